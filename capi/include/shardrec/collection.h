@@ -1,0 +1,128 @@
+/* A collection: this rank's boxes of the sharded tables, with their optimizer state.
+ *
+ * Forward, backward, rows read and written, save and load take effect in call order, and the order
+ * is the same on all ranks (checked by sequence numbers: MISMATCH). One thread at a time per
+ * collection and its lookups, else BUSY; no thread affinity.
+ *
+ * Given the same output gradients, tables are bit-equal under every plan, number of ranks, thread
+ * count and instruction set (for the same global batch), except where a row statistic is cut by
+ * columns. Initial values depend on (seed, table name, row, column) only: Philox4x32-10 (Salmon et
+ * al. 2011), key from the seed and XXH3 of the name, counter from row and column / 4.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_COLLECTION_H
+#define SHARDREC_COLLECTION_H
+
+#include "shardrec/plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_collection shardrec_collection;
+
+/* What of a table is read or written. */
+typedef enum shardrec_table_part {
+  SHARDREC_TABLE_WEIGHTS = 0, /* [rows, dim] */
+  SHARDREC_TABLE_STATE = 1,   /* row-wise AdaGrad's sum: [rows, 1]; with SHARD statistics [rows, dim], each
+                                 column holding its box's sum. SGD has none: NOT_FOUND */
+  SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
+} shardrec_table_part;
+
+/* Counters and times of this rank, since creation. */
+typedef enum shardrec_collection_stat {
+  /* shardrec_collection_stat_i64 */
+  SHARDREC_STAT_STEPS = 1,          /* applied updates (shardrec_collection_step) */
+  SHARDREC_STAT_BYTES_TABLES = 2,   /* memory of own boxes and their state */
+  SHARDREC_STAT_BYTES_BUFFERS = 3,  /* memory of the lookups' buffers */
+  SHARDREC_STAT_BYTES_INPUT = 4,    /* sent to other ranks by input exchanges */
+  SHARDREC_STAT_BYTES_OUTPUT = 5,   /* ... by output exchanges */
+  SHARDREC_STAT_BYTES_GRADIENT = 6, /* ... by gradient exchanges */
+  SHARDREC_STAT_IDS_SENT = 7,       /* ids routed by this rank, own boxes included */
+  SHARDREC_STAT_IDS_RECEIVED = 8,   /* ids looked up by this rank */
+  SHARDREC_STAT_THREADS_SEEN = 9,   /* most threads that worked at once in a kernel of this rank */
+  /* shardrec_collection_stat_f64, in seconds */
+  SHARDREC_STAT_SECONDS_ROUTE = 101,            /* check and route ids (begin) */
+  SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,   /* waiting for and copying ids */
+  SHARDREC_STAT_SECONDS_INDEX_PLAN = 103,       /* grouping ids by row */
+  SHARDREC_STAT_SECONDS_LOOKUP = 104,           /* reading rows */
+  SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE = 105,  /* waiting for and adding partial sums */
+  SHARDREC_STAT_SECONDS_GRADIENT = 106,         /* scaling output gradients (set_gradient, backward) */
+  SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE = 107, /* waiting for and copying gradients */
+  SHARDREC_STAT_SECONDS_UPDATE = 108,           /* summing gradients by row and optimizer steps */
+  SHARDREC_COLLECTION_STAT_FORCE_32 = 0x7fffffff
+} shardrec_collection_stat;
+
+/* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
+ * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
+ * caller; keeps what it needs of comm, copies model and plan.
+ * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
+ * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
+ * bytes), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm, const shardrec_model *model,
+                                                        const shardrec_plan *plan,
+                                                        const shardrec_options *options,
+                                                        shardrec_collection **out);
+
+/* Destroys the handle and nulls the caller's copy. Not collective, never blocks; its lookups stay
+ * destroyable. Since 0.1. */
+SHARDREC_API void shardrec_collection_destroy(shardrec_collection **collection);
+
+/* Number of applied updates, the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
+ * INVALID_ARGUMENT. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_step(const shardrec_collection *collection,
+                                                      int64_t *out);
+
+/* Sets the learning rate of all tables from the next backward on; set the same on all ranks before
+ * the same step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_set_learning_rate(shardrec_collection *collection,
+                                                                   double learning_rate);
+
+/* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column stride.
+ * Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
+ * live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+ * nothing was exchanged: call again), NOT_FOUND (table, part), OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *collection, int32_t table,
+                                                      shardrec_table_part part, int64_t row,
+                                                      int64_t rows, const shardrec_tensor *out);
+
+/* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read. Ranges of several
+ * ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
+ * Errors: as shardrec_collection_read. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *collection, int32_t table,
+                                                       shardrec_table_part part, int64_t row,
+                                                       int64_t rows, const shardrec_tensor *values);
+
+/* Saves weights, optimizer state and step count to a directory (made when missing, which must not
+ * hold a checkpoint yet): one safetensors file per rank, then manifest.json. Any plan and number of
+ * ranks can load it. directory: the same on all ranks, UTF-8. control: NULL allowed.
+ * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+ * IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
+ * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *collection,
+                                                      const char *directory,
+                                                      shardrec_control *control);
+
+/* Loads what shardrec_collection_save wrote, under any plan. Tables are matched by name and must agree
+ * in rows, dim, dtype and optimizer; nothing changes unless the whole checkpoint is valid. SHARD
+ * statistics load only into the same column cuts, else UNSUPPORTED. As shardrec_collection_save; NOT_FOUND (no checkpoint, a table
+ * missing), CORRUPT_DATA. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,
+                                                      const char *directory,
+                                                      shardrec_control *control);
+
+/* A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_stat_i64(const shardrec_collection *collection,
+                                                          shardrec_collection_stat stat,
+                                                          int64_t *out);
+
+/* A time in seconds. As shardrec_collection_stat_i64. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_stat_f64(const shardrec_collection *collection,
+                                                          shardrec_collection_stat stat, double *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

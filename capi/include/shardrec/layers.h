@@ -1,0 +1,132 @@
+/* The dense half of a DLRM, for hosts without a framework: stacks of linear layers, the dot interaction and
+ * the loss (Naumov et al. 2019). FLOAT32 on the CPU. GEMMs run in a plug-in (OpenBLAS).
+ *
+ * All matrices: one sample a row, unit column stride, any row stride. Bits do not depend on the number
+ * of threads. A steady step allocates nothing (what OpenBLAS does inside excepted).
+ * Thread rule: one thread at a time per handle, else BUSY.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_LAYERS_H
+#define SHARDREC_LAYERS_H
+
+#include "shardrec/options.h"
+#include "shardrec/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_mlp shardrec_mlp;
+typedef struct shardrec_interaction shardrec_interaction;
+
+typedef enum shardrec_activation {
+  SHARDREC_ACTIVATION_NONE = 0,
+  SHARDREC_ACTIVATION_RELU = 1,
+  SHARDREC_ACTIVATION_FORCE_32 = 0x7fffffff
+} shardrec_activation;
+
+/* Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
+ * options: kind MLP or NULL (seed, threads, optimizer: SGD, ADAGRAD or ADAM).
+ *   SGD      w -= lr * g
+ *   ADAGRAD  h += g^2; w -= lr * g / (sqrt(h) + eps)                           (Duchi et al. 2011)
+ *   ADAM     m, v as exponential means of g, g^2;
+ *            w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)   (Kingma, Ba 2015)
+ *   with weight decay L2: g + lam * w for g; DECOUPLE: w *= 1 - lr * lam before the step.
+ * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
+ * sentence names the package), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options *options,
+                                                 shardrec_mlp **out);
+
+/* Destroys the handle and nulls the caller's copy. Since 0.1. */
+SHARDREC_API void shardrec_mlp_destroy(shardrec_mlp **mlp);
+
+/* Appends y = activation(x W^T + b), W [outputs, inputs] normal with deviation sqrt(2 / (inputs + outputs)), b
+ * [outputs] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer number).
+ * outputs in [1, 65536]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (after the
+ * first forward), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t outputs,
+                                                     shardrec_activation activation);
+
+/* Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp *mlp, int32_t *out);
+
+/* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a layer is added; each may
+ * be NULL. Write through them to set values; pass them to shardrec_ddp_add to train data-parallel.
+ * Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_parameter(shardrec_mlp *mlp, int32_t index,
+                                                    shardrec_tensor *out_parameter,
+                                                    shardrec_tensor *out_gradient);
+
+/* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >= 0. input
+ * must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shardrec_tensor *input,
+                                                  const shardrec_tensor *output);
+
+/* Gradients of the parameters (overwritten, not added to) and of the input, for the batch of the last
+ * forward. output_gradient as output; input_gradient as input, or NULL when it is not wanted.
+ * Errors: as shardrec_mlp_forward; INVALID_STATE (no forward). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_backward(shardrec_mlp *mlp,
+                                                   const shardrec_tensor *output_gradient,
+                                                   const shardrec_tensor *input_gradient);
+
+/* One optimizer step on all parameters with their gradients. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE (no backward yet). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
+
+/* Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp, double learning_rate);
+
+/* Saves parameters, optimizer state and step count to a safetensors file / loads them into a stack of the
+ * same shape and optimizer. path: UTF-8. Local. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_save(const shardrec_mlp *mlp, const char *path);
+SHARDREC_API shardrec_status shardrec_mlp_load(shardrec_mlp *mlp, const char *path);
+
+/* Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
+ * features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
+                                                         const shardrec_options *options,
+                                                         shardrec_interaction **out);
+
+/* Destroys the handle and nulls the caller's copy. Since 0.1. */
+SHARDREC_API void shardrec_interaction_destroy(shardrec_interaction **interaction);
+
+/* Number of columns of its output: dim + (features + 1) * features / 2. Errors: INVALID_HANDLE, CLOSED,
+ * INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_interaction_outputs(const shardrec_interaction *interaction,
+                                                          int64_t *out);
+
+/* output [batch, outputs] = the dense vector, then the dot products of vectors (i, j), j < i, i
+ * ascending, vector 0 the dense one. dense [batch, dim], embeddings [batch, features * dim]; both must
+ * stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_interaction_forward(shardrec_interaction *interaction,
+                                                          const shardrec_tensor *dense,
+                                                          const shardrec_tensor *embeddings,
+                                                          const shardrec_tensor *output);
+
+/* Gradients of both inputs of the last forward, overwritten. Errors: as shardrec_interaction_forward;
+ * INVALID_STATE (no forward). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_interaction_backward(shardrec_interaction *interaction,
+                                                           const shardrec_tensor *output_gradient,
+                                                           const shardrec_tensor *dense_gradient,
+                                                           const shardrec_tensor *embedding_gradient);
+
+/* Sigmoid and binary cross-entropy, averaged over the batch.
+ * logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
+ * probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
+ * out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
+ * label outside 0 .. 1, with its position). Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_bce_with_logits(const shardrec_tensor *logits,
+                                                      const shardrec_tensor *labels,
+                                                      const shardrec_tensor *probabilities,
+                                                      const shardrec_tensor *gradient,
+                                                      double *out_loss);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

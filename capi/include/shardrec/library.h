@@ -1,0 +1,37 @@
+/* The library itself: version, capabilities, live objects, hash.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_LIBRARY_H
+#define SHARDREC_LIBRARY_H
+
+#include "shardrec/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* major * 1000 + minor of the API that the loaded library serves. Any thread. Since 0.1. */
+SHARDREC_API int32_t shardrec_api_version(void);
+
+/* What this library can do on this machine, as JSON:
+ *   {"version": "0.1.0", "api_version": 1, "engines": ["local"], "devices": ["cpu"],
+ *    "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
+ * cpu_target is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a
+ * lower one (read once, at the first use). dense names the GEMM plug-in, null when it is not
+ * installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_capabilities(char **out_text);
+
+/* Handles of any kind that are open in this process, or closed with a call still inside.
+ * A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);
+
+/* XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
+ * mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
+ * bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1. */
+SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, const void *bytes, int64_t size);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* A lookup: a slot for one batch on its way through a collection.
+ *
+ *   begin -> forward -> set_gradient -> backward      a training step
+ *   begin -> forward                                  evaluation: nothing changes
+ *   begin -> forward -> skip                          a step that no rank applies
+ *
+ * Two lookups overlap: begin of the next batch may be called while this one's dense work runs;
+ * begin reads no weights. A forward before the previous batch's backward reads the weights without
+ * it. All ranks make the same calls in the same order; batches may differ in size and be empty.
+ *
+ * A bad batch never stops the others: begin accepts it, and forward returns INVALID_BATCH on every
+ * rank, naming rank, table, feature and position. The lookup is then idle, nothing has changed, and
+ * training goes on with the next batch.
+ *
+ * Destroying a lookup between begin and forward (or forward and backward, when peers call backward)
+ * gives peers that wait for it PEER_FAILED at once.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_LOOKUP_H
+#define SHARDREC_LOOKUP_H
+
+#include "shardrec/collection.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_lookup shardrec_lookup;
+
+/* Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+ * LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
+ * keeps the collection's tables alive.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collection,
+                                                    const shardrec_options *options,
+                                                    shardrec_lookup **out);
+
+/* Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1. */
+SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
+
+/* Starts the exchange of a batch's ids.
+ * batch_size: samples of this rank, >= 0.
+ * values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
+ *   no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+ * lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
+ *   feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
+ * weights: [ids], FLOAT32, one per id; NULL: all 1.
+ * All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+ * Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
+ * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
+ * communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
+ * the lookup has begun and not forwarded. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup, int64_t batch_size,
+                                                   const shardrec_tensor *values,
+                                                   const shardrec_tensor *lengths,
+                                                   const shardrec_tensor *weights);
+
+/* As shardrec_lookup_begin, with offsets in place of lengths: [features * batch_size + 1], INT32 or
+ * INT64, starting at 0, never falling, the last one the number of ids. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *lookup,
+                                                           int64_t batch_size,
+                                                           const shardrec_tensor *values,
+                                                           const shardrec_tensor *offsets,
+                                                           const shardrec_tensor *weights);
+
+/* Finishes the exchange, looks up and writes an output.
+ * output: 0, the pooled features: out is [batch_size, width] (shardrec_model_feature_columns), FLOAT32,
+ *   unit column stride, any row stride >= width. Other outputs: NOT_FOUND.
+ * The first call after begin is collective and blocking; asking again for an output copies it.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin); INVALID_ARGUMENT for out (nothing
+ * was exchanged: call again with a right one); INVALID_BATCH (see above); OUT_OF_MEMORY, MISMATCH,
+ * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
+                                                     const shardrec_tensor *out);
+
+/* 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
+ * all ranks: the end of an epoch when ranks have different numbers of batches.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *lookup, int32_t *out);
+
+/* Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
+ * It is read before the call returns (unless BORROW). Not collective. May be called again before
+ * backward; the last one counts.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
+ * INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *lookup, int32_t output,
+                                                          const shardrec_tensor *gradient);
+
+/* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+ * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
+ * the bag's length, times the id's weight. A rank without a gradient (set_gradient was not called)
+ * makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank applies the step and
+ * this returns OK: shardrec_collection_step tells. The lookup is then idle.
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward),
+ * INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
+
+/* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_skip(shardrec_lookup *lookup);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+/* A model: the embedding tables, the features that are looked up in them, and how they are trained.
+ *
+ * The same model is made on every rank. It is read during the calls it is passed to.
+ * Thread rule: one thread at a time per handle, else BUSY.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_MODEL_H
+#define SHARDREC_MODEL_H
+
+#include "shardrec/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_model shardrec_model;
+
+/* How the rows of a bag become one vector. w is the id's weight, 1 where a batch has no weights. */
+typedef enum shardrec_pooling {
+  SHARDREC_POOLING_SUM = 0,  /* sum of w * row */
+  SHARDREC_POOLING_MEAN = 1, /* sum of w * row, divided by the bag's length; an empty bag is 0 */
+  SHARDREC_POOLING_NONE = 2, /* a sequence: one row per id (UNSUPPORTED in this release) */
+  SHARDREC_POOLING_FORCE_32 = 0x7fffffff
+} shardrec_pooling;
+
+/* Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
+ * caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_create(const shardrec_options *options,
+                                                   shardrec_model **out);
+
+/* Destroys the handle and nulls the caller's copy. Since 0.1. */
+SHARDREC_API void shardrec_model_destroy(shardrec_model **model);
+
+/* Adds a table of rows x dim elements.
+ * name: UTF-8, not empty, unique. rows in [1, 2^40], dim in [1, 65536]. options: kind TABLE or NULL.
+ * out_table: its index, 0 for the first one added; may be NULL.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_add_table(shardrec_model *model, const char *name,
+                                                      int64_t rows, int64_t dim,
+                                                      const shardrec_options *options,
+                                                      int32_t *out_table);
+
+/* Adds a feature that is looked up in `table`; several features may share one. Its index is the
+ * number of features added before it, and batches list the features in that order.
+ * name: UTF-8, not empty, unique among features.
+ * Errors: as shardrec_model_add_table; UNSUPPORTED (pooling NONE). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, int32_t table,
+                                                        const char *name, shardrec_pooling pooling);
+
+/* Sets the optimizer of all tables. options: kind OPTIMIZER; NULL: SGD with its defaults.
+ * Tables take SGD and ROWWISE_ADAGRAD. With g the gradient of a touched row (summed over the global
+ * batch), D the dim, lr the learning rate and lam the weight decay:
+ *   SGD              w -= lr * g; L2: w -= lr * (g + lam * w); DECOUPLE: w = w * (1 - lr * lam) - lr * g
+ *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); k = lr / (sqrt(h) + eps);
+ *                    w = c * w - k * g; c = 1, 1 - k * lam (L2), 1 - lr * lam (DECOUPLE)
+ * (Duchi et al. 2011, one accumulator a row as in FBGEMM.) Rows that no id touched do not change.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
+                                                          const shardrec_options *options);
+
+/* Counts. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_table_count(const shardrec_model *model, int32_t *out);
+SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *model, int32_t *out);
+
+/* First column and number of columns of a pooled feature in output 0, and the number of columns of
+ * output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
+ * as added). Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model *model,
+                                                            int32_t feature, int64_t *out_column,
+                                                            int64_t *out_columns,
+                                                            int64_t *out_width);
+
+/* The model as JSON:
+ *   {"format": "shardrec-model-1",
+ *    "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
+ *    "tables": [{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}],
+ *    "features": [{"name": "user_id", "table": "user", "pooling": "sum"}]}
+ * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_to_json(const shardrec_model *model, char **out_text);
+
+/* Makes a model from such JSON. Unknown keys are refused. Errors: INVALID_ARGUMENT (the sentence says
+ * where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_from_json(const char *json, shardrec_model **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

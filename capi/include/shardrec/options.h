@@ -1,0 +1,163 @@
+/* Options: settings of a create call, as a handle with typed setters.
+ *
+ * One handle type serves every noun: a kind, given at creation, says which keys it takes, so that a
+ * new setting is a new enumerator and never a new symbol. Every create call takes
+ * `const shardrec_options *`; NULL means the defaults. An options handle is read during the call it
+ * is passed to and may be changed or destroyed afterwards.
+ * Thread rule: one thread at a time per handle, else BUSY; reading it in create calls counts too.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_OPTIONS_H
+#define SHARDREC_OPTIONS_H
+
+#include "shardrec/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_options shardrec_options;
+
+typedef enum shardrec_options_kind {
+  SHARDREC_OPTIONS_OPTIMIZER = 1,  /* keys 100-199; for shardrec_model_set_optimizer */
+  SHARDREC_OPTIONS_TABLE = 2,      /* keys 200-299 */
+  SHARDREC_OPTIONS_PLAN = 3,       /* keys 300-399 */
+  SHARDREC_OPTIONS_COLLECTION = 4, /* keys 400-499 */
+  SHARDREC_OPTIONS_LOOKUP = 5,     /* keys 500-599 */
+  SHARDREC_OPTIONS_DDP = 6,        /* keys 600-699 */
+  SHARDREC_OPTIONS_MLP = 7,        /* keys 700-799, and 100-199 for its optimizer */
+  SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
+} shardrec_options_kind;
+
+typedef enum shardrec_optimizer {
+  SHARDREC_OPTIMIZER_SGD = 1,             /* tables and layers */
+  SHARDREC_OPTIMIZER_ADAGRAD = 2,         /* layers */
+  SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD = 3, /* tables */
+  SHARDREC_OPTIMIZER_ADAM = 4,            /* layers */
+  SHARDREC_OPTIMIZER_FORCE_32 = 0x7fffffff
+} shardrec_optimizer;
+
+typedef enum shardrec_weight_decay {
+  SHARDREC_WEIGHT_DECAY_NONE = 0,
+  SHARDREC_WEIGHT_DECAY_L2 = 1,       /* as part of the gradient */
+  SHARDREC_WEIGHT_DECAY_DECOUPLE = 2, /* w *= 1 - learning rate * decay, touched rows only */
+  SHARDREC_WEIGHT_DECAY_FORCE_32 = 0x7fffffff
+} shardrec_weight_decay;
+
+/* Over which columns a row-wise optimizer state of a table that is cut by columns is taken. */
+typedef enum shardrec_row_statistics {
+  SHARDREC_ROW_STATISTICS_ROW = 0,   /* over the whole row, the same under every plan */
+  SHARDREC_ROW_STATISTICS_SHARD = 1, /* over the columns of each box, as TorchRec does */
+  SHARDREC_ROW_STATISTICS_FORCE_32 = 0x7fffffff
+} shardrec_row_statistics;
+
+typedef enum shardrec_init {
+  SHARDREC_INIT_UNIFORM = 0, /* uniform in [INIT_MIN, INIT_MAX); default +-sqrt(1 / rows) */
+  SHARDREC_INIT_ZEROS = 1,   /* touches no page of memory */
+  SHARDREC_INIT_FORCE_32 = 0x7fffffff
+} shardrec_init;
+
+/* The named ways of cutting and placing tables; see plan.h for the exact cuts. */
+typedef enum shardrec_sharding {
+  SHARDREC_SHARDING_AUTO = 0, /* balanced by size */
+  SHARDREC_SHARDING_TABLE_WISE = 1,
+  SHARDREC_SHARDING_ROW_WISE = 2,
+  SHARDREC_SHARDING_COLUMN_WISE = 3,
+  SHARDREC_SHARDING_TABLE_ROW_WISE = 4,
+  SHARDREC_SHARDING_TABLE_COLUMN_WISE = 5,
+  SHARDREC_SHARDING_GRID = 6,
+  SHARDREC_SHARDING_DATA_PARALLEL = 7,
+  SHARDREC_SHARDING_MIXED = 8, /* table i takes kind 1 + i mod 7 */
+  SHARDREC_SHARDING_FORCE_32 = 0x7fffffff
+} shardrec_sharding;
+
+/* What output gradients are divided by before anything else. */
+typedef enum shardrec_divisor {
+  SHARDREC_DIVISOR_RANKS = 0,   /* the number of ranks: each rank's loss is a mean over its batch */
+  SHARDREC_DIVISOR_NONE = 1,    /* 1: the loss is already a mean over the global batch, or a sum */
+  SHARDREC_DIVISOR_CUSTOM = 2,  /* GRADIENT_DIVISOR_VALUE */
+  SHARDREC_DIVISOR_SAMPLES = 3, /* global batch / own batch: each sample weighs the same */
+  SHARDREC_DIVISOR_FORCE_32 = 0x7fffffff
+} shardrec_divisor;
+
+/* Keys. The type, the default and the accepted values stand behind each. */
+typedef enum shardrec_option {
+  /* Optimizer (kinds OPTIMIZER and MLP). */
+  SHARDREC_OPTION_OPTIMIZER = 100,         /* i64, shardrec_optimizer; tables: SGD; layers: SGD */
+  SHARDREC_OPTION_LEARNING_RATE = 101,     /* f64, finite, >= 0; default 0.01 */
+  SHARDREC_OPTION_EPS = 102,               /* f64, finite, >= 0; default 1e-8 */
+  SHARDREC_OPTION_WEIGHT_DECAY = 103,      /* f64, finite, >= 0; default 0 */
+  SHARDREC_OPTION_WEIGHT_DECAY_MODE = 104, /* i64, shardrec_weight_decay; default NONE */
+  SHARDREC_OPTION_MAX_GRADIENT = 105,      /* f64, > 0 clamps gradients to +-value; 0 (default): off */
+  SHARDREC_OPTION_BETA1 = 106,             /* f64 in [0, 1); default 0.9 */
+  SHARDREC_OPTION_BETA2 = 107,             /* f64 in [0, 1); default 0.999 */
+  SHARDREC_OPTION_ROW_STATISTICS = 108,    /* i64, shardrec_row_statistics; default ROW */
+  /* Table. */
+  SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype; default FLOAT32 */
+  SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */
+  SHARDREC_OPTION_INIT_MIN = 202, /* f64, finite; default -sqrt(1 / rows) */
+  SHARDREC_OPTION_INIT_MAX = 203, /* f64, finite, >= INIT_MIN; default sqrt(1 / rows) */
+  /* Plan. */
+  SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
+  /* Collection. */
+  SHARDREC_OPTION_SEED = 400,                   /* i64; default 0; kinds COLLECTION and MLP */
+  SHARDREC_OPTION_THREADS = 401,                /* i64 >= 1; default: processors / ranks of this process;
+                                                   kinds COLLECTION and MLP */
+  SHARDREC_OPTION_GRADIENT_DIVISOR = 402,       /* i64, shardrec_divisor; default RANKS */
+  SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
+  SHARDREC_OPTION_LOOKUPS = 404,                /* i64 in [1, 8]; lookups alive at once; default 2 */
+  /* Lookup. */
+  SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
+                                   stay until backward has returned; default 0 */
+  /* DDP. */
+  SHARDREC_OPTION_DDP_AVERAGE = 600,   /* i64, 0: gradients are summed, 1 (default): averaged */
+  SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
+  SHARDREC_OPTION_FORCE_32 = 0x7fffffff
+} shardrec_option;
+
+/* Makes an options handle with every key at its default.
+ * out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_create(shardrec_options_kind kind,
+                                                     shardrec_options **out);
+
+/* Destroys the handle and nulls the caller's copy. options or *options NULL: nothing happens.
+ * Never blocks. Since 0.1. */
+SHARDREC_API void shardrec_options_destroy(shardrec_options **options);
+
+/* Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
+ * the key, the key is not an integer, or the value is not accepted (the sentence lists what is);
+ * UNSUPPORTED for a value of a later release. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_set_i64(shardrec_options *options, shardrec_option key,
+                                                      int64_t value);
+
+/* Sets a real number. Errors: as shardrec_options_set_i64. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options, shardrec_option key,
+                                                      double value);
+
+/* Sets a value by its text, as a command line or a configuration file has it: numbers in C's
+ * notation, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
+ * Errors: as shardrec_options_set_i64. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options, shardrec_option key,
+                                                       const char *value);
+
+/* Reads a number, set or default. out: one int64_t.
+ * Errors: as shardrec_options_set_i64; NOT_FOUND where the default depends on what the options are
+ * used for (THREADS). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_get_i64(const shardrec_options *options,
+                                                      shardrec_option key, int64_t *out);
+
+/* Reads a real number, set or default. out: one double. Errors: as shardrec_options_get_i64
+ * (NOT_FOUND: INIT_MIN, INIT_MAX). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_get_f64(const shardrec_options *options,
+                                                      shardrec_option key, double *out);
+
+/* Reads a value as the text that shardrec_options_set_text takes.
+ * out_text: freed by the caller with shardrec_text_free. Errors: as shardrec_options_get_i64,
+ * OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_options_get_text(const shardrec_options *options,
+                                                       shardrec_option key, char **out_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

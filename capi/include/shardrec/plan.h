@@ -1,0 +1,118 @@
+/* Topologies and plans: which box of which table lives on which rank.
+ *
+ * A plan cuts each table into boxes (a range of rows x a range of columns), each owned by one rank,
+ * or replicates it on all ranks. Any tiling by rectangles is legal, also with several boxes of a
+ * table on one rank. A plan is the same on every rank.
+ *
+ * The named kinds of sharding, for N ranks of which G are one node:
+ *   table_wise         one box; tables by falling bytes, each to the rank with the fewest bytes so far
+ *   row_wise           ceil(rows / N) rows each in rank order, the last short, empty boxes left out
+ *   column_wise        as many near-equal widths as ranks, multiples of 4 where dim >= 4 N
+ *   table_row_wise     a node as table_wise takes a rank; its ranks as row_wise
+ *   table_column_wise  a node as table_wise takes a rank; its ranks as column_wise
+ *   grid               columns over the nodes as column_wise, rows over the ranks inside as row_wise
+ *   data_parallel      replicated on every rank
+ *   mixed              table i takes kind 1 + i mod 7 of these
+ *   auto               small tables (up to 64 KiB) replicated; tables up to an even share of the
+ *                      bytes table_wise; larger ones row_wise
+ *
+ * Thread rule: one thread at a time per handle, else BUSY.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_PLAN_H
+#define SHARDREC_PLAN_H
+
+#include "shardrec/comm.h"
+#include "shardrec/control.h"
+#include "shardrec/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_topology shardrec_topology;
+typedef struct shardrec_plan shardrec_plan;
+
+/* What the machines are: `ranks` ranks, ranks_per_node of which are one node.
+ * ranks in [1, 1048576], ranks_per_node in [1, ranks]. out: owned by the caller.
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
+                                                      shardrec_topology **out);
+
+/* Destroys the handle and nulls the caller's copy. Since 0.1. */
+SHARDREC_API void shardrec_topology_destroy(shardrec_topology **topology);
+
+/* Plans the model on a topology. Local, deterministic. options: kind PLAN or NULL.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
+                                                  const shardrec_topology *topology,
+                                                  const shardrec_options *options,
+                                                  shardrec_plan **out);
+
+/* Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
+ * check that the models are the same. Collective, blocking (setup deadline).
+ * Errors: as shardrec_plan_create; MISMATCH (models differ; names a rank and a table), PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm, const shardrec_model *model,
+                                                      const shardrec_options *options,
+                                                      shardrec_plan **out);
+
+/* Makes a plan without boxes, to be filled with shardrec_plan_add_box and
+ * shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_create_empty(const shardrec_model *model,
+                                                        const shardrec_topology *topology,
+                                                        shardrec_plan **out);
+
+/* Adds the box rows [row, row + rows) x columns [col, col + cols) of a table, owned by `rank`.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
+ * overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_add_box(shardrec_plan *plan, int32_t table, int32_t rank,
+                                                   int64_t row, int64_t rows, int64_t col,
+                                                   int64_t cols);
+
+/* Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_add_replicated(shardrec_plan *plan, int32_t table);
+
+/* Destroys the handle and nulls the caller's copy. Since 0.1. */
+SHARDREC_API void shardrec_plan_destroy(shardrec_plan **plan);
+
+/* Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
+ * collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
+ * and a cell that has none. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_check(const shardrec_plan *plan);
+
+/* Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, int32_t table,
+                                                     int32_t *out);
+
+/* Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
+ * Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table, int32_t box,
+                                               int32_t *out_rank, int64_t *out_row,
+                                               int64_t *out_rows, int64_t *out_col,
+                                               int64_t *out_cols);
+
+/* The plan as JSON:
+ *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
+ *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,
+ *                "boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
+ * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_to_json(const shardrec_plan *plan, char **out_text);
+
+/* The plan as an aligned table for people: a line per table (rows, dim, size, kind, ranks), then the
+ * bytes of each rank. As shardrec_plan_to_json. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_to_text(const shardrec_plan *plan, char **out_text);
+
+/* Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
+ * Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_from_json(const shardrec_model *model, const char *json,
+                                                     shardrec_plan **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

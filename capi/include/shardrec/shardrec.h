@@ -1,0 +1,40 @@
+/* libshardrec: train recommendation models whose embedding tables are larger than one device.
+ *
+ * The umbrella header. Read in this order: status.h (errors), comm.h (ranks), model.h (tables and
+ * features), plan.h (what lives where), collection.h (the tables), lookup.h (a step); for the dense
+ * half ddp.h, layers.h, metrics.h.
+ *
+ * Conventions
+ * - Handles are opaque tickets: any value may be passed, and a bad one is INVALID_HANDLE or CLOSED,
+ *   never a crash. A handle from an out-parameter is owned by the caller, who destroys it once;
+ *   destroy nulls the caller's copy, never blocks, takes part in no collective call, and may come
+ *   in any order. A call in progress on a handle that is destroyed returns as if it had not been,
+ *   or with CLOSED.
+ * - No handle belongs to a thread. A handle documented as "one thread at a time" returns BUSY to a
+ *   second one.
+ * - Text is UTF-8; names that contain NUL cannot be passed. Text comes back as char **, freed with
+ *   shardrec_text_free. An out-parameter is written only when the status is OK.
+ * - No exception, signal, abort or exit crosses this border, and nothing is written to stdout or
+ *   stderr. After fork, a child must not use handles made before it: every call returns INVALID_STATE.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_SHARDREC_H
+#define SHARDREC_SHARDREC_H
+
+#include "shardrec/export.h"
+#include "shardrec/status.h"
+#include "shardrec/library.h"
+#include "shardrec/log.h"
+#include "shardrec/control.h"
+#include "shardrec/tensor.h"
+#include "shardrec/options.h"
+#include "shardrec/comm.h"
+#include "shardrec/model.h"
+#include "shardrec/plan.h"
+#include "shardrec/collection.h"
+#include "shardrec/lookup.h"
+#include "shardrec/ddp.h"
+#include "shardrec/layers.h"
+#include "shardrec/metrics.h"
+
+#endif

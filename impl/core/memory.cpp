@@ -1,0 +1,76 @@
+#include "core/memory.h"
+
+#include <sys/mman.h>
+
+#include <bit>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::core {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+[[noreturn]] void out_of_memory(size_t bytes) {
+  fail(SHARDREC_OUT_OF_MEMORY, sentence("cannot allocate ", bytes, " bytes"),
+       {.value = static_cast<int64_t>(bytes)});
+}
+
+}  // namespace
+
+Pages::Pages(size_t bytes) : size_(bytes) {
+  if (bytes == 0) return;
+  const bool huge = bytes >= kHugePage;
+  if (bytes > SIZE_MAX - 2 * kHugePage) out_of_memory(bytes);
+  const size_t extra = huge ? kHugePage : 0;
+  mapped_ = (bytes + extra + 4095) & ~size_t{4095};
+  void* mapping =
+      mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) out_of_memory(bytes);
+  data_ = static_cast<std::byte*>(mapping);
+  if (!huge) return;
+  // Give back what lies outside the aligned part, so that data_ .. data_ + mapped_ is the mapping.
+  const size_t misaligned = std::bit_cast<uintptr_t>(data_) & (kHugePage - 1);
+  const size_t head = misaligned == 0 ? 0 : kHugePage - misaligned;
+  if (head != 0) munmap(data_, head);
+  if (extra != head) munmap(data_ + mapped_ - (extra - head), extra - head);
+  data_ += head;
+  mapped_ -= extra;
+  madvise(data_, mapped_, MADV_HUGEPAGE);
+}
+
+Pages::~Pages() {
+  if (data_ != nullptr) munmap(data_, mapped_);
+}
+
+Pages::Pages(Pages&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+Pages& Pages::operator=(Pages&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+std::byte* Scratch::resize(size_t bytes) {
+  if (bytes <= capacity_) return pages_.get();
+  if (bytes > SIZE_MAX - 64) out_of_memory(bytes);
+  const size_t rounded = (bytes + 63) & ~size_t{63};
+  pages_.reset();  // before the new allocation: the contents are not kept
+  capacity_ = 0;
+  void* memory = std::aligned_alloc(64, rounded);
+  if (memory == nullptr) out_of_memory(bytes);
+  pages_.reset(static_cast<std::byte*>(memory));
+  capacity_ = rounded;
+  return pages_.get();
+}
+
+void Scratch::Free::operator()(std::byte* data) const noexcept { std::free(data); }
+
+}  // namespace shardrec::core

@@ -1,0 +1,54 @@
+// Memory that holds tables and exchange buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace shardrec::core {
+
+// Zero-filled pages that cost nothing until they are touched; 2 MiB-aligned and advised to use huge
+// pages from 2 MiB on. Throws OUT_OF_MEMORY with the size. Move-only.
+class Pages {
+ public:
+  Pages() = default;
+  explicit Pages(size_t bytes);
+  ~Pages();
+  Pages(Pages&& other) noexcept;
+  Pages& operator=(Pages&& other) noexcept;
+
+  std::byte* data() noexcept { return data_; }
+  const std::byte* data() const noexcept { return data_; }
+  size_t size() const noexcept { return size_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;    // as asked for
+  size_t mapped_ = 0;  // as mapped
+};
+
+// A 64-byte aligned buffer that only grows, so that a steady step allocates nothing. Growing
+// discards the contents. Not thread-safe.
+class Scratch {
+ public:
+  // At least `bytes` bytes at 64-byte alignment, valid until the next call. Throws OUT_OF_MEMORY.
+  std::byte* resize(size_t bytes);
+  std::byte* data() noexcept { return pages_.get(); }
+  const std::byte* data() const noexcept { return pages_.get(); }
+  size_t capacity() const noexcept { return capacity_; }
+
+  template <class T>
+  std::span<T> resize_as(size_t count) {
+    return {static_cast<T*>(static_cast<void*>(resize(count * sizeof(T)))), count};
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* data) const noexcept;
+  };
+  std::unique_ptr<std::byte, Free> pages_;
+  size_t capacity_ = 0;
+};
+
+}  // namespace shardrec::core

@@ -1,0 +1,76 @@
+// A model as data: tables, features, optimizer. What the C API builds and everything else reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shardrec/model.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::plan {
+
+struct Optimizer {
+  shardrec_optimizer kind = SHARDREC_OPTIMIZER_SGD;
+  double learning_rate = 0.01;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  shardrec_weight_decay weight_decay_mode = SHARDREC_WEIGHT_DECAY_NONE;
+  double max_gradient = 0;  // 0: no clamp
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
+
+  bool operator==(const Optimizer&) const = default;
+};
+
+struct Table {
+  std::string name;
+  int64_t rows = 0;
+  int64_t dim = 0;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  shardrec_init init = SHARDREC_INIT_UNIFORM;
+  std::optional<double> init_min;  // empty: -sqrt(1 / rows)
+  std::optional<double> init_max;  // empty: sqrt(1 / rows)
+
+  bool operator==(const Table&) const = default;
+};
+
+struct Feature {
+  std::string name;
+  int32_t table = 0;
+  shardrec_pooling pooling = SHARDREC_POOLING_SUM;
+
+  bool operator==(const Feature&) const = default;
+};
+
+// Invariants, kept by ModelBuilder-like functions below: names unique and not empty, sizes in range,
+// features name existing tables.
+struct Model {
+  std::vector<Table> tables;
+  std::vector<Feature> features;
+  Optimizer optimizer;
+
+  bool operator==(const Model&) const = default;
+};
+
+// Each throws INVALID_ARGUMENT or UNSUPPORTED and leaves the model as it was.
+int32_t add_table(Model& model, Table table);
+void add_feature(Model& model, Feature feature);
+void set_optimizer(Model& model, const Optimizer& optimizer);
+
+// Where the pooled features stand in output 0: tables as added, within a table its features as added.
+struct OutputLayout {
+  std::vector<int64_t> column;  // by feature
+  int64_t width = 0;
+};
+OutputLayout output_layout(const Model& model);
+
+std::string model_to_json(const Model& model);
+Model model_from_json(const std::string& json);  // INVALID_ARGUMENT, UNSUPPORTED
+
+// Equal models have equal fingerprints (XXH3 of the canonical JSON).
+uint64_t model_fingerprint(const Model& model);
+
+}  // namespace shardrec::plan

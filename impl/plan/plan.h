@@ -1,0 +1,63 @@
+// A plan as data: which box of which table lives on which rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/model.h"
+#include "shardrec/options.h"
+
+namespace shardrec::plan {
+
+// ranks_per_node consecutive ranks are one node; the last node may be smaller.
+struct Topology {
+  int32_t ranks = 1;
+  int32_t ranks_per_node = 1;
+
+  bool operator==(const Topology&) const = default;
+  int32_t nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
+  int32_t node_of(int32_t rank) const { return rank / ranks_per_node; }
+};
+
+// Rows [row, row + rows) x columns [col, col + cols) of a table, owned by one rank.
+struct Box {
+  int32_t rank = 0;
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+
+  bool operator==(const Box&) const = default;
+};
+
+struct TablePlan {
+  bool replicated = false;  // on every rank; then no boxes
+  std::vector<Box> boxes;   // ordered by (row, col); pairwise disjoint
+
+  bool operator==(const TablePlan&) const = default;
+};
+
+struct Plan {
+  Topology topology;
+  std::vector<TablePlan> tables;  // as in the model
+
+  bool operator==(const Plan&) const = default;
+};
+
+// Throws INVALID_ARGUMENT and leaves the plan as it was.
+void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
+void add_replicated(Plan& plan, const Model& model, int32_t table);
+
+// Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and cell.
+void check_tiling(const Plan& plan, const Model& model);
+
+// Cuts and places every table as capi's plan.h says of the kind.
+Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding kind);
+
+std::string plan_to_json(const Plan& plan, const Model& model);
+Plan plan_from_json(const Model& model, const std::string& json);
+std::string plan_to_text(const Plan& plan, const Model& model);
+uint64_t plan_fingerprint(const Plan& plan, const Model& model);
+
+}  // namespace shardrec::plan
