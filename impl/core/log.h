@@ -17,7 +17,8 @@ struct LogMessage {
   std::string text;
 };
 
-// Records a message, or drops it when it is below the level or memory is short.
+// Records a message, or drops it when it is below the level, memory is short or the caller is
+// inside a sink. A sink runs on one thread at a time.
 void log(shardrec_log_level level, int32_t rank, const std::string& text) noexcept;
 
 void set_log_level(shardrec_log_level level) noexcept;
