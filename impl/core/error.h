@@ -14,15 +14,15 @@ namespace shardrec::core {
 
 // The parts of an error that a caller may want without parsing the sentence. Empty: unknown.
 struct ErrorParts {
-  std::optional<int64_t> rank;
-  std::optional<int64_t> position;
-  std::optional<int64_t> value;
-  std::optional<int64_t> limit;
-  std::optional<int64_t> sequence;
-  std::string table;
-  std::string feature;
-  std::string operation;
-  std::string path;
+  std::optional<int64_t> rank = {};
+  std::optional<int64_t> position = {};
+  std::optional<int64_t> value = {};
+  std::optional<int64_t> limit = {};
+  std::optional<int64_t> sequence = {};
+  std::string table = {};
+  std::string feature = {};
+  std::string operation = {};
+  std::string path = {};
 };
 
 class Error : public std::exception {
