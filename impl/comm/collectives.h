@@ -39,7 +39,8 @@ class Collectives {
   template <class T>
   void all_reduce(const Operation& operation, Reduction reduction, std::span<T> data);
 
-  // Reduces and leaves on rank r the r-th of size() equal parts of data (data.size() divisible by it).
+  // Reduces and leaves on rank r the r-th of size() equal parts of data (data.size() divisible by
+  // it).
   template <class T>
   std::span<const T> reduce_scatter(const Operation& operation, Reduction reduction,
                                     std::span<const T> data);

@@ -5,17 +5,17 @@
 // the same one, so that the input exchange of a collection can never match its gradient exchange.
 //
 // An exchange is asynchronous from its first half: post() publishes what this rank sends and waits
-// for nobody; receive() blocks until the peers' messages are there. Received messages are views: the
-// `local` engine shows the sender's memory in place, engines between processes fill storage of their
-// own. Hence the two ends of a message's life:
+// for nobody; receive() blocks until the peers' messages are there. Received messages are views:
+// the `local` engine shows the sender's memory in place, engines between processes fill storage of
+// their own. Hence the two ends of a message's life:
 //   release(ticket)   the reader is done with the views
 //   reclaim(ticket)   waits until every reader is done; after it the sender may overwrite
-// Sent memory is kept alive through `owner` until then, so that a rank may destroy its objects while
-// peers still read.
+// Sent memory is kept alive through `owner` until then, so that a rank may destroy its objects
+// while peers still read.
 //
 // Failures: any call throws core::Error with PEER_FAILED, TIMEOUT, MISMATCH or ABORTED, naming rank
-// and operation; the communicator is then dead on every rank, waiting calls end at once, later calls
-// throw the same.
+// and operation; the communicator is then dead on every rank, waiting calls end at once, later
+// calls throw the same.
 //
 // Thread rule: one thread at a time per channel of one rank; channels are independent. abort(),
 // fail() and the property setters may be called from any thread.
@@ -65,14 +65,16 @@ class Channel {
  public:
   virtual ~Channel() = default;
 
-  // Publishes this rank's part of the next exchange. send has one entry per rank (own rank included;
-  // entries may be empty). The memory behind send stays unchanged until reclaim(); owner is held
-  // until then. Up to kMostInFlight exchanges may be posted and not yet reclaimed. Does not block.
+  // Publishes this rank's part of the next exchange. send has one entry per rank (own rank
+  // included; entries may be empty). The memory behind send stays unchanged until reclaim(); owner
+  // is held until then. Up to kMostInFlight exchanges may be posted and not yet reclaimed. Does not
+  // block.
   virtual Ticket post(const Operation& operation, std::span<const ConstBytes> send,
                       std::shared_ptr<const void> owner) = 0;
 
-  // Blocks until every rank's message of this exchange is there, then sets received[p] to the message
-  // of rank p, valid until release(). An exchange is received at most once, in posting order.
+  // Blocks until every rank's message of this exchange is there, then sets received[p] to the
+  // message of rank p, valid until release(). An exchange is received at most once, in posting
+  // order.
   virtual void receive(Ticket ticket, std::span<ConstBytes> received) = 0;
 
   // This rank no longer reads the views of the exchange. Does not block, does not throw.

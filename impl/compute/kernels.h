@@ -17,8 +17,8 @@
 
 namespace shardrec::compute {
 
-// Ids as they travelled: int32 where the table has fewer than 2^31 rows, else int64. Already rebased
-// to the first row of the part, already checked.
+// Ids as they travelled: int32 where the table has fewer than 2^31 rows, else int64. Already
+// rebased to the first row of the part, already checked.
 struct Ids {
   const void* data = nullptr;
   bool is_64 = false;
@@ -59,13 +59,15 @@ struct OptimizerStep {
 // gradients[bags[o]] (a pointer to width floats), its block is blocks[bags[o]], its weight is
 // weights[o] (null: 1).
 //
-// The gradient of a row is the sum over its blocks, in ascending order, of the sum inside the block:
+// The gradient of a row is the sum over its blocks, in ascending order, of the sum inside the
+// block:
 //   block = 0; for o in the block: block = fma(weights[o], gradient, block)
 //   g = 0; for each block: g = g + block                         (the first block: g = block)
 // then one step (formulas: model.h). For kRowwiseAdagrad, with D the statistic's number of columns:
 //   e = g, or fma(weight_decay, w, g) for L2; sum = 16-lane sum of fma(e, e, .)
 //   h = h + sum / D; k = lr / (sqrt(h) + eps)
-//   NONE w = fma(-k, g, w); L2 w = fma(-k, g, (1 - k * lam) * w); DECOUPLE w = fma(-k, g, (1 - lr * lam) * w)
+//   NONE w = fma(-k, g, w); L2 w = fma(-k, g, (1 - k * lam) * w); DECOUPLE w = fma(-k, g, (1 - lr *
+//   lam) * w)
 // kSgd: NONE w = fma(-lr, g, w); L2 w = fma(-lr, fma(lam, w, g), w);
 //   DECOUPLE w = fma(-lr, g, (1 - lr * lam) * w).
 struct RowUpdate {
@@ -79,13 +81,13 @@ struct RowUpdate {
   const float* const* gradients = nullptr;
   const uint32_t* blocks = nullptr;
   OptimizerStep step;
-  // Row-wise state: state[s][row] belongs to columns[s]; `statistics` of them (0 for kSgd). They tile
-  // [0, width) unless `square_sums` is given, when there is one for the whole part.
+  // Row-wise state: state[s][row] belongs to columns[s]; `statistics` of them (0 for kSgd). They
+  // tile [0, width) unless `square_sums` is given, when there is one for the whole part.
   float* const* state = nullptr;
   const ColumnRange* columns = nullptr;
   int statistics = 0;
-  // Statistic over columns that other ranks own as well: square_sums[u] is the sum for the whole row, and
-  // statistic_columns its number of columns. Null: the sum is taken here, over columns[s].
+  // Statistic over columns that other ranks own as well: square_sums[u] is the sum for the whole
+  // row, and statistic_columns its number of columns. Null: the sum is taken here, over columns[s].
   const float* square_sums = nullptr;
   int64_t statistic_columns = 0;
 };
@@ -106,10 +108,11 @@ struct Kernels {
 
   void (*pooled_lookup)(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept;
 
-  // square_sums[u * ranges + s] = 16-lane sum of e^2 of unique row u over ranges[s] (e as in RowUpdate; state
-  // is not read).
-  void (*row_square_sums)(const RowUpdate& job, const ColumnRange* ranges, int count, float* square_sums,
-                          int64_t first_row, int64_t last_row, std::byte* scratch) noexcept;
+  // square_sums[u * ranges + s] = 16-lane sum of e^2 of unique row u over ranges[s] (e as in
+  // RowUpdate; state is not read).
+  void (*row_square_sums)(const RowUpdate& job, const ColumnRange* ranges, int count,
+                          float* square_sums, int64_t first_row, int64_t last_row,
+                          std::byte* scratch) noexcept;
 
   void (*row_update)(const RowUpdate& job, int64_t first_row, int64_t last_row,
                      std::byte* scratch) noexcept;
@@ -117,13 +120,13 @@ struct Kernels {
   void (*scale_gradient)(const ScaleGradient& scale, const float* gradient, float* out,
                          int64_t columns) noexcept;
 
-  void (*add)(const float* x, float* sum, int64_t columns) noexcept;         // sum += x
-  void (*divide)(float* x, float divisor, int64_t columns) noexcept;         // x /= divisor
+  void (*add)(const float* x, float* sum, int64_t columns) noexcept;  // sum += x
+  void (*divide)(float* x, float divisor, int64_t columns) noexcept;  // x /= divisor
 };
 
-// The CPU kernels in use: the best instruction set of this machine, or what SHARDREC_CPU_TARGET names
-// (read once). Never fails: an unknown or unavailable name means the best one, with a warning in the
-// log.
+// The CPU kernels in use: the best instruction set of this machine, or what SHARDREC_CPU_TARGET
+// names (read once). Never fails: an unknown or unavailable name means the best one, with a warning
+// in the log.
 const Kernels& cpu_kernels();
 
 // All sets that this machine can run, best last. For tests and capabilities.

@@ -27,8 +27,8 @@ Pages::Pages(size_t bytes) : size_(bytes) {
   if (bytes > SIZE_MAX - 2 * kHugePage) out_of_memory(bytes);
   const size_t extra = huge ? kHugePage : 0;
   mapped_ = (bytes + extra + 4095) & ~size_t{4095};
-  void* mapping =
-      mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) out_of_memory(bytes);
   data_ = static_cast<std::byte*>(mapping);
   if (!huge) return;

@@ -22,9 +22,9 @@ class Threads {
 
   int count() const noexcept { return count_; }
 
-  // Calls body(begin, end) on disjoint pieces of [0, size) that cover it, each at most `grain` long;
-  // returns when all are done. Which thread takes which piece is not fixed: results must not depend
-  // on it. No allocation in a steady state.
+  // Calls body(begin, end) on disjoint pieces of [0, size) that cover it, each at most `grain`
+  // long; returns when all are done. Which thread takes which piece is not fixed: results must not
+  // depend on it. No allocation in a steady state.
   void parallel_for(int64_t size, int64_t grain, FunctionRef<void(int64_t, int64_t)> body);
 
   // Most threads that were inside a body at once since creation.

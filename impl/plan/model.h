@@ -45,8 +45,8 @@ struct Feature {
   bool operator==(const Feature&) const = default;
 };
 
-// Invariants, kept by ModelBuilder-like functions below: names unique and not empty, sizes in range,
-// features name existing tables.
+// Invariants, kept by ModelBuilder-like functions below: names unique and not empty, sizes in
+// range, features name existing tables.
 struct Model {
   std::vector<Table> tables;
   std::vector<Feature> features;
@@ -60,7 +60,8 @@ int32_t add_table(Model& model, Table table);
 void add_feature(Model& model, Feature feature);
 void set_optimizer(Model& model, const Optimizer& optimizer);
 
-// Where the pooled features stand in output 0: tables as added, within a table its features as added.
+// Where the pooled features stand in output 0: tables as added, within a table its features as
+// added.
 struct OutputLayout {
   std::vector<int64_t> column;  // by feature
   int64_t width = 0;

@@ -49,7 +49,8 @@ struct Plan {
 void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
 void add_replicated(Plan& plan, const Model& model, int32_t table);
 
-// Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and cell.
+// Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and
+// cell.
 void check_tiling(const Plan& plan, const Model& model);
 
 // Cuts and places every table as capi's plan.h says of the kind.

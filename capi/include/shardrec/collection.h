@@ -24,8 +24,8 @@ typedef struct shardrec_collection shardrec_collection;
 /* What of a table is read or written. */
 typedef enum shardrec_table_part {
   SHARDREC_TABLE_WEIGHTS = 0, /* [rows, dim] */
-  SHARDREC_TABLE_STATE = 1,   /* row-wise AdaGrad's sum: [rows, 1]; with SHARD statistics [rows, dim], each
-                                 column holding its box's sum. SGD has none: NOT_FOUND */
+  SHARDREC_TABLE_STATE = 1, /* row-wise AdaGrad's sum: [rows, 1]; with SHARD statistics [rows, dim], each
+                               column holding its box's sum. SGD has none: NOT_FOUND */
   SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
 } shardrec_table_part;
 
@@ -42,14 +42,14 @@ typedef enum shardrec_collection_stat {
   SHARDREC_STAT_IDS_RECEIVED = 8,   /* ids looked up by this rank */
   SHARDREC_STAT_THREADS_SEEN = 9,   /* most threads that worked at once in a kernel of this rank */
   /* shardrec_collection_stat_f64, in seconds */
-  SHARDREC_STAT_SECONDS_ROUTE = 101,            /* check and route ids (begin) */
-  SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,   /* waiting for and copying ids */
-  SHARDREC_STAT_SECONDS_INDEX_PLAN = 103,       /* grouping ids by row */
-  SHARDREC_STAT_SECONDS_LOOKUP = 104,           /* reading rows */
-  SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE = 105,  /* waiting for and adding partial sums */
-  SHARDREC_STAT_SECONDS_GRADIENT = 106,         /* scaling output gradients (set_gradient, backward) */
+  SHARDREC_STAT_SECONDS_ROUTE = 101,           /* check and route ids (begin) */
+  SHARDREC_STAT_SECONDS_INPUT_EXCHANGE = 102,  /* waiting for and copying ids */
+  SHARDREC_STAT_SECONDS_INDEX_PLAN = 103,      /* grouping ids by row */
+  SHARDREC_STAT_SECONDS_LOOKUP = 104,          /* reading rows */
+  SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE = 105, /* waiting for and adding partial sums */
+  SHARDREC_STAT_SECONDS_GRADIENT = 106, /* scaling output gradients (set_gradient, backward) */
   SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE = 107, /* waiting for and copying gradients */
-  SHARDREC_STAT_SECONDS_UPDATE = 108,           /* summing gradients by row and optimizer steps */
+  SHARDREC_STAT_SECONDS_UPDATE = 108,            /* summing gradients by row and optimizer steps */
   SHARDREC_COLLECTION_STAT_FORCE_32 = 0x7fffffff
 } shardrec_collection_stat;
 
@@ -59,7 +59,8 @@ typedef enum shardrec_collection_stat {
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
  * bytes), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm, const shardrec_model *model,
+SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
+                                                        const shardrec_model *model,
                                                         const shardrec_plan *plan,
                                                         const shardrec_options *options,
                                                         shardrec_collection **out);
@@ -84,16 +85,18 @@ SHARDREC_API shardrec_status shardrec_collection_set_learning_rate(shardrec_coll
  * live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
  * nothing was exchanged: call again), NOT_FOUND (table, part), OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *collection, int32_t table,
-                                                      shardrec_table_part part, int64_t row,
-                                                      int64_t rows, const shardrec_tensor *out);
+SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *collection,
+                                                      int32_t table, shardrec_table_part part,
+                                                      int64_t row, int64_t rows,
+                                                      const shardrec_tensor *out);
 
 /* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read. Ranges of several
  * ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
  * Errors: as shardrec_collection_read. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *collection, int32_t table,
-                                                       shardrec_table_part part, int64_t row,
-                                                       int64_t rows, const shardrec_tensor *values);
+SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *collection,
+                                                       int32_t table, shardrec_table_part part,
+                                                       int64_t row, int64_t rows,
+                                                       const shardrec_tensor *values);
 
 /* Saves weights, optimizer state and step count to a directory (made when missing, which must not
  * hold a checkpoint yet): one safetensors file per rank, then manifest.json. Any plan and number of
@@ -120,7 +123,8 @@ SHARDREC_API shardrec_status shardrec_collection_stat_i64(const shardrec_collect
 
 /* A time in seconds. As shardrec_collection_stat_i64. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_stat_f64(const shardrec_collection *collection,
-                                                          shardrec_collection_stat stat, double *out);
+                                                          shardrec_collection_stat stat,
+                                                          double *out);
 
 #ifdef __cplusplus
 }

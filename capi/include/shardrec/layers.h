@@ -77,7 +77,8 @@ SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
 
 /* Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp, double learning_rate);
+SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp,
+                                                            double learning_rate);
 
 /* Saves parameters, optimizer state and step count to a safetensors file / loads them into a stack of the
  * same shape and optimizer. path: UTF-8. Local. Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -110,10 +111,9 @@ SHARDREC_API shardrec_status shardrec_interaction_forward(shardrec_interaction *
 
 /* Gradients of both inputs of the last forward, overwritten. Errors: as shardrec_interaction_forward;
  * INVALID_STATE (no forward). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_interaction_backward(shardrec_interaction *interaction,
-                                                           const shardrec_tensor *output_gradient,
-                                                           const shardrec_tensor *dense_gradient,
-                                                           const shardrec_tensor *embedding_gradient);
+SHARDREC_API shardrec_status shardrec_interaction_backward(
+    shardrec_interaction *interaction, const shardrec_tensor *output_gradient,
+    const shardrec_tensor *dense_gradient, const shardrec_tensor *embedding_gradient);
 
 /* Sigmoid and binary cross-entropy, averaged over the batch.
  * logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];

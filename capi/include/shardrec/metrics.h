@@ -15,13 +15,13 @@ extern "C" {
 typedef struct shardrec_metrics shardrec_metrics;
 
 typedef enum shardrec_metric {
-  SHARDREC_METRIC_AUC = 1,     /* area under the ROC curve, exact, ties count one half; NOT_FOUND when
-                                  all labels are equal */
-  SHARDREC_METRIC_NE = 2,      /* mean cross-entropy / entropy of the base rate (He et al. 2014);
-                                  NOT_FOUND when all labels are equal */
-  SHARDREC_METRIC_LOSS = 3,    /* mean binary cross-entropy, nats */
-  SHARDREC_METRIC_CTR = 4,     /* mean label */
-  SHARDREC_METRIC_SAMPLES = 5, /* number of samples, all ranks */
+  SHARDREC_METRIC_AUC = 1,  /* area under the ROC curve, exact, ties count one half; NOT_FOUND when
+                               all labels are equal */
+  SHARDREC_METRIC_NE = 2,   /* mean cross-entropy / entropy of the base rate (He et al. 2014);
+                               NOT_FOUND when all labels are equal */
+  SHARDREC_METRIC_LOSS = 3, /* mean binary cross-entropy, nats */
+  SHARDREC_METRIC_CTR = 4,  /* mean label */
+  SHARDREC_METRIC_SAMPLES = 5,            /* number of samples, all ranks */
   SHARDREC_METRIC_SAMPLES_PER_SECOND = 6, /* samples of all ranks / seconds from create or reset to compute */
   SHARDREC_METRIC_FORCE_32 = 0x7fffffff
 } shardrec_metric;

@@ -61,7 +61,8 @@ SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
 
 /* Counts. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_table_count(const shardrec_model *model, int32_t *out);
-SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *model, int32_t *out);
+SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *model,
+                                                          int32_t *out);
 
 /* First column and number of columns of a pooled feature in output 0, and the number of columns of
  * output 0 (the sum of the dims of all pooled features; tables as added, within a table its features

@@ -88,10 +88,10 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_EPS = 102,               /* f64, finite, >= 0; default 1e-8 */
   SHARDREC_OPTION_WEIGHT_DECAY = 103,      /* f64, finite, >= 0; default 0 */
   SHARDREC_OPTION_WEIGHT_DECAY_MODE = 104, /* i64, shardrec_weight_decay; default NONE */
-  SHARDREC_OPTION_MAX_GRADIENT = 105,      /* f64, > 0 clamps gradients to +-value; 0 (default): off */
-  SHARDREC_OPTION_BETA1 = 106,             /* f64 in [0, 1); default 0.9 */
-  SHARDREC_OPTION_BETA2 = 107,             /* f64 in [0, 1); default 0.999 */
-  SHARDREC_OPTION_ROW_STATISTICS = 108,    /* i64, shardrec_row_statistics; default ROW */
+  SHARDREC_OPTION_MAX_GRADIENT = 105,   /* f64, > 0 clamps gradients to +-value; 0 (default): off */
+  SHARDREC_OPTION_BETA1 = 106,          /* f64 in [0, 1); default 0.9 */
+  SHARDREC_OPTION_BETA2 = 107,          /* f64 in [0, 1); default 0.999 */
+  SHARDREC_OPTION_ROW_STATISTICS = 108, /* i64, shardrec_row_statistics; default ROW */
   /* Table. */
   SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype; default FLOAT32 */
   SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */
@@ -100,17 +100,17 @@ typedef enum shardrec_option {
   /* Plan. */
   SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
   /* Collection. */
-  SHARDREC_OPTION_SEED = 400,                   /* i64; default 0; kinds COLLECTION and MLP */
-  SHARDREC_OPTION_THREADS = 401,                /* i64 >= 1; default: processors / ranks of this process;
-                                                   kinds COLLECTION and MLP */
-  SHARDREC_OPTION_GRADIENT_DIVISOR = 402,       /* i64, shardrec_divisor; default RANKS */
+  SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
+  SHARDREC_OPTION_THREADS = 401,          /* i64 >= 1; default: processors / ranks of this process;
+                                             kinds COLLECTION and MLP */
+  SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
-  SHARDREC_OPTION_LOOKUPS = 404,                /* i64 in [1, 8]; lookups alive at once; default 2 */
+  SHARDREC_OPTION_LOOKUPS = 404, /* i64 in [1, 8]; lookups alive at once; default 2 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */
   /* DDP. */
-  SHARDREC_OPTION_DDP_AVERAGE = 600,   /* i64, 0: gradients are summed, 1 (default): averaged */
+  SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
@@ -127,18 +127,18 @@ SHARDREC_API void shardrec_options_destroy(shardrec_options **options);
 /* Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
  * the key, the key is not an integer, or the value is not accepted (the sentence lists what is);
  * UNSUPPORTED for a value of a later release. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_options_set_i64(shardrec_options *options, shardrec_option key,
-                                                      int64_t value);
+SHARDREC_API shardrec_status shardrec_options_set_i64(shardrec_options *options,
+                                                      shardrec_option key, int64_t value);
 
 /* Sets a real number. Errors: as shardrec_options_set_i64. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options, shardrec_option key,
-                                                      double value);
+SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options,
+                                                      shardrec_option key, double value);
 
 /* Sets a value by its text, as a command line or a configuration file has it: numbers in C's
  * notation, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
  * Errors: as shardrec_options_set_i64. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options, shardrec_option key,
-                                                       const char *value);
+SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options,
+                                                       shardrec_option key, const char *value);
 
 /* Reads a number, set or default. out: one int64_t.
  * Errors: as shardrec_options_set_i64; NOT_FOUND where the default depends on what the options are

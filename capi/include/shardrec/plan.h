@@ -53,7 +53,8 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
  * check that the models are the same. Collective, blocking (setup deadline).
  * Errors: as shardrec_plan_create; MISMATCH (models differ; names a rank and a table), PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm, const shardrec_model *model,
+SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm,
+                                                      const shardrec_model *model,
                                                       const shardrec_options *options,
                                                       shardrec_plan **out);
 
@@ -89,8 +90,8 @@ SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, 
 
 /* Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
  * Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table, int32_t box,
-                                               int32_t *out_rank, int64_t *out_row,
+SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table,
+                                               int32_t box, int32_t *out_rank, int64_t *out_row,
                                                int64_t *out_rows, int64_t *out_col,
                                                int64_t *out_cols);
 

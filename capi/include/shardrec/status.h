@@ -27,10 +27,10 @@ typedef enum shardrec_status {
   SHARDREC_INVALID_STATE = 5,    /* a call out of order, such as backward before forward */
   SHARDREC_INVALID_BATCH = 6,    /* some rank's batch or gradient was refused; no rank applied it */
   SHARDREC_NOT_FOUND = 7,        /* a name, index, file or part of an error that does not exist */
-  SHARDREC_UNSUPPORTED = 8,      /* meaningful, but not available in this build; the sentence says why */
+  SHARDREC_UNSUPPORTED = 8, /* meaningful, but not available in this build; the sentence says why */
   /* Resources. */
   SHARDREC_OUT_OF_MEMORY = 100,
-  SHARDREC_IO_ERROR = 101,   /* the operating system refused a file operation */
+  SHARDREC_IO_ERROR = 101,     /* the operating system refused a file operation */
   SHARDREC_CORRUPT_DATA = 102, /* a file or message does not hold what its format promises */
   /* The group of ranks. After one of these the communicator is dead: destroy what used it. */
   SHARDREC_PEER_FAILED = 200, /* another rank is gone */

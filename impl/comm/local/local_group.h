@@ -1,5 +1,5 @@
-// The `local` engine: ranks are threads of this process. Messages are read in place from the sender's
-// memory; no progress thread.
+// The `local` engine: ranks are threads of this process. Messages are read in place from the
+// sender's memory; no progress thread.
 #pragma once
 
 #include <memory>
