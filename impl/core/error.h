@@ -6,6 +6,8 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "shardrec/status.h"
@@ -49,6 +51,7 @@ class Error : public std::exception {
 // "a", 3, "b" -> "a3b": builds sentences without locale or allocation surprises of streams.
 inline void append(std::string& out, const char* text) { out += text; }
 inline void append(std::string& out, const std::string& text) { out += text; }
+inline void append(std::string& out, std::string_view text) { out += text; }
 template <class Integer>
   requires std::is_integral_v<Integer>
 void append(std::string& out, Integer value) {
