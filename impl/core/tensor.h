@@ -1,0 +1,91 @@
+// Typed views of the tensors that callers pass: parsed once, at the border, trusted inside. A view
+// function checks everything that can be known without reading the data (NULL, device, dtype,
+// number of dimensions, sizes, strides, overflow) and throws INVALID_ARGUMENT or UNSUPPORTED (a
+// device) with a sentence that begins with `name`, the argument's.
+//
+// All strides zero means compact, row-major. A tensor without elements may have any data pointer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "shardrec/tensor.h"
+
+namespace shardrec::core {
+
+// "float32"; "unknown dtype" for any other number.
+const char* dtype_name(int32_t dtype) noexcept;
+// Bytes of an element, 0 for an unknown dtype.
+size_t dtype_size(int32_t dtype) noexcept;
+
+template <class T>
+inline constexpr shardrec_dtype kDtypeOf = SHARDREC_DTYPE_FORCE_32;
+template <>
+inline constexpr shardrec_dtype kDtypeOf<int32_t> = SHARDREC_INT32;
+template <>
+inline constexpr shardrec_dtype kDtypeOf<int64_t> = SHARDREC_INT64;
+template <>
+inline constexpr shardrec_dtype kDtypeOf<float> = SHARDREC_FLOAT32;
+template <>
+inline constexpr shardrec_dtype kDtypeOf<double> = SHARDREC_FLOAT64;
+
+// Accepts any number and size.
+inline constexpr int64_t kAnySize = -1;
+
+// A compact tensor of any shape and dtype: its elements one after the other.
+struct FlatView {
+  void* data = nullptr;
+  int64_t size = 0;  // elements
+  int32_t dtype = 0;
+
+  // The elements as T, which must be what dtype says.
+  template <class T>
+  std::span<T> as() const noexcept {
+    return {static_cast<T*>(data), static_cast<size_t>(size)};
+  }
+};
+
+// Any number of dimensions, compact, on the CPU, a known dtype.
+FlatView flat_view(const shardrec_tensor* tensor, const char* name);
+
+// One dimension of `size` elements (or kAnySize), compact; dtype is one of the two given.
+FlatView id_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize,
+                 shardrec_dtype first = SHARDREC_INT64, shardrec_dtype second = SHARDREC_INT32);
+
+namespace detail {
+FlatView vector_of(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
+                   int64_t size, bool column_allowed);
+}  // namespace detail
+
+// One dimension of `size` elements (or kAnySize) of type T, compact.
+template <class T>
+std::span<T> vector_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize) {
+  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, false);
+  return flat.as<T>();
+}
+
+// As vector_view; [size, 1] is accepted too.
+template <class T>
+std::span<T> column_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize) {
+  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, true);
+  return flat.as<T>();
+}
+
+// Rows with unit column stride, row r at data + r * stride, stride >= cols.
+struct Matrix {
+  float* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;
+
+  float* row(int64_t r) const noexcept { return data + r * stride; }
+  bool compact() const noexcept { return stride == cols || rows <= 1; }
+};
+
+// Two dimensions [rows, cols] (or kAnySize each), FLOAT32. The strides of a dimension of one
+// element or none do not matter.
+Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows = kAnySize,
+                   int64_t cols = kAnySize);
+
+}  // namespace shardrec::core
