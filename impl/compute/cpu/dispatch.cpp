@@ -1,0 +1,55 @@
+// Which set of kernels is in use.
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "compute/cpu/sets.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace shardrec::compute {
+namespace {
+
+const Kernels& default_kernels() {
+  const Kernels& best = cpu_kernels_at(cpu_kernel_count() - 1);
+  const char* asked = std::getenv("SHARDREC_CPU_TARGET");
+  if (asked == nullptr || *asked == '\0') return best;
+  std::string known;
+  for (int i = 0; i < cpu_kernel_count(); ++i) {
+    const Kernels& kernels = cpu_kernels_at(i);
+    if (std::string_view(asked) == kernels.name) return kernels;
+    core::append(known, i == 0 ? "" : ", ");
+    core::append(known, kernels.name);
+  }
+  core::log(SHARDREC_LOG_WARNING, -1,
+            core::sentence("SHARDREC_CPU_TARGET=", asked, " is not available here; using ",
+                           best.name, ". This machine has: ", known));
+  return best;
+}
+
+std::atomic<const Kernels*> forced{nullptr};
+
+}  // namespace
+
+const Kernels& cpu_kernels() {
+  static const Kernels& chosen = default_kernels();
+  const Kernels* other = forced.load(std::memory_order_relaxed);
+  return other == nullptr ? chosen : *other;
+}
+
+int cpu_kernel_count() { return 1 + static_cast<int>(cpu::simd_kernels().size()); }
+
+const Kernels& cpu_kernels_at(int index) {
+  return index == 0 ? cpu::scalar_kernels() : *cpu::simd_kernels()[static_cast<size_t>(index - 1)];
+}
+
+void force_cpu_kernels(const Kernels* kernels) { forced.store(kernels, std::memory_order_relaxed); }
+
+// Two rows of gradient sums, each a whole number of cache lines.
+size_t row_update_scratch_bytes(int64_t width) {
+  const auto columns = static_cast<size_t>((width + cpu::kLanes - 1) / cpu::kLanes * cpu::kLanes);
+  return 2 * columns * sizeof(float);
+}
+
+}  // namespace shardrec::compute

@@ -1,0 +1,37 @@
+// Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
+// (2011): a random function of a counter and a key. No state, so any thread or rank computes any
+// element.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace shardrec::core {
+
+using PhiloxCounter = std::array<uint32_t, 4>;
+using PhiloxKey = std::array<uint32_t, 2>;
+
+constexpr PhiloxKey philox_key(uint64_t key) noexcept {
+  return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+}
+
+constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) noexcept {
+  constexpr uint64_t kMultiplier0 = 0xD2511F53;
+  constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
+  constexpr uint32_t kWeyl0 = 0x9E3779B9;  // golden ratio
+  constexpr uint32_t kWeyl1 = 0xBB67AE85;  // sqrt(3) - 1
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t product0 = kMultiplier0 * counter[0];
+    const uint64_t product1 = kMultiplier1 * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(product0)};
+    key[0] += kWeyl0;
+    key[1] += kWeyl1;
+  }
+  return counter;
+}
+
+}  // namespace shardrec::core
