@@ -31,8 +31,8 @@ struct Table {
   int64_t dim = 0;
   shardrec_dtype dtype = SHARDREC_FLOAT32;
   shardrec_init init = SHARDREC_INIT_UNIFORM;
-  std::optional<double> init_min;  // empty: -sqrt(1 / rows)
-  std::optional<double> init_max;  // empty: sqrt(1 / rows)
+  std::optional<double> init_min = {};  // empty: -sqrt(1 / rows)
+  std::optional<double> init_max = {};  // empty: sqrt(1 / rows)
 
   bool operator==(const Table&) const = default;
 };

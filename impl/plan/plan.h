@@ -45,6 +45,9 @@ struct Plan {
   bool operator==(const Plan&) const = default;
 };
 
+// Throws INVALID_ARGUMENT: ranks in [1, 2^20], ranks_per_node in [1, ranks].
+void check_topology(const Topology& topology);
+
 // Throws INVALID_ARGUMENT and leaves the plan as it was.
 void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
 void add_replicated(Plan& plan, const Model& model, int32_t table);

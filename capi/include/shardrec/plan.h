@@ -8,7 +8,7 @@
  *   table_wise         one box; tables by falling bytes, each to the rank with the fewest bytes so far
  *   row_wise           ceil(rows / N) rows each in rank order, the last short, empty boxes left out
  *   column_wise        as many near-equal widths as ranks, multiples of 4 where dim >= 4 N
- *   table_row_wise     a node as table_wise takes a rank; its ranks as row_wise
+ *   table_row_wise     a node as table_wise takes a rank (by bytes per rank); its ranks as row_wise
  *   table_column_wise  a node as table_wise takes a rank; its ranks as column_wise
  *   grid               columns over the nodes as column_wise, rows over the ranks inside as row_wise
  *   data_parallel      replicated on every rank

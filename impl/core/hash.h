@@ -1,0 +1,33 @@
+// XXH3-64, the one hash of the library: fingerprints, checksums of files, shardrec_hash64.
+//
+// The same bytes give the same number on every machine. Not for secrets: no protection against
+// somebody who constructs collisions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace shardrec::core {
+
+uint64_t hash64(uint64_t seed, std::span<const std::byte> bytes) noexcept;
+uint64_t hash64(uint64_t seed, std::string_view text) noexcept;
+
+// The hash (seed 0) of bytes that come in pieces: the same number as hash64 of all of them. One
+// thread at a time. Throws OUT_OF_MEMORY.
+class StreamingHash {
+ public:
+  StreamingHash();
+  void update(std::span<const std::byte> bytes) noexcept;
+  uint64_t digest() const noexcept;
+
+ private:
+  struct Free {
+    void operator()(void* state) const noexcept;
+  };
+  std::unique_ptr<void, Free> state_;
+};
+
+}  // namespace shardrec::core

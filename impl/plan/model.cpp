@@ -1,0 +1,192 @@
+#include "plan/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/json.h"
+#include "plan/names.h"
+
+namespace shardrec::plan {
+
+namespace {
+
+using core::fail;
+using core::sentence;
+
+constexpr int64_t kMostRows = int64_t{1} << 40;
+constexpr int64_t kMostDim = 65536;
+// Of all tables together, so that sums of bytes of weights and states never overflow.
+constexpr int64_t kMostElements = int64_t{1} << 58;
+
+void check_name(const char* what, const std::string& name) {
+  if (name.empty()) {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("a ", what, "'s name is empty; it needs a name"));
+  }
+  if (!core::is_utf8(name)) {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("a ", what, "'s name is not valid UTF-8"));
+  }
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+  if (control) {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("a ", what, "'s name holds a control character"));
+  }
+}
+
+template <class Named>
+void check_unique(const char* what, const std::vector<Named>& present, const std::string& name) {
+  for (size_t i = 0; i < present.size(); ++i) {
+    if (present[i].name == name) {
+      fail(SHARDREC_INVALID_ARGUMENT,
+           sentence(what, " ", i, " already has the name \"", name, "\"; names are unique"));
+    }
+  }
+  if (present.size() >= INT32_MAX) {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("the model cannot take more ", what, "s"));
+  }
+}
+
+void check_range(const Table& table, const char* what, int64_t value, int64_t most) {
+  if (value < 1 || value > most) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name, "\" has ", value, " ", what, "; accepted: 1 to ", most),
+         {.value = value, .limit = most + 1, .table = table.name});
+  }
+}
+
+void check_init(const Table& table) {
+  if (table.init != SHARDREC_INIT_UNIFORM && table.init != SHARDREC_INIT_ZEROS) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name, "\" has an unknown initialisation ",
+                  static_cast<int>(table.init)),
+         {.table = table.name});
+  }
+  const double reach = std::sqrt(1.0 / static_cast<double>(table.rows));
+  const double least = table.init_min.value_or(-reach);
+  const double most = table.init_max.value_or(reach);
+  if (!std::isfinite(least) || !std::isfinite(most) || least > most) {
+    fail(
+        SHARDREC_INVALID_ARGUMENT,
+        sentence("the initial values of table \"", table.name,
+                 "\" have no range: it takes finite numbers, init_min <= init_max (defaults: minus "
+                 "and plus sqrt(1 / rows))"),
+        {.table = table.name});
+  }
+}
+
+void check_number(const char* what, double value, double below) {
+  if (!std::isfinite(value) || value < 0 || value >= below) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the optimizer's ", what, " is not a finite number in [0, ",
+                  below == 1 ? "1)" : "infinity)"));
+  }
+}
+
+}  // namespace
+
+int32_t add_table(Model& model, Table table) {
+  check_name("table", table.name);
+  check_unique("table", model.tables, table.name);
+  check_range(table, "rows", table.rows, kMostRows);
+  check_range(table, "columns", table.dim, kMostDim);
+  int64_t elements = table.rows * table.dim;
+  for (const Table& other : model.tables) elements += other.rows * other.dim;
+  if (elements > kMostElements) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("with table \"", table.name, "\" the model has ", elements,
+                  " elements; all tables together hold at most ", kMostElements),
+         {.table = table.name});
+  }
+  if (table.dtype != SHARDREC_FLOAT32) {
+    const bool known = table.dtype == SHARDREC_FLOAT16 || table.dtype == SHARDREC_BFLOAT16 ||
+                       table.dtype == SHARDREC_FLOAT64;
+    fail(known ? SHARDREC_UNSUPPORTED : SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name, "\" has dtype ", name_of(table.dtype),
+                  "; tables of this release are float32"),
+         {.table = table.name});
+  }
+  check_init(table);
+  model.tables.push_back(std::move(table));
+  return static_cast<int32_t>(model.tables.size() - 1);
+}
+
+void add_feature(Model& model, Feature feature) {
+  check_name("feature", feature.name);
+  check_unique("feature", model.features, feature.name);
+  if (feature.table < 0 || feature.table >= std::ssize(model.tables)) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("feature \"", feature.name, "\" names table ", feature.table, "; the model has ",
+                  model.tables.size(), " tables"),
+         {.value = feature.table, .limit = std::ssize(model.tables), .feature = feature.name});
+  }
+  if (feature.pooling == SHARDREC_POOLING_NONE) {
+    fail(SHARDREC_UNSUPPORTED,
+         sentence("feature \"", feature.name,
+                  "\" has no pooling; features of this release are pooled by sum or mean"),
+         {.feature = feature.name});
+  }
+  if (feature.pooling != SHARDREC_POOLING_SUM && feature.pooling != SHARDREC_POOLING_MEAN) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("feature \"", feature.name, "\" has an unknown pooling ",
+                  static_cast<int>(feature.pooling), "; accepted: sum, mean"),
+         {.feature = feature.name});
+  }
+  model.features.push_back(std::move(feature));
+}
+
+void set_optimizer(Model& model, const Optimizer& optimizer) {
+  switch (optimizer.kind) {
+    case SHARDREC_OPTIMIZER_SGD:
+    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
+      break;
+    case SHARDREC_OPTIMIZER_ADAGRAD:
+    case SHARDREC_OPTIMIZER_ADAM:
+      fail(SHARDREC_UNSUPPORTED, sentence("the optimizer ", name_of(optimizer.kind),
+                                          " is not available for tables in this release; they take "
+                                          "sgd and rowwise_adagrad"));
+    default:
+      fail(SHARDREC_INVALID_ARGUMENT,
+           sentence("there is no optimizer ", static_cast<int>(optimizer.kind),
+                    "; tables take sgd and rowwise_adagrad"));
+  }
+  constexpr double kNoBound = INFINITY;
+  check_number("learning_rate", optimizer.learning_rate, kNoBound);
+  check_number("eps", optimizer.eps, kNoBound);
+  check_number("weight_decay", optimizer.weight_decay, kNoBound);
+  check_number("max_gradient", optimizer.max_gradient, kNoBound);
+  check_number("beta1", optimizer.beta1, 1);
+  check_number("beta2", optimizer.beta2, 1);
+  if (!value_of<shardrec_weight_decay>(name_of(optimizer.weight_decay_mode))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the optimizer's weight_decay_mode is unknown; accepted: ",
+                  names_of<shardrec_weight_decay>()));
+  }
+  if (!value_of<shardrec_row_statistics>(name_of(optimizer.row_statistics))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the optimizer's row_statistics are unknown; accepted: ",
+                  names_of<shardrec_row_statistics>()));
+  }
+  model.optimizer = optimizer;
+}
+
+OutputLayout output_layout(const Model& model) {
+  std::vector<int64_t> first(model.tables.size() + 1, 0);
+  for (const Feature& feature : model.features) {
+    const auto table = static_cast<size_t>(feature.table);
+    first[table + 1] += model.tables[table].dim;
+  }
+  for (size_t table = 0; table < model.tables.size(); ++table) first[table + 1] += first[table];
+  OutputLayout layout;
+  layout.width = first.back();
+  layout.column.reserve(model.features.size());
+  for (const Feature& feature : model.features) {
+    const auto table = static_cast<size_t>(feature.table);
+    layout.column.push_back(first[table]);
+    first[table] += model.tables[table].dim;
+  }
+  return layout;
+}
+
+}  // namespace shardrec::plan

@@ -1,0 +1,157 @@
+#include <string_view>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/json.h"
+#include "plan/model.h"
+#include "plan/names.h"
+
+namespace shardrec::plan {
+
+namespace {
+
+using core::JsonDocument;
+using core::JsonValue;
+using core::JsonWriter;
+
+constexpr std::string_view kFormat = "shardrec-model-1";
+
+template <class Enum>
+void read_enum(const JsonValue& object, std::string_view key, Enum& out) {
+  const auto member = object.find(key);
+  if (!member) return;
+  const auto value = value_of<Enum>(member->text());
+  if (!value) member->fail("\"" + member->text() + "\" is unknown; accepted: " + names_of<Enum>());
+  out = *value;
+}
+
+void read_number(const JsonValue& object, std::string_view key, double& out) {
+  if (const auto member = object.find(key)) out = member->number();
+}
+
+// Runs a step of building the model; its complaint then says where in the JSON it arose.
+template <class Step>
+void at_place(const JsonValue& value, const Step& step) {
+  try {
+    step();
+  } catch (const core::Error& error) {
+    core::fail(error.status(), "model: " + value.place() + ": " + error.sentence(), error.parts());
+  }
+}
+
+Optimizer read_optimizer(const JsonValue& json) {
+  json.expect_keys({"type", "learning_rate", "eps", "weight_decay", "weight_decay_mode",
+                    "max_gradient", "beta1", "beta2", "row_statistics"});
+  Optimizer optimizer;
+  read_enum(json, "type", optimizer.kind);
+  read_number(json, "learning_rate", optimizer.learning_rate);
+  read_number(json, "eps", optimizer.eps);
+  read_number(json, "weight_decay", optimizer.weight_decay);
+  read_enum(json, "weight_decay_mode", optimizer.weight_decay_mode);
+  read_number(json, "max_gradient", optimizer.max_gradient);
+  read_number(json, "beta1", optimizer.beta1);
+  read_number(json, "beta2", optimizer.beta2);
+  read_enum(json, "row_statistics", optimizer.row_statistics);
+  return optimizer;
+}
+
+Table read_table(const JsonValue& json) {
+  json.expect_keys({"name", "rows", "dim", "dtype", "init", "init_min", "init_max"});
+  Table table;
+  table.name = json.at("name").text();
+  table.rows = json.at("rows").integer(1, int64_t{1} << 40);
+  table.dim = json.at("dim").integer(1, 65536);
+  read_enum(json, "dtype", table.dtype);
+  read_enum(json, "init", table.init);
+  if (const auto member = json.find("init_min")) table.init_min = member->number();
+  if (const auto member = json.find("init_max")) table.init_max = member->number();
+  return table;
+}
+
+}  // namespace
+
+std::string model_to_json(const Model& model) {
+  JsonWriter json;
+  json.begin_object(JsonWriter::Style::kLines);
+  json.key("format").text(kFormat);
+  const Optimizer& optimizer = model.optimizer;
+  json.key("optimizer").begin_object();
+  json.key("type").text(name_of(optimizer.kind));
+  json.key("learning_rate").number(optimizer.learning_rate);
+  json.key("eps").number(optimizer.eps);
+  json.key("weight_decay").number(optimizer.weight_decay);
+  json.key("weight_decay_mode").text(name_of(optimizer.weight_decay_mode));
+  json.key("max_gradient").number(optimizer.max_gradient);
+  json.key("beta1").number(optimizer.beta1);
+  json.key("beta2").number(optimizer.beta2);
+  json.key("row_statistics").text(name_of(optimizer.row_statistics));
+  json.end_object();
+  json.key("tables").begin_array(JsonWriter::Style::kLines);
+  for (const Table& table : model.tables) {
+    json.begin_object();
+    json.key("name").text(table.name);
+    json.key("rows").integer(table.rows);
+    json.key("dim").integer(table.dim);
+    json.key("dtype").text(name_of(table.dtype));
+    json.key("init").text(name_of(table.init));
+    if (table.init_min) json.key("init_min").number(*table.init_min);
+    if (table.init_max) json.key("init_max").number(*table.init_max);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("features").begin_array(JsonWriter::Style::kLines);
+  for (const Feature& feature : model.features) {
+    json.begin_object();
+    json.key("name").text(feature.name);
+    json.key("table").text(model.tables[static_cast<size_t>(feature.table)].name);
+    json.key("pooling").text(name_of(feature.pooling));
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return json.take();
+}
+
+Model model_from_json(const std::string& text) {
+  const JsonDocument document(text, "model", SHARDREC_INVALID_ARGUMENT);
+  const JsonValue root = document.root();
+  root.expect_keys({"format", "optimizer", "tables", "features"});
+  if (root.at("format").text() != kFormat) {
+    root.at("format").fail("the format is not \"" + std::string(kFormat) + "\"");
+  }
+  Model model;
+  if (const auto json = root.find("optimizer")) {
+    const Optimizer optimizer = read_optimizer(*json);
+    at_place(*json, [&] { set_optimizer(model, optimizer); });
+  }
+  std::unordered_map<std::string_view, int32_t> table_of;
+  const JsonValue tables = root.at("tables");
+  (void)tables.array_size();
+  for (auto json = tables.first(); json; json = json->next()) {
+    Table table = read_table(*json);
+    int32_t index = 0;
+    at_place(*json, [&] { index = add_table(model, std::move(table)); });
+    table_of.emplace(json->at("name").text(), index);
+  }
+  if (const auto features = root.find("features")) {
+    (void)features->array_size();
+    for (auto json = features->first(); json; json = json->next()) {
+      json->expect_keys({"name", "table", "pooling"});
+      Feature feature;
+      feature.name = json->at("name").text();
+      const auto table = table_of.find(json->at("table").text());
+      if (table == table_of.end()) {
+        json->at("table").fail("there is no table \"" + json->at("table").text() + "\"");
+      }
+      feature.table = table->second;
+      read_enum(*json, "pooling", feature.pooling);
+      at_place(*json, [&] { add_feature(model, std::move(feature)); });
+    }
+  }
+  return model;
+}
+
+uint64_t model_fingerprint(const Model& model) { return core::hash64(0, model_to_json(model)); }
+
+}  // namespace shardrec::plan
