@@ -1,0 +1,90 @@
+// The objects behind shardrec_local and shardrec_comm, and what is made on a communicator needs of
+// it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "comm/collectives.h"
+#include "comm/communicator.h"
+#include "comm/local/local_group.h"
+#include "core/error.h"
+#include "handle.h"
+#include "shardrec/comm.h"
+
+namespace shardrec::capi {
+
+// One rank's membership, shared by the communicator's handle and everything made on it, in whatever
+// order the host destroys them. Any thread.
+class Membership {
+ public:
+  explicit Membership(std::shared_ptr<comm::Communicator> communicator)
+      : communicator_(std::move(communicator)) {}
+
+  comm::Communicator& communicator() const noexcept { return *communicator_; }
+  const std::shared_ptr<comm::Communicator>& share() const noexcept { return communicator_; }
+
+  // Throws CLOSED after shardrec_comm_close. Every call on something made on the communicator asks.
+  void require_open() const {
+    if (closed_.load(std::memory_order_acquire)) {
+      core::fail(SHARDREC_CLOSED, "the communicator was closed by shardrec_comm_close");
+    }
+  }
+  bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+
+  // After the closing barrier.
+  void close() noexcept {
+    closed_.store(true, std::memory_order_release);
+    communicator_->leave();
+  }
+
+ private:
+  std::shared_ptr<comm::Communicator> communicator_;
+  std::atomic<bool> closed_{false};
+};
+
+struct Comm {
+  explicit Comm(std::shared_ptr<comm::Communicator> communicator);
+
+  // Peers that wait for this rank must not wait for ever.
+  void closing() noexcept;
+
+  std::shared_ptr<Membership> membership;
+  comm::Collectives collectives;  // of the handle's own calls; exclusive
+};
+
+// Numbers of the handle's own operations (comm::Operation::kind); they share a channel.
+enum class CommCall : uint32_t {
+  kBarrier = 1,
+  kClose,
+  kAllReduce,
+  kPlanCompare,
+  kPlanModels,
+  kPlan
+};
+
+template <>
+struct Handle<shardrec_local> {
+  using Object = comm::local::Group;
+  static constexpr Kind kKind = Kind::kLocal;
+};
+template <>
+struct Handle<shardrec_comm> {
+  using Object = Comm;
+  static constexpr Kind kKind = Kind::kComm;
+};
+
+// Runs a collective body of an exclusive call. An error that comes from this very handle being
+// destroyed by another thread is CLOSED, not a peer's failure.
+template <class Body>
+void collective_call(const Use<shardrec_comm>& use, Body&& body) {
+  use->membership->require_open();
+  try {
+    body();
+  } catch (const core::Error&) {
+    if (!use.closed()) throw;
+    core::fail(SHARDREC_CLOSED, "this shardrec_comm was destroyed during the call");
+  }
+}
+
+}  // namespace shardrec::capi

@@ -1,0 +1,33 @@
+// The objects behind shardrec_model, shardrec_topology and shardrec_plan.
+#pragma once
+
+#include "handle.h"
+#include "plan/model.h"
+#include "plan/plan.h"
+#include "shardrec/plan.h"
+
+namespace shardrec::capi {
+
+// A plan holds the model that it was made for: boxes mean nothing without its tables.
+struct PlanObject {
+  plan::Model model;
+  plan::Plan plan;
+};
+
+template <>
+struct Handle<shardrec_model> {
+  using Object = plan::Model;
+  static constexpr Kind kKind = Kind::kModel;
+};
+template <>
+struct Handle<shardrec_topology> {
+  using Object = plan::Topology;
+  static constexpr Kind kKind = Kind::kTopology;
+};
+template <>
+struct Handle<shardrec_plan> {
+  using Object = PlanObject;
+  static constexpr Kind kKind = Kind::kPlan;
+};
+
+}  // namespace shardrec::capi
