@@ -4,8 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
-#include <utility>
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
@@ -34,14 +32,6 @@ class Membership {
   }
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
-  // Two threads that change different deadlines do not undo each other.
-  void set_deadline(double comm::Deadlines::* field, double seconds) {
-    std::lock_guard lock(deadlines_mutex_);
-    comm::Deadlines deadlines = communicator_->deadlines();
-    deadlines.*field = seconds;
-    communicator_->set_deadlines(deadlines);
-  }
-
   // After the closing barrier.
   void close() noexcept {
     closed_.store(true, std::memory_order_release);
@@ -51,7 +41,6 @@ class Membership {
  private:
   std::shared_ptr<comm::Communicator> communicator_;
   std::atomic<bool> closed_{false};
-  std::mutex deadlines_mutex_;
 };
 
 struct Comm {
@@ -69,12 +58,9 @@ enum class CommCall : uint32_t {
   kBarrier = 1,
   kClose,
   kAllReduce,
-  kPlanArguments,
   kPlanCompare,
   kPlanModels,
-  kPlanMake,
-  kPlanSend,
-  kPlanTake,
+  kPlan
 };
 
 template <>

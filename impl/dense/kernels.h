@@ -1,0 +1,84 @@
+// The inner loops of the layers that are no matrix products, one table per instruction set.
+//
+// Promises of the numbers: fp32; element-wise formulas as written, each operation rounded (division
+// and square root correctly); sums in the order given here, fused where written fma. Hence all sets
+// give the same bits. Kernels neither allocate nor throw; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardrec::dense {
+
+// Element-wise optimizer step; g is the gradient after clamping to +-max_gradient (0: no clamp)
+// and, for L2 weight decay, + l2 * w. First w *= keep (1 unless the weight decay is decoupled).
+//   SGD      w -= learning_rate * g
+//   AdaGrad  h += g * g;  w -= learning_rate * g / (sqrt(h) + eps)
+//   Adam     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;
+//            w -= learning_rate * (m * scale1) / (sqrt(v * scale2) + eps)
+struct ParameterUpdate {
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  float* first = nullptr;   // h or m
+  float* second = nullptr;  // v
+  float learning_rate = 0;
+  float eps = 0;
+  float max_gradient = 0;
+  float l2 = 0;
+  float keep = 1;
+  float beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta1 = 1;
+  float one_minus_beta2 = 1;
+  float scale1 = 1;  // 1 / (1 - beta1^t)
+  float scale2 = 1;  // 1 / (1 - beta2^t)
+};
+
+// The dot interaction of one sample: vector 0 is dense, vector i > 0 is row i - 1 of embeddings.
+struct InteractionShape {
+  int64_t features = 0;
+  int64_t dim = 0;
+};
+// Vectors, dense included, rounded up to whole pairs of registers of eight.
+constexpr int64_t padded_vectors(const InteractionShape& shape) noexcept {
+  return (shape.features + 16) / 16 * 16;
+}
+// Floats of scratch for one call of either direction.
+size_t interaction_scratch(const InteractionShape& shape) noexcept;
+
+struct Kernels {
+  const char* name;  // as compute::Kernels::name
+
+  // y = relu(y + bias) or y + bias, in each of rows rows; relu(NaN) = NaN.
+  void (*bias_activation)(float* y, int64_t stride, int64_t rows, int64_t cols, const float* bias,
+                          bool relu) noexcept;
+  // dz = y <= 0 ? 0 : dy. dz may be dy.
+  void (*relu_backward)(const float* y, int64_t y_stride, const float* dy, int64_t dy_stride,
+                        float* dz, int64_t dz_stride, int64_t rows, int64_t cols) noexcept;
+  // sums[c] = x[0][c] + x[1][c] + ..., from 0.
+  void (*column_sums)(const float* x, int64_t stride, int64_t rows, int64_t cols,
+                      float* sums) noexcept;
+  // sum += x
+  void (*add)(const float* x, float* sum, int64_t count) noexcept;
+
+  // out = the dense vector, then for i = 1.., j < i: the dot product of vectors i and j by
+  // fma(i[c], j[c], sum) from 0 in ascending c.
+  void (*interaction_forward)(const InteractionShape& shape, const float* dense,
+                              const float* embeddings, float* out, float* scratch) noexcept;
+  // Gradient of vector i: from 0 (vector 0: from the gradient of the copied dense vector) in
+  // ascending j by fma(gradient of dot (i, j), j[c], sum), where that of (i, i) is 0.
+  void (*interaction_backward)(const InteractionShape& shape, const float* dense,
+                               const float* embeddings, const float* out_gradient,
+                               float* dense_gradient, float* embedding_gradient,
+                               float* scratch) noexcept;
+
+  // Elements [begin, end).
+  void (*sgd)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
+  void (*adagrad)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
+  void (*adam)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
+};
+
+// The set of the name that compute::cpu_kernels() has now, so that one switch rules both.
+const Kernels& kernels();
+
+}  // namespace shardrec::dense

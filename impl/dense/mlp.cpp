@@ -1,0 +1,340 @@
+#include "dense/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "core/error.h"
+#include "dense/kernels.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kLargestWidth = 65536;
+constexpr int64_t kWeightBlock = 128;  // rows of W in one task of its gradient
+constexpr int64_t kChunkRows = 1024;   // samples in one task of a weight gradient, at least
+constexpr int64_t kMostChunks = 16;
+constexpr int64_t kMostPartials = int64_t{4}
+                                  << 20;  // floats of partial weight gradients of a layer
+constexpr int64_t kAddGrain = 8192;
+
+// Large tiles multiply faster, small ones keep more threads busy.
+int64_t tile_rows(int64_t batch) noexcept { return batch <= 1024 ? 64 : 128; }
+int64_t tile_count(int64_t batch) noexcept {
+  return (batch + tile_rows(batch) - 1) / tile_rows(batch);
+}
+
+const float* data(const core::Scratch& scratch) noexcept {
+  return static_cast<const float*>(static_cast<const void*>(scratch.data()));
+}
+float* writable(const core::Scratch& scratch) noexcept { return const_cast<float*>(data(scratch)); }
+
+// A stride that BLAS accepts: that of a single row does not matter to us.
+core::Matrix normalised(core::Matrix matrix, const char* name) {
+  if (matrix.rows <= 1) matrix.stride = matrix.cols;
+  if (matrix.stride > std::numeric_limits<int32_t>::max()) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the row stride of ", name, " is ", matrix.stride,
+                              " elements; at most 2147483647 is accepted"),
+               {.value = matrix.stride});
+  }
+  return matrix;
+}
+
+void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, int64_t cols) {
+  if (matrix.rows == rows && matrix.cols == cols) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence(name, " has shape [", matrix.rows, ", ", matrix.cols, "]; [", rows,
+                            ", ", cols, "] is accepted"));
+}
+
+// parts[0] += parts[1] + ..., each part `stride` apart, elements [begin, end), in pairs of
+// neighbours.
+void add_tree(float* parts, int64_t count, int64_t stride, int64_t begin, int64_t end) noexcept {
+  const auto add = kernels().add;
+  for (int64_t step = 1; step < count; step *= 2) {
+    for (int64_t i = 0; i + step < count; i += 2 * step) {
+      add(parts + (i + step) * stride + begin, parts + i * stride + begin, end - begin);
+    }
+  }
+}
+
+}  // namespace
+
+Mlp::Mlp(int64_t inputs, const MlpOptions& options)
+    : inputs_(inputs),
+      seed_(options.seed),
+      gemm_(gemm()),
+      threads_(options.threads),
+      parameters_(options.optimizer) {
+  if (inputs >= 1 && inputs <= kLargestWidth) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("a stack of layers cannot have ", inputs, " inputs; 1 .. ",
+                            kLargestWidth, " is accepted"),
+             {.value = inputs, .limit = kLargestWidth + 1});
+}
+
+int64_t Mlp::outputs() const noexcept { return layers_.empty() ? inputs_ : layers_.back().outputs; }
+
+void Mlp::add_linear(int64_t outputs, shardrec_activation activation) {
+  if (frozen_) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "a layer was added after the first forward; add all layers before it");
+  }
+  if (outputs < 1 || outputs > kLargestWidth) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("a linear layer cannot have ", outputs, " outputs; 1 .. ",
+                              kLargestWidth, " is accepted"),
+               {.value = outputs, .limit = kLargestWidth + 1});
+  }
+  if (activation != SHARDREC_ACTIVATION_NONE && activation != SHARDREC_ACTIVATION_RELU) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("there is no activation number ", static_cast<int>(activation),
+                              "; NONE and RELU are accepted"),
+               {.value = static_cast<int>(activation)});
+  }
+  Layer layer;
+  layer.inputs = this->outputs();
+  layer.outputs = outputs;
+  layer.activation = activation;
+  layer.weight = parameters_.size();
+  layer.bias = layer.weight + layer.inputs * outputs;
+  const std::string prefix = core::sentence("layer.", layers_.size());
+  std::vector<ParameterInfo> added(2);
+  added[0].name = prefix + ".weight";
+  added[0].shape = {outputs, layer.inputs};
+  added[0].size = layer.inputs * outputs;
+  added[1].name = prefix + ".bias";
+  added[1].shape = {outputs};
+  added[1].size = outputs;
+  layers_.reserve(layers_.size() + 1);
+  parameters_.append(std::move(added));
+
+  const auto number = static_cast<uint32_t>(layers_.size());
+  const auto in = static_cast<double>(layer.inputs);
+  const auto out = static_cast<double>(outputs);
+  fill_normal({parameters_.values(layer.weight), static_cast<size_t>(layer.inputs * outputs)},
+              std::sqrt(2 / (in + out)), seed_, number, 0, threads_);
+  fill_normal({parameters_.values(layer.bias), static_cast<size_t>(outputs)}, std::sqrt(1 / out),
+              seed_, number, 1, threads_);
+  layers_.push_back(std::move(layer));
+}
+
+// The last layer writes into the caller's memory, which need not live until backward; only a ReLU
+// has to know its output again.
+bool Mlp::has_buffers(size_t layer) const noexcept {
+  return layer + 1 < layers_.size() || layers_[layer].activation == SHARDREC_ACTIVATION_RELU;
+}
+
+core::Matrix Mlp::output_of(size_t layer, const core::Matrix& last) const noexcept {
+  if (!has_buffers(layer)) return last;
+  const int64_t cols = layers_[layer].outputs;
+  return {writable(layers_[layer].activations), batch_, cols, cols};
+}
+
+core::Matrix Mlp::gradient_of(size_t layer, const core::Matrix& last) const noexcept {
+  if (!has_buffers(layer)) return last;
+  const int64_t cols = layers_[layer].outputs;
+  return {writable(layers_[layer].gradients), batch_, cols, cols};
+}
+
+void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
+  if (layers_.empty()) {
+    core::fail(SHARDREC_INVALID_STATE, "the stack has no layer; add one before forward");
+  }
+  require_shape(input, "input", input.rows, inputs_);
+  require_shape(output, "output", input.rows, outputs());
+  const core::Matrix in = normalised(input, "input");
+  const core::Matrix out = normalised(output, "output");
+
+  batch_ = -1;
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    if (!has_buffers(l)) continue;
+    layers_[l].activations.resize_as<float>(static_cast<size_t>(in.rows * layers_[l].outputs));
+  }
+  frozen_ = true;
+  input_ = in;
+  batch_ = in.rows;
+  const int64_t rows = tile_rows(batch_);
+  threads_.parallel_for(tile_count(batch_), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      forward_tile(tile * rows, std::min((tile + 1) * rows, batch_), out);
+    }
+  });
+}
+
+void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept {
+  const Kernels& table = kernels();
+  core::Matrix x = input_;
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const Layer& layer = layers_[l];
+    const core::Matrix y = output_of(l, output);
+    const shardrec_gemm job{.m = end - begin,
+                            .n = layer.outputs,
+                            .k = layer.inputs,
+                            .a = x.row(begin),
+                            .b = parameters_.values(layer.weight),
+                            .c = y.row(begin),
+                            .lda = x.stride,
+                            .ldb = layer.inputs,
+                            .ldc = y.stride,
+                            .beta = 0,
+                            .transpose_a = 0,
+                            .transpose_b = 1};
+    gemm_.sgemm(&job);
+    table.bias_activation(y.row(begin), y.stride, end - begin, layer.outputs,
+                          parameters_.values(layer.bias),
+                          layer.activation == SHARDREC_ACTIVATION_RELU);
+    x = y;
+  }
+  if (!has_buffers(layers_.size() - 1)) return;
+  for (int64_t r = begin; r < end; ++r) std::copy_n(x.row(r), x.cols, output.row(r));
+}
+
+Mlp::Cut Mlp::cut(const Layer& layer) const noexcept {
+  const int64_t most =
+      std::clamp(kMostPartials / (layer.inputs * layer.outputs), int64_t{1}, kMostChunks);
+  const int64_t wanted = std::clamp((batch_ + kChunkRows - 1) / kChunkRows, int64_t{1}, most);
+  Cut cut;
+  cut.rows = std::max<int64_t>((batch_ + wanted - 1) / wanted, 1);
+  cut.chunks = (batch_ + cut.rows - 1) / cut.rows;
+  cut.blocks = (layer.outputs + kWeightBlock - 1) / kWeightBlock;
+  return cut;
+}
+
+void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient) {
+  if (batch_ < 0) {
+    core::fail(SHARDREC_INVALID_STATE, "backward was called without a forward before it");
+  }
+  require_shape(output_gradient, "output_gradient", batch_, outputs());
+  const core::Matrix dy = normalised(output_gradient, "output_gradient");
+  core::Matrix dx = input_gradient;
+  if (dx.data != nullptr) {
+    require_shape(dx, "input_gradient", batch_, inputs_);
+    dx = normalised(dx, "input_gradient");
+  }
+  if (batch_ == 0) {
+    std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F);
+    has_gradients_ = true;
+    return;
+  }
+
+  const int64_t tiles = tile_count(batch_);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    Layer& layer = layers_[l];
+    const Cut its = cut(layer);
+    if (has_buffers(l))
+      layer.gradients.resize_as<float>(static_cast<size_t>(batch_ * layer.outputs));
+    layer.bias_sums.resize_as<float>(static_cast<size_t>(tiles * layer.outputs));
+    if (its.chunks > 1) {
+      layer.partials.resize_as<float>(
+          static_cast<size_t>(its.chunks * layer.inputs * layer.outputs));
+    }
+  }
+  threads_.parallel_for(tiles, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) backward_tile(tile, dy, dx);
+  });
+
+  int64_t tasks = 0;
+  for (const Layer& layer : layers_) tasks += cut(layer).chunks * cut(layer).blocks;
+  threads_.parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      int64_t rest = task;
+      for (size_t l = 0; l < layers_.size(); ++l) {
+        const Cut its = cut(layers_[l]);
+        const int64_t count = its.chunks * its.blocks;
+        if (rest < count) {
+          weight_gradient(layers_[l], its, rest, gradient_of(l, dy),
+                          l == 0 ? input_ : output_of(l - 1, dy));
+          break;
+        }
+        rest -= count;
+      }
+    }
+  });
+  for (const Layer& layer : layers_) add_up(layer, cut(layer));
+  has_gradients_ = true;
+}
+
+void Mlp::backward_tile(int64_t tile, const core::Matrix& output_gradient,
+                        const core::Matrix& input_gradient) const noexcept {
+  const Kernels& table = kernels();
+  const int64_t begin = tile * tile_rows(batch_);
+  const int64_t rows = std::min(tile_rows(batch_), batch_ - begin);
+  core::Matrix dy = output_gradient;
+  for (size_t l = layers_.size(); l-- > 0;) {
+    const Layer& layer = layers_[l];
+    const core::Matrix dz = gradient_of(l, output_gradient);
+    if (layer.activation == SHARDREC_ACTIVATION_RELU) {
+      const core::Matrix y = output_of(l, output_gradient);
+      table.relu_backward(y.row(begin), y.stride, dy.row(begin), dy.stride, dz.row(begin),
+                          dz.stride, rows, layer.outputs);
+    }
+    table.column_sums(dz.row(begin), dz.stride, rows, layer.outputs,
+                      writable(layer.bias_sums) + tile * layer.outputs);
+    const core::Matrix dx = l == 0 ? input_gradient : gradient_of(l - 1, output_gradient);
+    if (dx.data == nullptr) return;
+    const shardrec_gemm job{.m = rows,
+                            .n = layer.inputs,
+                            .k = layer.outputs,
+                            .a = dz.row(begin),
+                            .b = parameters_.values(layer.weight),
+                            .c = dx.row(begin),
+                            .lda = dz.stride,
+                            .ldb = layer.inputs,
+                            .ldc = dx.stride,
+                            .beta = 0,
+                            .transpose_a = 0,
+                            .transpose_b = 0};
+    gemm_.sgemm(&job);
+    dy = dx;
+  }
+}
+
+void Mlp::weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
+                          const core::Matrix& gradient, const core::Matrix& input) const noexcept {
+  const int64_t chunk = task / cut.blocks;
+  const int64_t first = task % cut.blocks * kWeightBlock;
+  const int64_t row = chunk * cut.rows;
+  float* target = cut.chunks > 1 ? writable(layer.partials) + chunk * layer.inputs * layer.outputs
+                                 : parameters_.gradients(layer.weight);
+  const shardrec_gemm job{.m = std::min(kWeightBlock, layer.outputs - first),
+                          .n = layer.inputs,
+                          .k = std::min(cut.rows, batch_ - row),
+                          .a = gradient.row(row) + first,
+                          .b = input.row(row),
+                          .c = target + first * layer.inputs,
+                          .lda = gradient.stride,
+                          .ldb = input.stride,
+                          .ldc = layer.inputs,
+                          .beta = 0,
+                          .transpose_a = 1,
+                          .transpose_b = 0};
+  gemm_.sgemm(&job);
+}
+
+void Mlp::add_up(const Layer& layer, const Cut& cut) {
+  const auto reduce = [this](float* parts, int64_t count, int64_t size, int64_t to) {
+    threads_.parallel_for(size, kAddGrain, [&](int64_t begin, int64_t end) {
+      add_tree(parts, count, size, begin, end);
+      std::copy(parts + begin, parts + end, parameters_.gradients(to) + begin);
+    });
+  };
+  reduce(writable(layer.bias_sums), tile_count(batch_), layer.outputs, layer.bias);
+  if (cut.chunks > 1) {
+    reduce(writable(layer.partials), cut.chunks, layer.inputs * layer.outputs, layer.weight);
+  }
+}
+
+void Mlp::step() {
+  if (!has_gradients_) {
+    core::fail(SHARDREC_INVALID_STATE, "step was called without a backward before it");
+  }
+  parameters_.step(threads_);
+}
+
+}  // namespace shardrec::dense

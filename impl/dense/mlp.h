@@ -1,0 +1,98 @@
+// A stack of linear layers, y = activation(x W^T + b), trained in place (capi's layers.h).
+//
+// Rows are cut into tiles by the batch size alone, and each tile runs through all layers while it
+// is in cache: forward, then gradients of activations. Weight gradients are cut into blocks of W
+// and chunks of rows by the shapes alone; chunks are added in a fixed tree. Hence bits do not
+// depend on the number of threads. A step of a batch not larger than one before allocates nothing.
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/gemm.h"
+#include "dense/parameters.h"
+#include "plan/model.h"
+#include "shardrec/layers.h"
+
+namespace shardrec::dense {
+
+struct MlpOptions {
+  plan::Optimizer optimizer;
+  uint64_t seed = 0;
+  int threads = 1;
+};
+
+class Mlp {
+ public:
+  // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, GEMM plug-in).
+  Mlp(int64_t inputs, const MlpOptions& options);
+
+  // Throws INVALID_ARGUMENT, INVALID_STATE after the first forward, OUT_OF_MEMORY; then nothing has
+  // changed.
+  void add_linear(int64_t outputs, shardrec_activation activation);
+
+  int64_t inputs() const noexcept { return inputs_; }
+  int64_t outputs() const noexcept;  // inputs() while there is no layer
+
+  Parameters& parameters() noexcept { return parameters_; }
+  const Parameters& parameters() const noexcept { return parameters_; }
+
+  // The input is read again by backward. Throws INVALID_STATE without layers, INVALID_ARGUMENT for
+  // shapes.
+  void forward(const core::Matrix& input, const core::Matrix& output);
+
+  // Overwrites all gradients. input_gradient.data null: not wanted.
+  void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
+
+  // Throws INVALID_STATE before the first backward.
+  void step();
+
+ private:
+  struct Layer {
+    int64_t inputs = 0;
+    int64_t outputs = 0;
+    shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
+    int64_t weight = 0;  // offsets into the parameters
+    int64_t bias = 0;
+    core::Scratch activations;  // [batch, outputs]; unused in a last layer without activation
+    core::Scratch gradients;    // of what enters the activation; as activations
+    core::Scratch bias_sums;    // [tiles, outputs]
+    core::Scratch partials;     // [chunks, outputs, inputs] when there are several chunks
+  };
+  // How the rows of a batch are cut for one layer's weight gradient.
+  struct Cut {
+    int64_t rows = 0;  // of a chunk
+    int64_t chunks = 0;
+    int64_t blocks = 0;  // of W's rows
+  };
+
+  bool has_buffers(size_t layer) const noexcept;
+  Cut cut(const Layer& layer) const noexcept;
+  // Where layer l's output, or the gradient before its activation, stands.
+  core::Matrix output_of(size_t layer, const core::Matrix& last) const noexcept;
+  core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
+
+  void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
+  void backward_tile(int64_t tile, const core::Matrix& output_gradient,
+                     const core::Matrix& input_gradient) const noexcept;
+  void weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
+                       const core::Matrix& gradient, const core::Matrix& input) const noexcept;
+  void add_up(const Layer& layer, const Cut& cut);
+
+  int64_t inputs_;
+  uint64_t seed_;
+  const Gemm& gemm_;
+  core::Threads threads_;
+  Parameters parameters_;
+  std::vector<Layer> layers_;
+  core::Matrix input_;   // of the last forward
+  int64_t batch_ = -1;   // of the last forward; -1: none whose backward is possible
+  bool frozen_ = false;  // forward was called
+  bool has_gradients_ = false;
+};
+
+}  // namespace shardrec::dense

@@ -1,0 +1,119 @@
+#include "dense/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "core/error.h"
+#include "core/philox.h"
+#include "dense/kernels.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kUpdateGrain = 16384;
+
+float* floats(const core::Pages& pages) noexcept {
+  return static_cast<float*>(const_cast<void*>(static_cast<const void*>(pages.data())));
+}
+
+}  // namespace
+
+std::vector<std::string> state_names(shardrec_optimizer kind) {
+  switch (kind) {
+    case SHARDREC_OPTIMIZER_SGD:
+      return {};
+    case SHARDREC_OPTIMIZER_ADAGRAD:
+      return {"sum"};
+    case SHARDREC_OPTIMIZER_ADAM:
+      return {"mean", "square"};
+    default:
+      core::fail(SHARDREC_UNSUPPORTED,
+                 core::sentence("layers have no optimizer number ", static_cast<int>(kind),
+                                "; SGD, ADAGRAD and ADAM are accepted"),
+                 {.value = static_cast<int>(kind)});
+  }
+}
+
+Parameters::Parameters(const plan::Optimizer& optimizer)
+    : optimizer_(optimizer), arrays_(2 + state_names(optimizer.kind).size()) {}
+
+void Parameters::append(std::vector<ParameterInfo> added) {
+  int64_t size = size_;
+  for (ParameterInfo& info : added) {
+    info.offset = size;
+    size += info.size;
+  }
+  std::vector<core::Pages> arrays;
+  for (const core::Pages& old : arrays_) {
+    arrays.emplace_back(static_cast<size_t>(size) * sizeof(float));
+    std::copy_n(floats(old), size_, floats(arrays.back()));
+  }
+  infos_.reserve(infos_.size() + added.size());
+  std::move(added.begin(), added.end(), std::back_inserter(infos_));
+  arrays_ = std::move(arrays);
+  size_ = size;
+}
+
+float* Parameters::values(int64_t offset) const noexcept { return floats(arrays_[0]) + offset; }
+
+float* Parameters::gradients(int64_t offset) const noexcept { return floats(arrays_[1]) + offset; }
+
+float* Parameters::state(int state, int64_t offset) const noexcept {
+  return floats(arrays_[static_cast<size_t>(state) + 2]) + offset;
+}
+
+void Parameters::step(core::Threads& threads) {
+  ++steps_;
+  ParameterUpdate update;
+  update.weights = values();
+  update.gradients = gradients();
+  if (arrays_.size() > 2) update.first = state(0);
+  if (arrays_.size() > 3) update.second = state(1);
+  update.learning_rate = static_cast<float>(optimizer_.learning_rate);
+  update.eps = static_cast<float>(optimizer_.eps);
+  update.max_gradient = static_cast<float>(optimizer_.max_gradient);
+  if (optimizer_.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2) {
+    update.l2 = static_cast<float>(optimizer_.weight_decay);
+  } else if (optimizer_.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE) {
+    update.keep = static_cast<float>(1 - optimizer_.learning_rate * optimizer_.weight_decay);
+  }
+  update.beta1 = static_cast<float>(optimizer_.beta1);
+  update.beta2 = static_cast<float>(optimizer_.beta2);
+  update.one_minus_beta1 = static_cast<float>(1 - optimizer_.beta1);
+  update.one_minus_beta2 = static_cast<float>(1 - optimizer_.beta2);
+  const auto t = static_cast<double>(steps_);
+  update.scale1 = static_cast<float>(1 / (1 - std::pow(optimizer_.beta1, t)));
+  update.scale2 = static_cast<float>(1 / (1 - std::pow(optimizer_.beta2, t)));
+
+  const Kernels& table = kernels();
+  const auto kernel = optimizer_.kind == SHARDREC_OPTIMIZER_ADAM      ? table.adam
+                      : optimizer_.kind == SHARDREC_OPTIMIZER_ADAGRAD ? table.adagrad
+                                                                      : table.sgd;
+  threads.parallel_for(size_, kUpdateGrain,
+                       [&](int64_t begin, int64_t end) { kernel(update, begin, end); });
+}
+
+void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,
+                 uint32_t which, core::Threads& threads) {
+  const core::PhiloxKey key = core::philox_key(seed);
+  const auto count = static_cast<int64_t>(out.size());
+  threads.parallel_for((count + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const core::PhiloxCounter bits = core::philox(
+          {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), layer, which}, key);
+      for (size_t pair = 0; pair < 2; ++pair) {
+        constexpr double kScale = 0x1p-32;
+        const double u = (bits[2 * pair] + 0.5) * kScale;
+        const double angle = 2 * std::numbers::pi * (bits[2 * pair + 1] + 0.5) * kScale;
+        const double radius = deviation * std::sqrt(-2 * std::log(u));
+        const size_t at = static_cast<size_t>(block) * 4 + 2 * pair;
+        if (at < out.size()) out[at] = static_cast<float>(radius * std::cos(angle));
+        if (at + 1 < out.size()) out[at + 1] = static_cast<float>(radius * std::sin(angle));
+      }
+    }
+  });
+}
+
+}  // namespace shardrec::dense

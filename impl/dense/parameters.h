@@ -1,0 +1,64 @@
+// Parameters of a stack of layers, their gradients and optimizer states, each one contiguous array:
+// one optimizer loop, one all-reduce. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/threads.h"
+#include "plan/model.h"
+
+namespace shardrec::dense {
+
+// A parameter's place in the arrays.
+struct ParameterInfo {
+  std::string name;  // "layer.0.weight"
+  std::vector<int64_t> shape;
+  int64_t offset = 0;
+  int64_t size = 0;
+};
+
+// kSgd keeps no state, AdaGrad one ("sum"), Adam two ("mean", "square").
+std::vector<std::string> state_names(shardrec_optimizer kind);
+
+class Parameters {
+ public:
+  // Throws UNSUPPORTED for an optimizer that layers do not have.
+  explicit Parameters(const plan::Optimizer& optimizer);
+
+  // Appends parameters, zero; moves the arrays. Throws OUT_OF_MEMORY and leaves them as they were.
+  void append(std::vector<ParameterInfo> added);
+
+  const std::vector<ParameterInfo>& infos() const noexcept { return infos_; }
+  int64_t size() const noexcept { return size_; }
+  float* values(int64_t offset = 0) const noexcept;
+  float* gradients(int64_t offset = 0) const noexcept;
+  // state in [0, state_names().size())
+  float* state(int state, int64_t offset = 0) const noexcept;
+
+  const plan::Optimizer& optimizer() const noexcept { return optimizer_; }
+  void set_learning_rate(double rate) noexcept { optimizer_.learning_rate = rate; }
+  int64_t steps() const noexcept { return steps_; }
+  void set_steps(int64_t steps) noexcept { steps_ = steps; }
+
+  // One optimizer step on all parameters. The same bits for any number of threads.
+  void step(core::Threads& threads);
+
+ private:
+  plan::Optimizer optimizer_;
+  std::vector<ParameterInfo> infos_;
+  int64_t size_ = 0;
+  int64_t steps_ = 0;
+  std::vector<core::Pages> arrays_;  // values, gradients, states
+};
+
+// Normal numbers of the given standard deviation into out, a function of (seed, layer, which) and
+// the position only: Philox4x32-10 with key seed and counter (position / 4 low, high, layer,
+// which), two Box-Muller pairs a block.
+void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,
+                 uint32_t which, core::Threads& threads);
+
+}  // namespace shardrec::dense

@@ -1,0 +1,130 @@
+// The optimizers of the layers against the formulas in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "core/threads.h"
+#include "dense/parameters.h"
+#include "dense/reference.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kSize = 1003;
+
+struct Reference {
+  plan::Optimizer optimizer;
+  std::vector<double> w, first = std::vector<double>(kSize), second = std::vector<double>(kSize);
+
+  void step(std::span<const float> gradient, int t) {
+    const auto& o = optimizer;
+    for (size_t i = 0; i < w.size(); ++i) {
+      double g = gradient[i];
+      if (o.max_gradient > 0) g = std::min(std::max(g, -o.max_gradient), o.max_gradient);
+      if (o.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2) g += o.weight_decay * w[i];
+      if (o.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE) {
+        w[i] *= 1 - o.learning_rate * o.weight_decay;
+      }
+      switch (o.kind) {
+        case SHARDREC_OPTIMIZER_ADAGRAD:
+          first[i] += g * g;
+          w[i] -= o.learning_rate * g / (std::sqrt(first[i]) + o.eps);
+          break;
+        case SHARDREC_OPTIMIZER_ADAM: {
+          first[i] = o.beta1 * first[i] + (1 - o.beta1) * g;
+          second[i] = o.beta2 * second[i] + (1 - o.beta2) * g * g;
+          const double mean = first[i] / (1 - std::pow(o.beta1, t));
+          const double square = second[i] / (1 - std::pow(o.beta2, t));
+          w[i] -= o.learning_rate * mean / (std::sqrt(square) + o.eps);
+          break;
+        }
+        default:
+          w[i] -= o.learning_rate * g;
+      }
+    }
+  }
+};
+
+void run(plan::Optimizer optimizer) {
+  core::Threads threads(2);
+  Parameters parameters(optimizer);
+  parameters.append({{.name = "w", .shape = {kSize}, .offset = 0, .size = kSize}});
+  std::mt19937 random(17);
+  std::normal_distribution<float> normal;
+  Reference reference{optimizer, {}};
+  for (int64_t i = 0; i < kSize; ++i) {
+    parameters.values()[i] = normal(random);
+    reference.w.push_back(parameters.values()[i]);
+  }
+  for (int t = 1; t <= 20; ++t) {
+    for (int64_t i = 0; i < kSize; ++i) parameters.gradients()[i] = normal(random);
+    reference.step({parameters.gradients(), kSize}, t);
+    parameters.step(threads);
+  }
+  EXPECT_EQ(parameters.steps(), 20);
+  test::expect_near({parameters.values(), kSize}, reference.w, 3e-6, "weights");
+  const size_t states = state_names(optimizer.kind).size();
+  if (states > 0) test::expect_near({parameters.state(0), kSize}, reference.first, 3e-6, "state 0");
+  if (states > 1)
+    test::expect_near({parameters.state(1), kSize}, reference.second, 3e-6, "state 1");
+}
+
+TEST(Optimizer, TwentyStepsEqualTheFormulaInDouble) {
+  for (const auto kind :
+       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
+    for (const auto decay :
+         {SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_L2, SHARDREC_WEIGHT_DECAY_DECOUPLE}) {
+      for (const double clamp : {0.0, 0.5}) {
+        SCOPED_TRACE(testing::Message()
+                     << "optimizer " << kind << " decay " << decay << " clamp " << clamp);
+        run({.kind = kind,
+             .learning_rate = 0.05,
+             .eps = 1e-6,
+             .weight_decay = decay == SHARDREC_WEIGHT_DECAY_NONE ? 0 : 0.1,
+             .weight_decay_mode = decay,
+             .max_gradient = clamp});
+      }
+    }
+  }
+}
+
+TEST(Optimizer, AZeroGradientWithZeroEpsDoesNotTouchSgd) {
+  core::Threads threads(1);
+  Parameters parameters({.kind = SHARDREC_OPTIMIZER_SGD, .learning_rate = 0.5});
+  parameters.append({{.name = "w", .shape = {3}, .offset = 0, .size = 3}});
+  parameters.values()[1] = 2;
+  parameters.gradients()[2] = 4;
+  parameters.step(threads);
+  EXPECT_EQ(parameters.values()[0], 0);
+  EXPECT_EQ(parameters.values()[1], 2);
+  EXPECT_EQ(parameters.values()[2], -2);
+}
+
+TEST(Optimizer, ALearningRateSetBetweenStepsHoldsFromTheNextOne) {
+  core::Threads threads(1);
+  Parameters parameters({.kind = SHARDREC_OPTIMIZER_SGD, .learning_rate = 1});
+  parameters.append({{.name = "w", .shape = {1}, .offset = 0, .size = 1}});
+  parameters.gradients()[0] = 1;
+  parameters.step(threads);
+  parameters.set_learning_rate(0.25);
+  parameters.step(threads);
+  EXPECT_EQ(parameters.values()[0], -1.25F);
+}
+
+TEST(Optimizer, MaxGradientKeepsNotANumber) {
+  core::Threads threads(1);
+  Parameters parameters({.kind = SHARDREC_OPTIMIZER_SGD, .learning_rate = 1, .max_gradient = 1});
+  parameters.append({{.name = "w", .shape = {20}, .offset = 0, .size = 20}});
+  for (int i = 0; i < 20; ++i) parameters.gradients()[i] = i % 2 == 0 ? NAN : -5.0F;
+  parameters.step(threads);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_TRUE(i % 2 == 0 ? std::isnan(parameters.values()[i]) : parameters.values()[i] == 1) << i;
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::dense
