@@ -1,0 +1,190 @@
+#include "embedding/batch.h"
+
+namespace shardrec::embedding {
+namespace {
+
+// A compact one-dimensional tensor of `limit` elements (negative: any number).
+Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t limit) {
+  Verdict verdict{.argument = argument};
+  const auto bad = [&](Defect defect, int64_t value, int64_t wanted = 0) {
+    verdict.defect = defect;
+    verdict.value = value;
+    verdict.limit = wanted;
+    return verdict;
+  };
+  if (tensor == nullptr) return bad(Defect::kNoTensor, 0);
+  if (tensor->device_type != SHARDREC_DEVICE_CPU) return bad(Defect::kDevice, tensor->device_type);
+  const bool integers = argument != Argument::kWeights;
+  const bool dtype_fits = integers
+                              ? tensor->dtype == SHARDREC_INT32 || tensor->dtype == SHARDREC_INT64
+                              : tensor->dtype == SHARDREC_FLOAT32;
+  if (!dtype_fits) return bad(Defect::kDtype, tensor->dtype);
+  if (tensor->ndim != 1) return bad(Defect::kDimensions, tensor->ndim);
+  const int64_t size = tensor->shape[0];
+  if (size < 0) return bad(Defect::kNegativeShape, size);
+  if (tensor->stride[0] != 0 && tensor->stride[0] != 1 && size > 1) {
+    return bad(Defect::kStride, tensor->stride[0]);
+  }
+  if (limit >= 0 && size != limit) return bad(Defect::kShape, size, limit);
+  if (size > 0 && tensor->data == nullptr) return bad(Defect::kNoData, 0);
+  return verdict;
+}
+
+Verdict first_bad(std::span<const Verdict> verdicts) {
+  for (const Verdict& verdict : verdicts) {
+    if (!verdict.good()) return verdict;
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout,
+                           core::Threads& threads) {
+  const auto features = static_cast<int64_t>(layout.model().features.size());
+  batch_size_ = 0;
+  no_more_data_ = false;
+  values_ = nullptr;
+  weights_ = nullptr;
+  ids_ = 0;
+  lengths_ = {};
+  first_ids_.assign(static_cast<size_t>(features) + 1, 0);
+  verdicts_.assign(static_cast<size_t>(features), {});
+
+  const bool by_offsets = arguments.offsets != nullptr;
+  const Argument lengths_argument = by_offsets ? Argument::kOffsets : Argument::kLengths;
+  const shardrec_tensor* lengths = by_offsets ? arguments.offsets : arguments.lengths;
+
+  if (arguments.batch_size < 0) {
+    return {.defect = Defect::kNegativeBatchSize,
+            .argument = Argument::kBatchSize,
+            .value = arguments.batch_size};
+  }
+  if (arguments.values == nullptr) {
+    no_more_data_ = true;
+    if (arguments.batch_size != 0) {
+      return {.defect = Defect::kNotWanted, .argument = Argument::kBatchSize};
+    }
+    if (lengths != nullptr) return {.defect = Defect::kNotWanted, .argument = lengths_argument};
+    if (arguments.weights != nullptr) {
+      return {.defect = Defect::kNotWanted, .argument = Argument::kWeights};
+    }
+    return {};
+  }
+  Verdict verdict = check_vector(arguments.values, Argument::kValues, -1);
+  if (!verdict.good()) return verdict;
+  ids_ = arguments.values->shape[0];
+  if (ids_ > kMostIds) {
+    return {.defect = Defect::kTooMany, .value = ids_, .limit = kMostIds};
+  }
+  if (features != 0 && arguments.batch_size > INT64_MAX / 8 / features) {
+    return {.defect = Defect::kShape,
+            .argument = lengths_argument,
+            .value = lengths == nullptr ? 0 : lengths->shape[0],
+            .limit = INT64_MAX};
+  }
+  const int64_t bags = features * arguments.batch_size;
+  verdict = check_vector(lengths, lengths_argument, bags + (by_offsets ? 1 : 0));
+  if (!verdict.good()) return verdict;
+  if (arguments.weights != nullptr) {
+    verdict = check_vector(arguments.weights, Argument::kWeights, ids_);
+    if (!verdict.good()) return verdict;
+    weights_ = static_cast<const float*>(arguments.weights->data);
+    if (ids_ == 0) weights_ = nullptr;
+  }
+  values_ = arguments.values->data;
+  ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
+  lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(bags));
+  batch_size_ = arguments.batch_size;
+
+  if (by_offsets) {
+    verdict = lengths->dtype == SHARDREC_INT64
+                  ? read_offsets(static_cast<const int64_t*>(lengths->data), layout, threads)
+                  : read_offsets(static_cast<const int32_t*>(lengths->data), layout, threads);
+  } else {
+    verdict = lengths->dtype == SHARDREC_INT64
+                  ? read_lengths(static_cast<const int64_t*>(lengths->data), layout, threads)
+                  : read_lengths(static_cast<const int32_t*>(lengths->data), layout, threads);
+  }
+  if (!verdict.good()) batch_size_ = 0;
+  return verdict;
+}
+
+template <class Length>
+Verdict CheckedBatch::read_lengths(const Length* lengths, const Layout& layout,
+                                   core::Threads& threads) {
+  const auto features = static_cast<int64_t>(layout.model().features.size());
+  threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
+    for (int64_t f = first; f < last; ++f) {
+      const int64_t base = f * batch_size_;
+      int64_t sum = 0;
+      for (int64_t i = base; i < base + batch_size_; ++i) {
+        const int64_t length = lengths[i];
+        // Above kMostIds the sum cannot fit either, and adding it up could overflow.
+        if (length < 0 || length > kMostIds || sum > kMostIds) {
+          Verdict& verdict = verdicts_[static_cast<size_t>(f)];
+          verdict = {.defect = length < 0 ? Defect::kNegativeLength : Defect::kLengthSum,
+                     .argument = Argument::kLengths,
+                     .feature = static_cast<int32_t>(f),
+                     .position = i,
+                     .value = length < 0 ? length : sum + (length > kMostIds ? length : 0),
+                     .limit = length < 0 ? 0 : ids_};
+          break;
+        }
+        lengths_[static_cast<size_t>(i)] = static_cast<uint32_t>(length);
+        sum += length;
+      }
+      first_ids_[static_cast<size_t>(f) + 1] = sum;
+    }
+  });
+  const Verdict verdict = first_bad(verdicts_);
+  if (!verdict.good()) return verdict;
+  for (size_t f = 1; f < first_ids_.size(); ++f) first_ids_[f] += first_ids_[f - 1];
+  if (first_ids_.back() != ids_) {
+    return {.defect = Defect::kLengthSum,
+            .argument = Argument::kLengths,
+            .value = first_ids_.back(),
+            .limit = ids_};
+  }
+  return {};
+}
+
+template <class Offset>
+Verdict CheckedBatch::read_offsets(const Offset* offsets, const Layout& layout,
+                                   core::Threads& threads) {
+  const auto features = static_cast<int64_t>(layout.model().features.size());
+  if (offsets[0] != 0) {
+    return {.defect = Defect::kFirstOffset,
+            .argument = Argument::kOffsets,
+            .position = 0,
+            .value = offsets[0]};
+  }
+  const int64_t bags = features * batch_size_;
+  if (offsets[bags] != ids_) {
+    // Before the differences are taken: they then fit 32 bits where offsets never fall.
+    return {.defect = Defect::kLengthSum,
+            .argument = Argument::kOffsets,
+            .value = offsets[bags],
+            .limit = ids_};
+  }
+  threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
+    for (int64_t f = first; f < last; ++f) {
+      for (int64_t i = f * batch_size_; i < (f + 1) * batch_size_; ++i) {
+        if (offsets[i + 1] < offsets[i]) {
+          verdicts_[static_cast<size_t>(f)] = {.defect = Defect::kFallingOffset,
+                                               .argument = Argument::kOffsets,
+                                               .feature = static_cast<int32_t>(f),
+                                               .position = i + 1,
+                                               .value = offsets[i + 1],
+                                               .limit = offsets[i]};
+          break;
+        }
+        lengths_[static_cast<size_t>(i)] = static_cast<uint32_t>(offsets[i + 1] - offsets[i]);
+      }
+      first_ids_[static_cast<size_t>(f) + 1] = offsets[(f + 1) * batch_size_];
+    }
+  });
+  return first_bad(verdicts_);
+}
+
+}  // namespace shardrec::embedding

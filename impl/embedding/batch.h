@@ -1,0 +1,71 @@
+// A batch as the caller gave it, and its shape after the checks that need no table: step 1 of the
+// exchange. Ids are checked while they are routed (route.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/layout.h"
+#include "embedding/verdict.h"
+#include "embedding/wire.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::embedding {
+
+struct BatchArguments {
+  int64_t batch_size = 0;
+  const shardrec_tensor* values = nullptr;
+  const shardrec_tensor* lengths = nullptr;
+  const shardrec_tensor* offsets = nullptr;  // in place of lengths
+  const shardrec_tensor* weights = nullptr;
+};
+
+// The batch with normalised bag lengths. Its pointers into the caller's memory are valid during
+// begin only. One thread at a time; filling it again reuses its memory.
+class CheckedBatch {
+ public:
+  // Returns the first defect of the arguments, of the lengths, or none.
+  Verdict fill(const BatchArguments& arguments, const Layout& layout, core::Threads& threads);
+
+  int64_t batch_size() const { return batch_size_; }
+  bool no_more_data() const { return no_more_data_; }
+  bool weighted() const { return weights_ != nullptr; }
+
+  // Bag lengths of a feature, [batch_size].
+  std::span<const uint32_t> lengths(int32_t feature) const {
+    return lengths_.subspan(static_cast<size_t>(feature * batch_size_),
+                            static_cast<size_t>(batch_size_));
+  }
+  // Position of the feature's first id in values.
+  int64_t first_id(int32_t feature) const { return first_ids_[static_cast<size_t>(feature)]; }
+  int64_t ids(int32_t feature) const {
+    return first_ids_[static_cast<size_t>(feature) + 1] - first_ids_[static_cast<size_t>(feature)];
+  }
+
+  bool ids_are_64() const { return ids_are_64_; }
+  const void* values() const { return values_; }
+  const float* weights() const { return weights_; }
+  size_t memory() const { return lengths_memory_.capacity(); }
+
+ private:
+  template <class Length>
+  Verdict read_lengths(const Length* lengths, const Layout& layout, core::Threads& threads);
+  template <class Offset>
+  Verdict read_offsets(const Offset* offsets, const Layout& layout, core::Threads& threads);
+
+  int64_t batch_size_ = 0;
+  bool no_more_data_ = false;
+  bool ids_are_64_ = false;
+  const void* values_ = nullptr;
+  const float* weights_ = nullptr;
+  int64_t ids_ = 0;
+  core::Scratch lengths_memory_;
+  std::span<uint32_t> lengths_;
+  std::vector<int64_t> first_ids_;  // [features + 1]
+  std::vector<Verdict> verdicts_;   // by feature
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,81 @@
+// The input messages of one batch as the owner of parts sees them, checked and cut into blocks. The
+// ids stay where they arrived.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "embedding/layout.h"
+#include "embedding/wire.h"
+
+namespace shardrec::embedding {
+
+// One block from one source.
+struct ReceivedBlock {
+  int64_t ids = 0;
+  int64_t bags = 0;  // not empty
+  const uint32_t* dense_lengths = nullptr;
+  const SparseLength* sparse_lengths = nullptr;
+  compute::Ids id_data;
+  const float* weights = nullptr;  // null: all 1
+};
+
+class Inbox {
+ public:
+  explicit Inbox(const Layout& layout);
+
+  // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message does not
+  // hold what it says. After a bad verdict there are no blocks.
+  void open(std::span<const comm::ConstBytes> messages);
+
+  // The lowest rank whose batch was refused; -1: none.
+  int refused_rank() const { return refused_; }
+  const Verdict& verdict(int rank) const { return headers_[static_cast<size_t>(rank)].verdict; }
+  bool all_done() const { return all_done_; }
+
+  int64_t batch_size(int source) const { return headers_[static_cast<size_t>(source)].batch_size; }
+  // Number of the source's first sample in the global batch; with ranks(): the global batch.
+  int64_t first_sample(int source) const { return first_sample_[static_cast<size_t>(source)]; }
+  int64_t global_batch() const { return first_sample_.back(); }
+
+  // As Layout::blocks_of(own rank).
+  std::span<const ReceivedBlock> blocks(int source) const {
+    return std::span(blocks_).subspan(static_cast<size_t>(source) * per_source_, per_source_);
+  }
+  bool weighted() const { return weighted_; }
+  int64_t ids_received() const { return ids_received_; }
+
+ private:
+  void cut(int source, comm::ConstBytes message);
+
+  const Layout& layout_;
+  size_t per_source_;
+  std::vector<InputHeader> headers_;
+  std::vector<int64_t> first_sample_;
+  std::vector<ReceivedBlock> blocks_;
+  int refused_ = -1;
+  bool all_done_ = false;
+  bool weighted_ = false;
+  int64_t ids_received_ = 0;
+};
+
+// Calls visit(bag number among those not empty, sample, length) for the bags of a block.
+template <class Block, class Visit>
+void for_each_bag(const Block& block, int64_t batch_size, Visit visit) {
+  if (block.bags == 0) return;
+  if (block.sparse_lengths != nullptr) {
+    for (int64_t bag = 0; bag < block.bags; ++bag) {
+      visit(bag, int64_t{block.sparse_lengths[bag].sample}, block.sparse_lengths[bag].count);
+    }
+    return;
+  }
+  int64_t bag = 0;
+  for (int64_t sample = 0; sample < batch_size; ++sample) {
+    if (block.dense_lengths[sample] != 0) visit(bag++, sample, block.dense_lengths[sample]);
+  }
+}
+
+}  // namespace shardrec::embedding

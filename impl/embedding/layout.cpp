@@ -1,0 +1,150 @@
+#include "embedding/layout.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace shardrec::embedding {
+
+Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
+    : model_(model),
+      output_(plan::output_layout(model)),
+      rank_(rank),
+      ranks_(plan.topology.ranks),
+      tables_(model.tables.size()),
+      parts_of_(static_cast<size_t>(plan.topology.ranks)),
+      blocks_of_(static_cast<size_t>(plan.topology.ranks)) {
+  for (size_t f = 0; f < model.features.size(); ++f) {
+    tables_[static_cast<size_t>(model.features[f].table)].features.push_back(
+        static_cast<int32_t>(f));
+  }
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    add_parts(plan, table);
+    build_routing(tables_[t], table);
+    build_segments(tables_[t], plan, table);
+  }
+  first_block_.resize(parts_.size());
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const Part& part = parts_[p];
+    const auto owner = static_cast<size_t>(part.owner);
+    parts_of_[owner].push_back(static_cast<int32_t>(p));
+    first_block_[p] = static_cast<int32_t>(blocks_of_[owner].size());
+    for (const int32_t feature : tables_[static_cast<size_t>(part.table)].features) {
+      blocks_of_[owner].push_back({static_cast<int32_t>(p), feature});
+    }
+  }
+}
+
+void Layout::add_parts(const plan::Plan& plan, int32_t table) {
+  TableLayout& layout = tables_[static_cast<size_t>(table)];
+  const plan::Table& shape = model_.tables[static_cast<size_t>(table)];
+  const plan::TablePlan& boxes = plan.tables[static_cast<size_t>(table)];
+  layout.replicated = boxes.replicated;
+  if (boxes.replicated) {
+    for (int r = 0; r < ranks_; ++r) {
+      layout.parts.push_back(static_cast<int32_t>(parts_.size()));
+      parts_.push_back({table, r, 0, shape.rows, shape.dim, {{0, shape.dim, 0}}, true});
+    }
+    return;
+  }
+  std::map<std::tuple<int64_t, int64_t, int32_t>, std::vector<ColumnPiece>> grouped;
+  for (const plan::Box& box : boxes.boxes) {
+    grouped[{box.row, box.rows, box.rank}].push_back({box.col, box.cols, 0});
+  }
+  std::vector<Part> parts;
+  for (auto& [key, columns] : grouped) {
+    const auto& [row, rows, owner] = key;
+    std::sort(columns.begin(), columns.end(),
+              [](const ColumnPiece& a, const ColumnPiece& b) { return a.col < b.col; });
+    Part part{table, owner, row, rows, 0, std::move(columns), false};
+    for (ColumnPiece& piece : part.columns) {
+      piece.offset = part.width;
+      part.width += piece.cols;
+    }
+    parts.push_back(std::move(part));
+  }
+  std::sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+    return std::tie(a.row, a.columns[0].col, a.rows) < std::tie(b.row, b.columns[0].col, b.rows);
+  });
+  for (Part& part : parts) {
+    layout.parts.push_back(static_cast<int32_t>(parts_.size()));
+    parts_.push_back(std::move(part));
+  }
+}
+
+void Layout::build_routing(TableLayout& layout, int32_t table) {
+  Routing& routing = layout.routing;
+  routing.cuts = {0, model_.tables[static_cast<size_t>(table)].rows};
+  for (const int32_t p : layout.parts) {
+    const Part& part = parts_[static_cast<size_t>(p)];
+    routing.cuts.push_back(part.row);
+    routing.cuts.push_back(part.row + part.rows);
+  }
+  std::sort(routing.cuts.begin(), routing.cuts.end());
+  routing.cuts.erase(std::unique(routing.cuts.begin(), routing.cuts.end()), routing.cuts.end());
+
+  routing.first_target.push_back(0);
+  for (size_t i = 0; i < routing.intervals(); ++i) {
+    for (size_t k = 0; k < layout.parts.size(); ++k) {
+      const Part& part = parts_[static_cast<size_t>(layout.parts[k])];
+      if (part.row <= routing.cuts[i] && routing.cuts[i] < part.row + part.rows) {
+        routing.targets.push_back(static_cast<int32_t>(k));
+      }
+    }
+    routing.first_target.push_back(static_cast<int32_t>(routing.targets.size()));
+    if (!layout.replicated && routing.first_target[i + 1] - routing.first_target[i] > 1) {
+      layout.cut_by_columns = true;
+    }
+  }
+  const int64_t first = routing.cuts[1];
+  bool even = true;
+  for (size_t i = 1; i + 1 < routing.cuts.size(); ++i) {
+    const int64_t length = routing.cuts[i + 1] - routing.cuts[i];
+    const bool last = i + 2 == routing.cuts.size();
+    even = even && (last ? length <= first : length == first);
+  }
+  routing.even = even ? first : 0;
+}
+
+void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t table) {
+  std::vector<int64_t> cuts = {0, model_.tables[static_cast<size_t>(table)].dim};
+  for (const int32_t p : layout.parts) {
+    for (const ColumnPiece& piece : parts_[static_cast<size_t>(p)].columns) {
+      cuts.push_back(piece.col);
+      cuts.push_back(piece.col + piece.cols);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    Segment segment{cuts[i], cuts[i + 1] - cuts[i], {}, {}};
+    // By node in order of the node's first row; inside a node by row.
+    std::map<int32_t, std::vector<Addend>> by_node;
+    for (size_t k = 0; k < layout.parts.size(); ++k) {
+      const Part& part = parts_[static_cast<size_t>(layout.parts[k])];
+      if (part.replicated && part.owner != rank_) continue;
+      for (const ColumnPiece& piece : part.columns) {
+        if (piece.col <= segment.col && segment.col < piece.col + piece.cols) {
+          by_node[plan.topology.node_of(part.owner)].push_back(
+              {static_cast<int32_t>(k), piece.offset + segment.col - piece.col});
+        }
+      }
+    }
+    const auto first_row = [&](const std::vector<Addend>& addends) {
+      return parts_[static_cast<size_t>(layout.parts[static_cast<size_t>(addends[0].part)])].row;
+    };
+    std::vector<std::vector<Addend>> nodes;
+    for (auto& [node, addends] : by_node) nodes.push_back(std::move(addends));
+    std::sort(nodes.begin(), nodes.end(),
+              [&](const auto& a, const auto& b) { return first_row(a) < first_row(b); });
+    for (const std::vector<Addend>& addends : nodes) {
+      segment.addends.insert(segment.addends.end(), addends.begin(), addends.end());
+      segment.node_ends.push_back(static_cast<int32_t>(segment.addends.size()));
+    }
+    layout.segments.push_back(std::move(segment));
+  }
+}
+
+}  // namespace shardrec::embedding

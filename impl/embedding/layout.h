@@ -1,0 +1,122 @@
+// The layout of a collection: a plan read once into the tables that every step walks. The same on
+// all ranks, immutable, shared by everything made from the collection.
+//
+// The boxes of one row range of a table on one rank are a **part**: they receive the same ids once,
+// share one index plan and are stored as one matrix, their columns side by side. A replicated table
+// has one part per rank, each the whole table. Every message between two ranks lists the blocks of
+// the receiving (input, gradient) or sending (output) rank's parts in one canonical order: parts by
+// (table, row, first column), within a part the features of its table in model order.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/model.h"
+#include "plan/plan.h"
+
+namespace shardrec::embedding {
+
+// Columns [col, col + cols) of the table stand at [offset, offset + cols) of a part's rows.
+struct ColumnPiece {
+  int64_t col = 0;
+  int64_t cols = 0;
+  int64_t offset = 0;
+};
+
+struct Part {
+  int32_t table = 0;
+  int32_t owner = 0;
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t width = 0;                 // sum of the pieces' cols
+  std::vector<ColumnPiece> columns;  // ascending
+  bool replicated = false;
+};
+
+// A block of a message: the ids of one feature that fall into one part.
+struct Block {
+  int32_t part = 0;
+  int32_t feature = 0;
+};
+
+// Where the ids of a table go: interval i is rows [cuts[i], cuts[i + 1]) and goes to
+// targets[first_target[i] .. first_target[i + 1]), indices into TableLayout::parts.
+struct Routing {
+  std::vector<int64_t> cuts;
+  std::vector<int32_t> first_target;
+  std::vector<int32_t> targets;
+  int64_t even = 0;  // length of all intervals but the last, 0: uneven; spares the search
+
+  size_t intervals() const { return cuts.size() - 1; }
+};
+
+// One addend of an output: columns [offset, ...) of a part's partial sums.
+struct Addend {
+  int32_t part = 0;    // index into TableLayout::parts
+  int64_t offset = 0;  // first column inside the part's row
+};
+
+// Columns [col, col + cols) of the table: the partial sums that make them up, grouped by node. Sums
+// are taken inside a node in ascending row order, then over nodes by first row.
+struct Segment {
+  int64_t col = 0;
+  int64_t cols = 0;
+  std::vector<Addend> addends;
+  std::vector<int32_t> node_ends;  // addends of node n: [node_ends[n - 1], node_ends[n])
+};
+
+struct TableLayout {
+  std::vector<int32_t> parts;     // indices into Layout::parts, by (row, col); replicas by rank
+  std::vector<int32_t> features;  // of the model, ascending
+  Routing routing;
+  std::vector<Segment> segments;  // ascending columns
+  bool replicated = false;
+  bool cut_by_columns = false;  // some row has more than one column owner
+};
+
+class Layout {
+ public:
+  // The plan must tile the model (plan::check_tiling).
+  Layout(const plan::Model& model, const plan::Plan& plan, int rank);
+
+  const plan::Model& model() const { return model_; }
+  const plan::OutputLayout& output() const { return output_; }
+  int rank() const { return rank_; }
+  int ranks() const { return ranks_; }
+
+  std::span<const Part> parts() const { return parts_; }
+  const TableLayout& table(int32_t table) const { return tables_[static_cast<size_t>(table)]; }
+  size_t table_count() const { return tables_.size(); }
+  // Parts of a rank, and the blocks of messages that concern its parts, both in canonical order.
+  std::span<const int32_t> parts_of(int rank) const { return parts_of_[static_cast<size_t>(rank)]; }
+  std::span<const Block> blocks_of(int rank) const { return blocks_of_[static_cast<size_t>(rank)]; }
+  // Number of the block (part, k-th feature of its table) among the blocks of the part's owner.
+  int32_t block_of(int32_t part, size_t k) const {
+    return first_block_[static_cast<size_t>(part)] + static_cast<int32_t>(k);
+  }
+  // Does the owner of a part send its partial sums to `source`? Replicas serve their own rank only.
+  bool answers(const Part& part, int source) const {
+    return !part.replicated || part.owner == source;
+  }
+  bool ids_are_64(int32_t table) const {
+    return model_.tables[static_cast<size_t>(table)].rows >= (int64_t{1} << 31);
+  }
+
+ private:
+  void add_parts(const plan::Plan& plan, int32_t table);
+  void build_routing(TableLayout& layout, int32_t table);
+  void build_segments(TableLayout& layout, const plan::Plan& plan, int32_t table);
+
+  plan::Model model_;
+  plan::OutputLayout output_;
+  int rank_ = 0;
+  int ranks_ = 1;
+  std::vector<Part> parts_;
+  std::vector<TableLayout> tables_;
+  std::vector<std::vector<int32_t>> parts_of_;
+  std::vector<std::vector<Block>> blocks_of_;
+  std::vector<int32_t> first_block_;  // by part
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,53 @@
+// What a rank says of its own batch, carried in the header of its input messages: every rank
+// composes the same sentence from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/error.h"
+#include "plan/model.h"
+
+namespace shardrec::embedding {
+
+// Which argument of begin (or of set_gradient and backward) a defect is about.
+enum class Argument : uint8_t { kBatchSize, kValues, kLengths, kOffsets, kWeights, kGradient };
+
+enum class Defect : uint8_t {
+  kNone,
+  kNegativeBatchSize,  // value
+  kNoTensor,           // a tensor that is needed is NULL
+  kNotWanted,          // a tensor that must be NULL at the end of the data is not
+  kDevice,             // value: device_type
+  kDtype,              // value
+  kDimensions,         // value: ndim
+  kShape,              // value: elements; limit: elements wanted
+  kNegativeShape,      // value
+  kStride,             // value: stride
+  kNoData,             // data is NULL
+  kTooMany,            // value: ids; limit
+  kNegativeLength,     // feature, position, value
+  kFirstOffset,        // value
+  kFallingOffset,      // feature, position, value; limit: the offset before it
+  kLengthSum,          // value: sum of the lengths, or the last offset; limit: ids
+  kIdRange,            // feature, position, value; limit: rows
+  kNoGradient,         // set_gradient was not called
+};
+
+// A POD that travels as it is.
+struct Verdict {
+  Defect defect = Defect::kNone;
+  Argument argument = Argument::kValues;
+  int32_t feature = -1;
+  int64_t position = -1;
+  int64_t value = 0;
+  int64_t limit = 0;
+
+  bool good() const { return defect == Defect::kNone; }
+};
+
+// INVALID_BATCH with all parts that the verdict knows.
+core::Error verdict_error(const Verdict& verdict, int rank, const char* operation,
+                          const plan::Model& model);
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,81 @@
+// The messages between ranks, byte for byte. All numbers are in the machine's own order (a group of
+// ranks is of one kind of machine); every section starts at a multiple of 8 bytes.
+//
+// Input message, from a source to the owner of parts:
+//   InputHeader
+//   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
+//   empty per block: lengths   dense: uint32 count per sample of the source's batch;
+//                        sparse: (uint32 sample, uint32 count) per bag that is not empty
+//              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
+//              row weights   float per id, where the header says so
+//
+// Output message, from an owner to a source: per block that the owner answers, [bags, width]
+// floats, each block at a multiple of 64 bytes.
+//
+// Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
+// message, of every block.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "embedding/verdict.h"
+
+namespace shardrec::embedding {
+
+struct InputHeader {
+  int64_t batch_size = 0;
+  uint8_t weighted = 0;
+  uint8_t no_more_data = 0;
+  uint8_t has_blocks = 0;
+  uint8_t reserved[5] = {};
+  Verdict verdict;
+};
+
+struct BlockRecord {
+  uint64_t ids = 0;
+  uint32_t bags = 0;  // not empty
+  uint32_t sparse = 0;
+};
+
+struct SparseLength {
+  uint32_t sample = 0;
+  uint32_t count = 0;
+};
+
+enum class GradientVerdict : uint32_t { kApply, kSkip, kError };
+
+struct GradientHeader {
+  GradientVerdict decision = GradientVerdict::kApply;
+  uint32_t reserved = 0;
+  Verdict verdict;
+  uint8_t padding[24] = {};
+};
+static_assert(sizeof(GradientHeader) == 64);
+
+// Ids of one batch of one rank, at most: positions and counts on the wire have 32 bits.
+constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
+
+constexpr size_t align_up(size_t bytes, size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Lengths go in the smaller of the two forms; ties go dense.
+constexpr bool sparse_is_smaller(int64_t bags, int64_t batch_size) { return 2 * bags < batch_size; }
+
+constexpr size_t lengths_bytes(const BlockRecord& block, int64_t batch_size) {
+  return align_up(block.sparse != 0 ? block.bags * sizeof(SparseLength)
+                                    : static_cast<size_t>(batch_size) * sizeof(uint32_t),
+                  8);
+}
+constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
+  return align_up(block.ids * (ids_are_64 ? sizeof(int64_t) : sizeof(int32_t)), 8);
+}
+constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
+  return weighted ? align_up(block.ids * sizeof(float), 8) : 0;
+}
+constexpr size_t rows_bytes(uint64_t bags, int64_t width) {
+  return align_up(bags * static_cast<size_t>(width) * sizeof(float), 64);
+}
+
+}  // namespace shardrec::embedding
