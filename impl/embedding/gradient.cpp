@@ -13,7 +13,7 @@ GradientPacking::GradientPacking(const Layout& layout)
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const CheckedBatch& batch,
-                           const MatrixView& gradient, float divisor, float max_gradient,
+                           const core::Matrix& gradient, float divisor, float max_gradient,
                            const compute::Kernels& kernels, core::Threads& threads,
                            core::Scratch& buffer) {
   size_t bytes = 0;

@@ -1,5 +1,5 @@
-// Step 7 of the exchange on the source rank: scale the output gradients of non-empty bags and pack them for
-// the owners of their boxes.
+// Step 7 of the exchange on the source rank: scale the output gradients of non-empty bags and pack
+// them for the owners of their boxes.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ class GradientPacking {
   explicit GradientPacking(const Layout& layout);
 
   // Writes gradient / divisor, clamped, divided by the bag's length for MEAN, into `buffer`.
-  void pack(const RoutedBatch& routed, const CheckedBatch& batch, const MatrixView& gradient,
+  void pack(const RoutedBatch& routed, const CheckedBatch& batch, const core::Matrix& gradient,
             float divisor, float max_gradient, const compute::Kernels& kernels,
             core::Threads& threads, core::Scratch& buffer);
 

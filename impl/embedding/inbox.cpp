@@ -61,7 +61,8 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     InputHeader& header = headers_[static_cast<size_t>(source)];
     if (message.size() < sizeof header) corrupt(source, "header is cut off");
     std::memcpy(&header, message.data(), sizeof header);
-    if (header.batch_size < 0 || header.batch_size > UINT32_MAX) corrupt(source, "batch size is absurd");
+    if (header.batch_size < 0 || header.batch_size > UINT32_MAX)
+      corrupt(source, "batch size is absurd");
     if (!header.verdict.good() && refused_ < 0) refused_ = source;
     all_done_ = all_done_ && header.no_more_data != 0;
     weighted_ = weighted_ || header.weighted != 0;

@@ -27,8 +27,8 @@ class Inbox {
  public:
   explicit Inbox(const Layout& layout);
 
-  // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message does not
-  // hold what it says. After a bad verdict there are no blocks.
+  // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message
+  // does not hold what it says. After a bad verdict there are no blocks.
   void open(std::span<const comm::ConstBytes> messages);
 
   // The lowest rank whose batch was refused; -1: none.

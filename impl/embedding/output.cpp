@@ -6,7 +6,8 @@
 namespace shardrec::embedding {
 namespace {
 
-// A task reads about this many bytes of rows: long enough to hide its start, short enough to balance.
+// A task reads about this many bytes of rows: long enough to hide its start, short enough to
+// balance.
 constexpr int64_t kTaskBytes = 128 << 10;
 
 }  // namespace
@@ -108,7 +109,7 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
 void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& batch,
                               std::span<const comm::ConstBytes> messages,
                               const compute::Kernels& kernels, core::Threads& threads,
-                              core::Scratch& work, const MatrixView& out) {
+                              core::Scratch& work, const core::Matrix& out) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
@@ -141,10 +142,9 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& bat
   threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
     for (int64_t piece = first_piece; piece < last_piece; ++piece) {
       std::byte* own = scratch + static_cast<size_t>(piece) * piece_bytes;
-      const Workspace workspace{
-          static_cast<int64_t*>(static_cast<void*>(own)),
-          static_cast<float*>(
-              static_cast<void*>(own + align_up(most_addends_ * sizeof(int64_t), 64)))};
+      const Workspace workspace{static_cast<int64_t*>(static_cast<void*>(own)),
+                                static_cast<float*>(static_cast<void*>(
+                                    own + align_up(most_addends_ * sizeof(int64_t), 64)))};
       for (int64_t t = tasks * piece / pieces; t < tasks * (piece + 1) / pieces; ++t) {
         assemble_chunk(routed, batch, kernels, static_cast<int32_t>(t / chunks), t % chunks,
                        workspace, out);
@@ -154,9 +154,8 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& bat
 }
 
 void OutputAssembly::assemble_chunk(const RoutedBatch& routed, const CheckedBatch& batch,
-                                    const compute::Kernels& kernels, int32_t feature,
-                                    int64_t chunk, const Workspace& work,
-                                    const MatrixView& out) const {
+                                    const compute::Kernels& kernels, int32_t feature, int64_t chunk,
+                                    const Workspace& work, const core::Matrix& out) const {
   const plan::Feature& description = layout_.model().features[static_cast<size_t>(feature)];
   const TableLayout& table = layout_.table(description.table);
   const int64_t column = layout_.output().column[static_cast<size_t>(feature)];
@@ -187,7 +186,8 @@ void OutputAssembly::assemble_chunk(const RoutedBatch& routed, const CheckedBatc
         for (; a < static_cast<size_t>(node_end); ++a) {
           const Source& source = sources[segment.addends[a].part];
           if (!source.block->holds(work.next_bag[a], sample)) continue;
-          const float* x = source.rows + work.next_bag[a]++ * source.width + segment.addends[a].offset;
+          const float* x =
+              source.rows + work.next_bag[a]++ * source.width + segment.addends[a].offset;
           if (started) {
             kernels.add(x, sum, segment.cols);
           } else {

@@ -1,5 +1,5 @@
-// Steps 5 and 6 of the exchange: partial sums per (box, bag) on the owner, written straight into the
-// messages that go back; put together on the source, in an order that knows no transport.
+// Steps 5 and 6 of the exchange: partial sums per (box, bag) on the owner, written straight into
+// the messages that go back; put together on the source, in an order that knows no transport.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "compute/kernels.h"
 #include "core/memory.h"
+#include "core/tensor.h"
 #include "core/threads.h"
 #include "embedding/inbox.h"
 #include "embedding/layout.h"
@@ -42,14 +43,6 @@ class PartialSums {
   std::vector<comm::ConstBytes> messages_;
 };
 
-// A row-major matrix of the caller's.
-struct MatrixView {
-  float* data = nullptr;
-  int64_t rows = 0;
-  int64_t cols = 0;
-  int64_t stride = 0;
-};
-
 // The source's half: adds the partial sums of the rank's own bags and writes output 0.
 class OutputAssembly {
  public:
@@ -58,7 +51,7 @@ class OutputAssembly {
   // messages: one per owner, as PartialSums wrote them. Throws CORRUPT_DATA when one is too short.
   void assemble(const RoutedBatch& routed, const CheckedBatch& batch,
                 std::span<const comm::ConstBytes> messages, const compute::Kernels& kernels,
-                core::Threads& threads, core::Scratch& work, const MatrixView& out);
+                core::Threads& threads, core::Scratch& work, const core::Matrix& out);
 
  private:
   // What one thread needs while it works on a chunk.
@@ -68,12 +61,13 @@ class OutputAssembly {
   };
   void assemble_chunk(const RoutedBatch& routed, const CheckedBatch& batch,
                       const compute::Kernels& kernels, int32_t feature, int64_t chunk,
-                      const Workspace& work, const MatrixView& out) const;
+                      const Workspace& work, const core::Matrix& out) const;
 
   const Layout& layout_;
   int64_t widest_ = 0;  // columns of the widest table
   size_t most_addends_ = 0;
-  // By feature, then by part of its table: where the block stands in the owner's message and in routed.
+  // By feature, then by part of its table: where the block stands in the owner's message and in
+  // routed.
   struct Source {
     const float* rows = nullptr;
     const SentBlock* block = nullptr;

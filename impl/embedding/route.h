@@ -33,6 +33,11 @@ struct SentBlock {
   const uint32_t* dense_lengths = nullptr;       // [batch_size]
   const SparseLength* sparse_lengths = nullptr;  // [bags]
   const uint32_t* chunk_bags = nullptr;          // [chunks + 1]: bags (not empty) before each chunk
+
+  // Is bag number `bag`, the next one in order, that of this sample?
+  bool holds(int64_t bag, int64_t sample) const {
+    return sparse ? bag < bags && sparse_lengths[bag].sample == sample : dense_lengths[sample] != 0;
+  }
 };
 
 class RoutedBatch {

@@ -29,9 +29,8 @@ class Shard {
   // Row-wise state: one value per row for each of columns(); none for SGD.
   const std::vector<compute::ColumnRange>& columns() const { return columns_; }
   float* const* state() const { return state_.data(); }
-  // Is the row's statistic the sum over column owners, this shard's part being square_ranges()?
+  // Is the row's statistic a sum over several column owners (shared_statistic_ranges)?
   bool statistic_is_shared() const { return statistic_is_shared_; }
-  const std::vector<compute::ColumnRange>& square_ranges() const { return square_ranges_; }
   size_t memory() const { return weights_.size() + state_memory_.size(); }
 
   // Bytes that the shard of a part takes.
@@ -45,8 +44,11 @@ class Shard {
   core::Pages state_memory_;
   std::vector<float*> state_;
   std::vector<compute::ColumnRange> columns_;
-  std::vector<compute::ColumnRange> square_ranges_;
   bool statistic_is_shared_ = false;
 };
+
+// The column ranges that a part adds to a row statistic which it shares with other column owners;
+// none where rows are whole or statistics are per box. The same answer on all ranks.
+std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part);
 
 }  // namespace shardrec::embedding

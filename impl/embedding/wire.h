@@ -56,6 +56,9 @@ static_assert(sizeof(GradientHeader) == 64);
 // Ids of one batch of one rank, at most: positions and counts on the wire have 32 bits.
 constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
 
+// Gradients of a row are summed in blocks of so many consecutive samples of the global batch.
+constexpr int64_t kBlockSamples = 512;
+
 constexpr size_t align_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }

@@ -1,0 +1,224 @@
+#include "embedding/collection.h"
+
+#include <unistd.h>
+
+#include <bit>
+#include <cstring>
+
+#include "comm/agree.h"
+
+namespace shardrec::embedding {
+namespace {
+
+constexpr comm::Operation kCreate{
+    .name = "collection_create", .kind = 1, .detail = 0, .patience = comm::Patience::kSetup};
+
+// What must be equal on all ranks.
+struct Agreement {
+  uint64_t model = 0;
+  uint64_t plan = 0;
+  uint64_t seed = 0;
+  uint64_t divisor = 0;
+  uint64_t divisor_value = 0;
+  uint64_t lookups = 0;
+};
+
+void check_memory(uint64_t bytes) {
+  const auto physical =
+      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  if (bytes > physical) {
+    core::fail(SHARDREC_OUT_OF_MEMORY,
+               core::sentence("the boxes of this rank and their state need ", bytes,
+                              " bytes, this machine has ", physical),
+               {.value = static_cast<int64_t>(bytes), .limit = static_cast<int64_t>(physical)});
+  }
+}
+
+}  // namespace
+
+Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+                       const plan::Plan& plan, const CollectionOptions& options)
+    : communicator_(std::move(communicator)),
+      options_(options),
+      kernels_(compute::cpu_kernels()),
+      learning_rate_(model.optimizer.learning_rate) {
+  const int rank = communicator_->rank();
+  const int size = communicator_->size();
+  collectives_ = std::make_unique<comm::Collectives>(
+      communicator_->open_channel(comm::Purpose::kControl), rank, size);
+  channel_ = communicator_->open_channel(comm::Purpose::kOutput);
+  for (Held& held : held_) held.views.resize(static_cast<size_t>(size));
+
+  comm::agree(*collectives_, kCreate, [&] {
+    if (plan.topology.ranks != size) {
+      core::fail(SHARDREC_INVALID_ARGUMENT,
+                 core::sentence("the plan is for ", plan.topology.ranks,
+                                " ranks, the communicator has ", size),
+                 {.value = int64_t{plan.topology.ranks}, .limit = int64_t{size}});
+    }
+    plan::check_tiling(plan, model);
+    layout_ = std::make_unique<Layout>(model, plan, rank);
+    if (options_.threads == 0) {
+      options_.threads = core::default_thread_count(communicator_->ranks_in_process());
+    }
+    threads_ = std::make_unique<core::Threads>(options_.threads);
+  });
+  check_agreement(plan);
+  comm::agree(*collectives_, kCreate, [&] {
+    uint64_t bytes = 0;
+    for (const int32_t part : layout_->parts_of(rank)) bytes += Shard::bytes_of(*layout_, part);
+    check_memory(bytes);
+    for (const int32_t part : layout_->parts_of(rank)) {
+      shards_.emplace_back(*layout_, part);
+      shards_.back().fill(*layout_, options_.seed, *threads_);
+    }
+    update_ = std::make_unique<Update>(*layout_, shards_);
+  });
+}
+
+Collection::~Collection() {
+  for (size_t h = 0; h < held_count_; ++h) channel_->release(held_[h].ticket);
+}
+
+void Collection::check_agreement(const plan::Plan& plan) {
+  const Agreement mine{.model = plan::model_fingerprint(model()),
+                       .plan = plan::plan_fingerprint(plan, model()),
+                       .seed = static_cast<uint64_t>(options_.seed),
+                       .divisor = static_cast<uint64_t>(options_.divisor),
+                       .divisor_value = std::bit_cast<uint64_t>(options_.divisor_value),
+                       .lookups = static_cast<uint64_t>(options_.lookups)};
+  const auto messages = collectives_->all_gather(kCreate, std::as_bytes(std::span(&mine, 1)));
+  Agreement first;
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    Agreement theirs;
+    if (messages[rank].size() != sizeof theirs) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " sent a malformed message in collection_create"),
+                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
+    }
+    std::memcpy(&theirs, messages[rank].data(), sizeof theirs);
+    if (rank == 0) first = theirs;
+    const char* what = theirs.model != first.model       ? "model"
+                       : theirs.plan != first.plan       ? "plan"
+                       : theirs.seed != first.seed       ? "option SEED"
+                       : theirs.divisor != first.divisor ? "option GRADIENT_DIVISOR"
+                       : theirs.divisor_value != first.divisor_value
+                           ? "option GRADIENT_DIVISOR_VALUE"
+                       : theirs.lookups != first.lookups ? "option LOOKUPS"
+                                                         : nullptr;
+    if (what != nullptr) {
+      core::fail(SHARDREC_MISMATCH,
+                 core::sentence("rank ", rank, " gave collection_create another ", what,
+                                " than rank 0: they must be the same on all ranks"),
+                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
+    }
+  }
+}
+
+void Collection::set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
+
+compute::OptimizerStep Collection::optimizer_step() const {
+  const plan::Optimizer& optimizer = layout_->model().optimizer;
+  compute::OptimizerStep step;
+  step.kind = optimizer.kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD
+                  ? compute::OptimizerKind::kRowwiseAdagrad
+                  : compute::OptimizerKind::kSgd;
+  switch (optimizer.weight_decay_mode) {
+    case SHARDREC_WEIGHT_DECAY_L2:
+      step.decay_mode = compute::WeightDecay::kL2;
+      break;
+    case SHARDREC_WEIGHT_DECAY_DECOUPLE:
+      step.decay_mode = compute::WeightDecay::kDecouple;
+      break;
+    default:
+      step.decay_mode = compute::WeightDecay::kNone;
+      break;
+  }
+  step.learning_rate = static_cast<float>(learning_rate_);
+  step.eps = static_cast<float>(optimizer.eps);
+  step.weight_decay = static_cast<float>(optimizer.weight_decay);
+  return step;
+}
+
+int64_t Collection::table_bytes() const {
+  size_t bytes = 0;
+  for (const Shard& shard : shards_) bytes += shard.memory();
+  return static_cast<int64_t>(bytes);
+}
+
+std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
+  std::vector<StoredPiece> pieces;
+  for (Shard& shard : shards_) {
+    const Part& part = layout_->parts()[static_cast<size_t>(shard.part())];
+    if (part.replicated && use == PieceUse::kSave && layout_->rank() != 0) continue;
+    const int64_t dim = model().tables[static_cast<size_t>(part.table)].dim;
+    for (const ColumnPiece& piece : part.columns) {
+      pieces.push_back({.table = part.table,
+                        .state = false,
+                        .row = part.row,
+                        .rows = part.rows,
+                        .col = piece.col,
+                        .cols = piece.cols,
+                        .data = shard.weights() + piece.offset,
+                        .stride = static_cast<size_t>(part.width)});
+    }
+    const bool by_row = model().optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
+    if (by_row && use == PieceUse::kSave && part.columns[0].col != 0) continue;
+    for (size_t s = 0; s < shard.columns().size(); ++s) {
+      // Statistics of whole rows: every column owner has the same copy, for all columns.
+      pieces.push_back({.table = part.table,
+                        .state = true,
+                        .row = part.row,
+                        .rows = part.rows,
+                        .col = by_row ? 0 : part.columns[s].col,
+                        .cols = by_row ? dim : part.columns[s].cols,
+                        .data = shard.state()[s],
+                        .stride = 1});
+    }
+  }
+  return pieces;
+}
+
+std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char* name,
+                                                       uint64_t detail,
+                                                       std::span<const comm::ConstBytes> messages,
+                                                       std::shared_ptr<const void> owner) {
+  const comm::Operation operation{.name = name,
+                                  .kind = static_cast<uint32_t>(kind),
+                                  .detail = detail,
+                                  .patience = comm::Patience::kStep};
+  Held& held = held_[held_count_];
+  held.ticket = channel_->post(operation, messages, std::move(owner));
+  channel_->receive(held.ticket, held.views);
+  ++held_count_;
+  return held.views;
+}
+
+void Collection::settle() {
+  const size_t count = held_count_;
+  held_count_ = 0;
+  ++settled_;
+  for (size_t h = 0; h < count; ++h) channel_->release(held_[h].ticket);
+  for (size_t h = 0; h < count; ++h) channel_->reclaim(held_[h].ticket);
+}
+
+int Collection::take_lookup() {
+  uint64_t taken = lookups_taken_.load();
+  int number = 0;
+  do {
+    number = std::countr_one(taken);
+    if (number >= options_.lookups) {
+      core::fail(SHARDREC_INVALID_STATE,
+                 core::sentence("the collection has ", options_.lookups,
+                                " lookups already: destroy one, or raise the option LOOKUPS"),
+                 {.limit = int64_t{options_.lookups}});
+    }
+  } while (!lookups_taken_.compare_exchange_weak(taken, taken | (uint64_t{1} << number)));
+  return number;
+}
+
+void Collection::give_back_lookup(int number) noexcept {
+  lookups_taken_.fetch_and(~(uint64_t{1} << number));
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,139 @@
+// A rank's share of the sharded tables, and the one ordered channel on which everything that reads
+// or writes weights is exchanged: forward, backward, rows, save, load take effect in call order,
+// the same on all ranks; the channel's sequence numbers prove it.
+//
+// Thread rule: one thread at a time for a collection and all its lookups; counters() any thread.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/collectives.h"
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/layout.h"
+#include "embedding/phase.h"
+#include "embedding/shard.h"
+#include "embedding/update.h"
+#include "plan/model.h"
+#include "plan/plan.h"
+
+namespace shardrec::embedding {
+
+struct CollectionOptions {
+  int64_t seed = 0;
+  int threads = 0;  // 0: processors / ranks of this process
+  shardrec_divisor divisor = SHARDREC_DIVISOR_RANKS;
+  double divisor_value = 1;
+  int lookups = 2;
+};
+
+// Kinds of exchanges on the ordered channel (comm::Operation::kind).
+enum class Exchange : uint32_t {
+  kOutput = 1,
+  kGradient,
+  kStatistics,
+  kReadRequest,
+  kReadReply,
+  kWrite,
+};
+
+// A rectangle of a table, or of its state, in this rank's memory: what checkpoints hold.
+struct StoredPiece {
+  int32_t table = 0;
+  bool state = false;  // row-wise state: one value per row, for columns [col, col + cols)
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+  float* data = nullptr;
+  size_t stride = 0;  // elements between rows
+};
+
+enum class PieceUse : uint8_t { kSave, kLoad };
+
+class Collection {
+ public:
+  // Collective: checks that all ranks bring the same, allocates and fills. An error on one rank is
+  // every rank's.
+  Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+             const plan::Plan& plan, const CollectionOptions& options);
+  ~Collection();
+  Collection(const Collection&) = delete;
+  Collection& operator=(const Collection&) = delete;
+
+  const Layout& layout() const { return *layout_; }
+  const plan::Model& model() const { return layout_->model(); }
+  const CollectionOptions& options() const { return options_; }
+  comm::Communicator& communicator() { return *communicator_; }
+  comm::Collectives& collectives() { return *collectives_; }
+  std::span<Shard> shards() { return shards_; }
+  core::Threads& threads() { return *threads_; }
+  const core::Threads& threads() const { return *threads_; }
+  const compute::Kernels& kernels() const { return kernels_; }
+  core::Scratch& work() { return work_; }
+  Update& update() { return *update_; }
+  Counters& counters() { return counters_; }
+  const Counters& counters() const { return counters_; }
+
+  int64_t step() const { return counters_.steps.load(std::memory_order_relaxed); }
+  void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
+  void set_learning_rate(double learning_rate);
+  compute::OptimizerStep optimizer_step() const;
+  int64_t table_bytes() const;
+  // The pieces of this rank. kSave: each cell of a table and of its state by exactly one rank
+  // (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
+  std::vector<StoredPiece> stored_pieces(PieceUse use);
+
+  // One exchange on the ordered channel. The views stay valid until release() or settle(); buffers
+  // may be written again after settle().
+  std::span<const comm::ConstBytes> exchange(Exchange kind, const char* name, uint64_t detail,
+                                             std::span<const comm::ConstBytes> messages,
+                                             std::shared_ptr<const void> owner);
+  // Lets go of all views and waits until the peers have let go of what this rank sent.
+  void settle();
+  // Counts the exchanges that were let go of: views of an older count are gone.
+  uint64_t settled() const { return settled_; }
+
+  // Room for a lookup: its number. Throws INVALID_STATE when all are taken.
+  int take_lookup();
+  void give_back_lookup(int number) noexcept;
+  // Number of lookups made so far: names a lookup on all ranks.
+  uint64_t next_lookup_name() { return lookups_made_++; }
+
+ private:
+  static constexpr size_t kMostHeld = 4;
+
+  void check_agreement(const plan::Plan& plan);
+
+  std::shared_ptr<comm::Communicator> communicator_;
+  CollectionOptions options_;
+  const compute::Kernels& kernels_;
+  std::unique_ptr<comm::Collectives> collectives_;
+  std::shared_ptr<comm::Channel> channel_;
+  std::unique_ptr<Layout> layout_;
+  std::unique_ptr<core::Threads> threads_;
+  std::vector<Shard> shards_;
+  std::unique_ptr<Update> update_;
+  core::Scratch work_;
+  Counters counters_;
+  double learning_rate_;
+
+  struct Held {
+    comm::Ticket ticket;
+    std::vector<comm::ConstBytes> views;
+  };
+  std::array<Held, kMostHeld> held_;
+  size_t held_count_ = 0;
+  uint64_t settled_ = 0;
+  std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
+  uint64_t lookups_made_ = 0;
+};
+
+}  // namespace shardrec::embedding

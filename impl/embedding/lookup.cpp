@@ -1,0 +1,278 @@
+#include "embedding/lookup.h"
+
+#include <algorithm>
+
+namespace shardrec::embedding {
+
+Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
+    : collection_(std::move(collection)),
+      options_(options),
+      number_(collection_->take_lookup()),
+      name_(collection_->next_lookup_name()),
+      routed_(collection_->layout()),
+      input_views_(static_cast<size_t>(collection_->layout().ranks())),
+      inbox_(collection_->layout()),
+      partial_sums_(collection_->layout()),
+      assembly_(collection_->layout()),
+      packing_(collection_->layout()) {
+  input_channel_ = collection_->communicator().open_channel(comm::Purpose::kInput);
+}
+
+Lookup::~Lookup() {
+  end_batch();
+  if (state_ == State::kBegun) collection_->communicator().fail("forward");
+  collection_->counters().buffer_bytes.fetch_sub(memory_, std::memory_order_relaxed);
+  collection_->give_back_lookup(number_);
+}
+
+void Lookup::begin(const BatchArguments& arguments) {
+  collection_->communicator().check();
+  if (state_ == State::kBegun) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "begin was called twice: call forward for the batch that has begun first");
+  }
+  end_batch();
+  state_ = State::kIdle;
+  PhaseTimer timer(collection_->counters(), Phase::kRoute);
+  Outgoing& outgoing = outgoing_[turn_];
+  if (outgoing.posted) {
+    // Every reader let go of it before this rank could come here (it began the batch after).
+    outgoing.posted = false;
+    input_channel_->reclaim(outgoing.ticket);
+  }
+  verdict_ = batch_.fill(arguments, collection_->layout(), collection_->threads());
+  verdict_ = routed_.route(batch_, verdict_, collection_->threads(), *outgoing.buffer);
+  const comm::Operation operation{
+      .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
+  outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);
+  outgoing.posted = true;
+  turn_ = 1 - turn_;
+  given_batch_size_ = arguments.batch_size;
+  state_ = State::kBegun;
+
+  Counters& counters = collection_->counters();
+  counters.ids_sent.fetch_add(routed_.ids_sent(), std::memory_order_relaxed);
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank == collection_->layout().rank()) continue;
+    counters.bytes_input.fetch_add(
+        static_cast<int64_t>(routed_.messages()[static_cast<size_t>(rank)].size()),
+        std::memory_order_relaxed);
+  }
+}
+
+void Lookup::check_output(int32_t output) const {
+  if (output != 0) {
+    core::fail(
+        SHARDREC_NOT_FOUND,
+        core::sentence("output ", output, " does not exist: output 0 holds the pooled features"),
+        {.value = int64_t{output}, .limit = 1});
+  }
+}
+
+core::Matrix Lookup::output_view(const shardrec_tensor* tensor, const char* what) const {
+  // A refused batch has no size to hold the caller to; it writes nothing.
+  const int64_t rows = verdict_.good() ? given_batch_size_ : core::kAnySize;
+  return core::matrix_view(tensor, what, rows, collection_->layout().output().width);
+}
+
+void Lookup::forward(int32_t output, const shardrec_tensor* out) {
+  check_output(output);
+  if (state_ == State::kIdle) {
+    core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
+  }
+  collection_->communicator().check();
+  const core::Matrix view = output_view(out, "out");
+  if (state_ == State::kForwarded) {
+    if (output_epoch_ != collection_->settled()) {
+      core::fail(SHARDREC_INVALID_STATE,
+                 "the output is gone: ask for it again before the next call that exchanges "
+                 "anything on this collection");
+    }
+    assemble(view);
+    return;
+  }
+  try {
+    exchange_and_look_up(view);
+  } catch (const core::Error& error) {
+    if (error.status() != SHARDREC_INVALID_BATCH) {
+      // Peers wait for this rank's sums: they must hear that none will come.
+      collection_->communicator().fail("forward");
+    }
+    throw;
+  } catch (...) {
+    collection_->communicator().fail("forward");
+    throw;
+  }
+}
+
+void Lookup::exchange_and_look_up(const core::Matrix& out) {
+  Counters& counters = collection_->counters();
+  PhaseTimer timer(counters, Phase::kInputExchange);
+  const Outgoing& outgoing = outgoing_[1 - turn_];
+  input_channel_->receive(outgoing.ticket, input_views_);
+  holds_input_ = true;
+  inbox_.open(input_views_);
+  if (inbox_.refused_rank() >= 0) {
+    const core::Error error = verdict_error(inbox_.verdict(inbox_.refused_rank()),
+                                            inbox_.refused_rank(), "forward", collection_->model());
+    end_batch();
+    state_ = State::kIdle;
+    throw core::Error(error);
+  }
+  collection_->settle();
+  timer.next(Phase::kLookup);
+  partial_sums_.compute(inbox_, collection_->shards(), collection_->kernels(),
+                        collection_->threads(), collection_->work(), *output_buffer_);
+  timer.next(Phase::kOutputExchange);
+  output_views_ = collection_->exchange(Exchange::kOutput, "forward", name_,
+                                        partial_sums_.messages(), output_buffer_);
+  output_epoch_ = collection_->settled();
+  assemble(out);
+  gradient_given_ = false;
+  state_ = State::kForwarded;
+
+  counters.ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank == collection_->layout().rank()) continue;
+    counters.bytes_output.fetch_add(
+        static_cast<int64_t>(partial_sums_.messages()[static_cast<size_t>(rank)].size()),
+        std::memory_order_relaxed);
+  }
+  count_memory();
+}
+
+void Lookup::assemble(const core::Matrix& out) {
+  assembly_.assemble(routed_, batch_, output_views_, collection_->kernels(), collection_->threads(),
+                     collection_->work(), out);
+}
+
+bool Lookup::all_done() const {
+  if (state_ != State::kForwarded) {
+    core::fail(SHARDREC_INVALID_STATE, "all_done is known after forward only");
+  }
+  return inbox_.all_done();
+}
+
+float Lookup::divisor() const {
+  const CollectionOptions& options = collection_->options();
+  switch (options.divisor) {
+    case SHARDREC_DIVISOR_NONE:
+      return 1;
+    case SHARDREC_DIVISOR_CUSTOM:
+      return static_cast<float>(options.divisor_value);
+    case SHARDREC_DIVISOR_SAMPLES:
+      return batch_.batch_size() == 0
+                 ? 1.0F
+                 : static_cast<float>(static_cast<double>(inbox_.global_batch()) /
+                                      static_cast<double>(batch_.batch_size()));
+    default:
+      return static_cast<float>(collection_->layout().ranks());
+  }
+}
+
+void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
+  check_output(output);
+  if (state_ != State::kForwarded) {
+    core::fail(SHARDREC_INVALID_STATE, "set_gradient was called before forward");
+  }
+  const core::Matrix view = output_view(gradient, "gradient");
+  if (options_.borrow) {
+    borrowed_gradient_ = view;
+  } else {
+    pack_gradient(view);
+  }
+  gradient_given_ = true;
+}
+
+void Lookup::pack_gradient(const core::Matrix& gradient) {
+  const PhaseTimer timer(collection_->counters(), Phase::kGradient);
+  packing_.pack(routed_, batch_, gradient, divisor(),
+                static_cast<float>(collection_->model().optimizer.max_gradient),
+                collection_->kernels(), collection_->threads(), *gradient_buffer_);
+}
+
+void Lookup::finish(bool skip) {
+  if (state_ != State::kForwarded) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence(skip ? "skip" : "backward", " was called before forward"));
+  }
+  collection_->communicator().check();
+  try {
+    if (skip) {
+      packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
+    } else if (!gradient_given_) {
+      packing_.decline(GradientVerdict::kError,
+                       {.defect = Defect::kNoGradient, .argument = Argument::kGradient},
+                       *gradient_buffer_);
+    } else if (options_.borrow) {
+      pack_gradient(borrowed_gradient_);
+    }
+    PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
+    collection_->settle();
+    const auto gradients = collection_->exchange(Exchange::kGradient, "backward", name_,
+                                                 packing_.messages(), gradient_buffer_);
+    const GradientDecision decision = decide(gradients);
+    if (decision.verdict == GradientVerdict::kError) {
+      throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
+    }
+    timer.next(Phase::kIndexPlan);
+    if (decision.verdict == GradientVerdict::kApply) apply(gradients);
+  } catch (const core::Error& error) {
+    end_batch();
+    state_ = State::kIdle;
+    if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
+    throw;
+  } catch (...) {
+    end_batch();
+    state_ = State::kIdle;
+    collection_->communicator().fail("backward");
+    throw;
+  }
+  end_batch();
+  state_ = State::kIdle;
+}
+
+void Lookup::apply(std::span<const comm::ConstBytes> gradients) {
+  Counters& counters = collection_->counters();
+  PhaseTimer timer(counters, Phase::kIndexPlan);
+  Update& update = collection_->update();
+  const compute::OptimizerStep step = collection_->optimizer_step();
+  update.group(inbox_, gradients, collection_->threads(), collection_->work());
+  if (update.statistics_needed()) {
+    timer.next(Phase::kUpdate);
+    update.pack_statistics(step, collection_->kernels(), collection_->threads(),
+                           collection_->work(), *statistics_buffer_);
+    timer.next(Phase::kGradientExchange);
+    update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
+                                                update.statistics_messages(), statistics_buffer_));
+  }
+  timer.next(Phase::kUpdate);
+  update.apply(step, collection_->kernels(), collection_->threads(), collection_->work());
+  counters.steps.fetch_add(1, std::memory_order_relaxed);
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank == collection_->layout().rank()) continue;
+    counters.bytes_gradient.fetch_add(
+        static_cast<int64_t>(packing_.messages()[static_cast<size_t>(rank)].size()),
+        std::memory_order_relaxed);
+  }
+  count_memory();
+}
+
+void Lookup::end_batch() noexcept {
+  if (!holds_input_) return;
+  holds_input_ = false;
+  input_channel_->release(outgoing_[1 - turn_].ticket);
+}
+
+void Lookup::count_memory() {
+  int64_t bytes =
+      static_cast<int64_t>(batch_.memory() + routed_.memory() + output_buffer_->capacity() +
+                           gradient_buffer_->capacity() + statistics_buffer_->capacity());
+  for (const Outgoing& outgoing : outgoing_) {
+    bytes += static_cast<int64_t>(outgoing.buffer->capacity());
+  }
+  collection_->counters().buffer_bytes.fetch_add(bytes - memory_, std::memory_order_relaxed);
+  memory_ = bytes;
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,97 @@
+// One batch on its way through a collection: the four files to read in this order are this one,
+// route.h and output.h (the exchange), compute/kernels.h (the back end), collection.h.
+//
+//   idle -- begin --> begun -- forward --> forwarded -- backward or skip --> idle
+//                                              \---- begin (evaluation) --> begun
+//
+// Ids travel on a channel of the lookup's own, so that the batches of two lookups overlap;
+// everything that touches weights goes through the collection's ordered channel.
+//
+// Thread rule: as Collection.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "embedding/batch.h"
+#include "embedding/collection.h"
+#include "embedding/gradient.h"
+#include "embedding/inbox.h"
+#include "embedding/output.h"
+#include "embedding/route.h"
+
+namespace shardrec::embedding {
+
+struct LookupOptions {
+  bool borrow = false;  // the gradient is read in backward, not in set_gradient
+};
+
+class Lookup {
+ public:
+  // Every rank makes its lookups in the same order. Waits for nobody.
+  Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options);
+  // Between begin and forward, it fails the communicator: peers will wait for this rank.
+  ~Lookup();
+  Lookup(const Lookup&) = delete;
+  Lookup& operator=(const Lookup&) = delete;
+
+  void begin(const BatchArguments& arguments);
+  void forward(int32_t output, const shardrec_tensor* out);
+  bool all_done() const;
+  void set_gradient(int32_t output, const shardrec_tensor* gradient);
+  void backward() { finish(false); }
+  void skip() { finish(true); }
+
+  Collection& collection() { return *collection_; }
+
+ private:
+  enum class State : uint8_t { kIdle, kBegun, kForwarded };
+  // The messages of one batch; two in turn, so that begin need not wait for slow readers.
+  struct Outgoing {
+    SharedBuffer buffer = std::make_shared<core::Scratch>();
+    comm::Ticket ticket;
+    bool posted = false;
+  };
+
+  void exchange_and_look_up(const core::Matrix& out);
+  void assemble(const core::Matrix& out);
+  void finish(bool skip);
+  void apply(std::span<const comm::ConstBytes> gradients);
+  void pack_gradient(const core::Matrix& gradient);
+  void end_batch() noexcept;
+  core::Matrix output_view(const shardrec_tensor* tensor, const char* what) const;
+  void check_output(int32_t output) const;
+  void count_memory();
+  float divisor() const;
+
+  std::shared_ptr<Collection> collection_;
+  LookupOptions options_;
+  int number_;
+  uint64_t name_;
+  std::shared_ptr<comm::Channel> input_channel_;
+  State state_ = State::kIdle;
+  bool holds_input_ = false;  // views of the peers' input messages
+  int turn_ = 0;
+  Outgoing outgoing_[2];
+
+  CheckedBatch batch_;
+  Verdict verdict_;
+  int64_t given_batch_size_ = 0;
+  RoutedBatch routed_;
+  std::vector<comm::ConstBytes> input_views_;
+  Inbox inbox_;
+  PartialSums partial_sums_;
+  OutputAssembly assembly_;
+  SharedBuffer output_buffer_ = std::make_shared<core::Scratch>();
+  std::span<const comm::ConstBytes> output_views_;
+  uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held
+  GradientPacking packing_;
+  SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
+  bool gradient_given_ = false;
+  core::Matrix borrowed_gradient_;
+  int64_t memory_ = 0;  // what the collection's counter knows
+};
+
+}  // namespace shardrec::embedding
