@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
@@ -32,6 +34,14 @@ class Membership {
   }
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
 
+  // Two threads that change different deadlines do not undo each other.
+  void set_deadline(double comm::Deadlines::* field, double seconds) {
+    std::lock_guard lock(deadlines_mutex_);
+    comm::Deadlines deadlines = communicator_->deadlines();
+    deadlines.*field = seconds;
+    communicator_->set_deadlines(deadlines);
+  }
+
   // After the closing barrier.
   void close() noexcept {
     closed_.store(true, std::memory_order_release);
@@ -41,6 +51,7 @@ class Membership {
  private:
   std::shared_ptr<comm::Communicator> communicator_;
   std::atomic<bool> closed_{false};
+  std::mutex deadlines_mutex_;
 };
 
 struct Comm {
@@ -58,9 +69,12 @@ enum class CommCall : uint32_t {
   kBarrier = 1,
   kClose,
   kAllReduce,
+  kPlanArguments,
   kPlanCompare,
   kPlanModels,
-  kPlan
+  kPlanMake,
+  kPlanSend,
+  kPlanTake,
 };
 
 template <>

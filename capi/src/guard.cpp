@@ -6,35 +6,10 @@
 #include <cstring>
 #include <new>
 
+#include "core/json.h"
 #include "last_error.h"
 
 namespace shardrec::capi {
-namespace {
-
-// Length of the UTF-8 sequence at text, 0 when there is no valid one (overlong forms, surrogates
-// and code points above 0x10ffff are not valid).
-size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto continues = [&](size_t i) { return (byte(i) & 0xc0u) == 0x80u; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first < 0xc2) return 0;
-  if (first < 0xe0) return continues(1) ? 2 : 0;
-  if (first < 0xf0) {
-    if (first == 0xe0 && byte(1) < 0xa0) return 0;
-    if (first == 0xed && byte(1) >= 0xa0) return 0;
-    return continues(1) && continues(2) ? 3 : 0;
-  }
-  if (first > 0xf4) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) >= 0x90) return 0;
-  return continues(1) && continues(2) && continues(3) ? 4 : 0;
-}
-
-}  // namespace
-
 shardrec_status record_current_exception() noexcept {
   try {
     throw;
@@ -67,15 +42,9 @@ std::string_view require_text(const char* text, const char* name) {
     core::fail(SHARDREC_INVALID_ARGUMENT, core::sentence(name, " is NULL; a UTF-8 text is needed"));
   }
   const std::string_view view(text);
-  for (size_t at = 0; at < view.size();) {
-    const size_t length = utf8_length(view.substr(at));
-    if (length == 0) {
-      core::fail(SHARDREC_INVALID_ARGUMENT,
-                 core::sentence(name, " is not UTF-8: byte ", at,
-                                " does not begin a valid character; UTF-8 is accepted"),
-                 {.position = static_cast<int64_t>(at)});
-    }
-    at += length;
+  if (!core::is_utf8(view)) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence(name, " is not UTF-8; a UTF-8 text is needed"));
   }
   return view;
 }

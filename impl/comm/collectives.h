@@ -1,28 +1,34 @@
 // Blocking collectives on a channel, the same bits on every engine. Each call is collective.
-// Reductions are reproducible: element i belongs to a slot of one owner; the owner adds the ranks'
-// values in a pairwise tree over the rank number (((0+1)+(2+3))+((4+5)+...)), in the tensor's own
-// dtype, and everybody gets the owner's bits.
+//
+// Reductions are reproducible: the ranks' values of an element are combined in a pairwise tree over
+// the rank number, ((0+1)+(2+3))+((4+5)+6), in the tensor's own dtype, on one rank, and everybody
+// gets that rank's bits (or adds them in the same order itself, when they are few).
+//
+// After an error the communicator is dead, and memory given with an owner may still be read by
+// peers until they have dropped the owner.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "comm/communicator.h"
-#include "core/memory.h"
 
 namespace shardrec::comm {
 
+// kSum of integers wraps around. kMin and kMax of floating point: NaN where any rank has NaN.
+// kMean: the sum divided by the number of ranks; floating point only.
 enum class Reduction : uint8_t { kSum, kMin, kMax, kMean };
 
 // Buffers and message tables of the collectives of one channel; reused, so that a steady call
-// allocates nothing. One thread at a time.
+// allocates nothing. One thread at a time. Operation::size is set by the calls; kind is below 2^24.
 class Collectives {
  public:
   Collectives(std::shared_ptr<Channel> channel, int rank, int size);
+  ~Collectives();
+  Collectives(Collectives&&) noexcept;
+  Collectives& operator=(Collectives&&) noexcept;
 
   // Returns when every rank has entered.
   void barrier(const Operation& operation);
@@ -34,20 +40,22 @@ class Collectives {
   // data of root is copied over data of all others; sizes are equal (else MISMATCH).
   void broadcast(const Operation& operation, int root, std::span<std::byte> data);
 
-  // In place. T: float, double, int32_t, int64_t (kMean: floating point only). Sizes are equal
-  // (else MISMATCH).
+  // In place. T: float, double, int32_t, int64_t. Sizes are equal (else MISMATCH). With an owner
+  // that keeps data alive, peers read data where it is; without, a copy.
   template <class T>
-  void all_reduce(const Operation& operation, Reduction reduction, std::span<T> data);
+  void all_reduce(const Operation& operation, Reduction reduction, std::span<T> data,
+                  std::shared_ptr<const void> owner = nullptr);
 
-  // Reduces and leaves on rank r the r-th of size() equal parts of data (data.size() divisible by
-  // it).
+  // Reduces; rank r gets the r-th of size() equal parts (data.size() divisible by it), valid until
+  // the next call on this object. owner: as above.
   template <class T>
   std::span<const T> reduce_scatter(const Operation& operation, Reduction reduction,
-                                    std::span<const T> data);
+                                    std::span<const T> data,
+                                    std::shared_ptr<const void> owner = nullptr);
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace shardrec::comm

@@ -47,13 +47,14 @@ struct Deadlines {
 };
 
 // What an exchange is, carried with every message and compared on arrival. `name` is a string
-// literal, such as "forward"; kind and detail must be equal on all ranks (detail: dtype, plan hash,
-// reduction: whatever must agree), else MISMATCH naming both ranks and both names.
+// literal, such as "forward"; kind, detail and size must be equal on all ranks (detail: dtype, plan
+// hash, reduction: whatever must agree), else MISMATCH naming both ranks and both names.
 struct Operation {
   const char* name = "";
   uint32_t kind = 0;  // a number of the caller's per sort of operation
   uint64_t detail = 0;
   Patience patience = Patience::kStep;
+  uint64_t size = 0;  // elements, where all ranks must bring as many: named in the error
 };
 
 // Names one exchange of one channel: its sequence number, from 0.

@@ -94,6 +94,7 @@ class JsonWriter {
   JsonWriter& integer(int64_t value);
   JsonWriter& number(double value);  // finite; the shortest text that reads back as the same bits
   JsonWriter& boolean(bool value);
+  JsonWriter& null();
 
   const std::string& str() const noexcept { return out_; }
   std::string take() noexcept { return std::move(out_); }

@@ -70,6 +70,12 @@ JsonWriter& JsonWriter::boolean(bool value) {
   return *this;
 }
 
+JsonWriter& JsonWriter::null() {
+  before_value();
+  out_ += "null";
+  return *this;
+}
+
 void JsonWriter::quote(std::string_view value) {
   static constexpr char kHex[] = "0123456789abcdef";
   out_ += '"';

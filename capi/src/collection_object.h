@@ -1,0 +1,40 @@
+// The objects behind shardrec_collection and shardrec_lookup. A collection and its lookups share one busy
+// flag: one thread at a time uses any of them.
+#pragma once
+
+#include <memory>
+
+#include "embedding/collection.h"
+#include "embedding/lookup.h"
+#include "handle.h"
+#include "shardrec/lookup.h"
+
+namespace shardrec::capi {
+
+struct CollectionObject {
+  std::shared_ptr<embedding::Collection> collection;
+  std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
+
+  BusyFlag& busy_flag() { return *busy; }
+};
+
+struct LookupObject {
+  std::unique_ptr<embedding::Lookup> lookup;
+  std::shared_ptr<BusyFlag> busy;
+
+  BusyFlag& busy_flag() { return *busy; }
+};
+
+template <>
+struct Handle<shardrec_collection> {
+  using Object = CollectionObject;
+  static constexpr Kind kKind = Kind::kCollection;
+};
+
+template <>
+struct Handle<shardrec_lookup> {
+  using Object = LookupObject;
+  static constexpr Kind kKind = Kind::kLookup;
+};
+
+}  // namespace shardrec::capi

@@ -1,0 +1,223 @@
+#include "shardrec/comm.h"
+
+#include <array>
+#include <cmath>
+#include <string>
+
+#include "comm_object.h"
+#include "core/tensor.h"
+#include "guard.h"
+
+namespace shardrec::capi {
+namespace {
+
+using core::fail;
+using core::sentence;
+
+constexpr double kMostSeconds = 1e9;
+
+struct Property {
+  shardrec_comm_property key;
+  const char* name;
+  double comm::Deadlines::* field;
+};
+
+const Property& find_property(shardrec_comm_property key) {
+  static constexpr std::array<Property, 3> properties = {{
+      {SHARDREC_COMM_STEP_SECONDS, "SHARDREC_COMM_STEP_SECONDS", &comm::Deadlines::step},
+      {SHARDREC_COMM_SETUP_SECONDS, "SHARDREC_COMM_SETUP_SECONDS", &comm::Deadlines::setup},
+      {SHARDREC_COMM_WARN_SECONDS, "SHARDREC_COMM_WARN_SECONDS", &comm::Deadlines::warn},
+  }};
+  for (const Property& property : properties) {
+    if (property.key == key) return property;
+  }
+  refuse_value("the property", int64_t{key},
+               "SHARDREC_COMM_STEP_SECONDS, SHARDREC_COMM_SETUP_SECONDS or "
+               "SHARDREC_COMM_WARN_SECONDS");
+}
+
+comm::Operation operation_of(CommCall call, const char* name, uint64_t detail = 0) {
+  return {.name = name,
+          .kind = static_cast<uint32_t>(call),
+          .detail = detail,
+          .patience = comm::Patience::kStep};
+}
+
+comm::Reduction reduction_of(shardrec_reduction reduction) {
+  switch (reduction) {
+    case SHARDREC_REDUCTION_SUM:
+      return comm::Reduction::kSum;
+    case SHARDREC_REDUCTION_MIN:
+      return comm::Reduction::kMin;
+    case SHARDREC_REDUCTION_MAX:
+      return comm::Reduction::kMax;
+    case SHARDREC_REDUCTION_MEAN:
+      return comm::Reduction::kMean;
+    default:
+      refuse_value("the reduction", int64_t{reduction},
+                   "SHARDREC_REDUCTION_SUM, _MIN, _MAX or _MEAN");
+  }
+}
+
+void all_reduce(Comm& comm, const core::FlatView& view, comm::Reduction reduction) {
+  const uint64_t detail =
+      uint64_t{static_cast<uint8_t>(reduction)} << 32 | static_cast<uint32_t>(view.dtype);
+  const comm::Operation operation = operation_of(CommCall::kAllReduce, "all_reduce", detail);
+  switch (view.dtype) {
+    case SHARDREC_FLOAT32:
+      return comm.collectives.all_reduce(operation, reduction, view.as<float>());
+    case SHARDREC_FLOAT64:
+      return comm.collectives.all_reduce(operation, reduction, view.as<double>());
+    case SHARDREC_INT32:
+      return comm.collectives.all_reduce(operation, reduction, view.as<int32_t>());
+    default:
+      return comm.collectives.all_reduce(operation, reduction, view.as<int64_t>());
+  }
+}
+
+void check_reducible(const core::FlatView& view, comm::Reduction reduction) {
+  const bool real = view.dtype == SHARDREC_FLOAT32 || view.dtype == SHARDREC_FLOAT64;
+  const bool integer = view.dtype == SHARDREC_INT32 || view.dtype == SHARDREC_INT64;
+  if (!real && !integer) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("tensor has dtype ", core::dtype_name(view.dtype),
+                  "; float32, float64, int32 or int64 is accepted"),
+         {.value = view.dtype});
+  }
+  if (integer && reduction == comm::Reduction::kMean) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("tensor has dtype ", core::dtype_name(view.dtype),
+                  "; SHARDREC_REDUCTION_MEAN takes float32 or float64"),
+         {.value = view.dtype});
+  }
+}
+
+}  // namespace
+
+Comm::Comm(std::shared_ptr<comm::Communicator> communicator)
+    : membership(std::make_shared<Membership>(std::move(communicator))),
+      collectives(membership->communicator().open_channel(comm::Purpose::kControl),
+                  membership->communicator().rank(), membership->communicator().size()) {}
+
+void Comm::closing() noexcept {
+  if (!membership->closed()) membership->communicator().fail("shardrec_comm_destroy");
+}
+
+}  // namespace shardrec::capi
+
+using namespace shardrec::capi;
+namespace core = shardrec::core;
+namespace comm_ns = shardrec::comm;
+
+shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_per_node, shardrec_local** out) {
+  return guard([&] {
+    require_out(out, "out");
+    if (ranks < 1 || ranks > 1024) refuse_value("ranks", int64_t{ranks}, "1 to 1024");
+    if (ranks_per_node < 1 || ranks_per_node > ranks) {
+      refuse_value("ranks_per_node", int64_t{ranks_per_node}, core::sentence("1 to ", ranks));
+    }
+    create(out, comm_ns::local::make_group(ranks, ranks_per_node));
+  });
+}
+
+void shardrec_local_destroy(shardrec_local** group) { destroy(group); }
+
+shardrec_status shardrec_comm_create_local(shardrec_local* group, int32_t rank,
+                                           shardrec_comm** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(group, Access::kShared);
+    const int size = comm_ns::local::group_size(*use);
+    if (rank < 0 || rank >= size) {
+      refuse_value("rank", int64_t{rank}, core::sentence("0 to ", size - 1));
+    }
+    Reserved<shardrec_comm> reserved;  // before the rank is taken
+    reserved.publish(out, std::make_shared<Comm>(comm_ns::local::join(use.share(), rank)));
+  });
+}
+
+void shardrec_comm_destroy(shardrec_comm** comm) { destroy(comm); }
+
+shardrec_status shardrec_comm_rank(const shardrec_comm* comm, int32_t* out) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    require_out(out, "out");
+    *out = use->membership->communicator().rank();
+  });
+}
+
+shardrec_status shardrec_comm_size(const shardrec_comm* comm, int32_t* out) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    require_out(out, "out");
+    *out = use->membership->communicator().size();
+  });
+}
+
+shardrec_status shardrec_comm_set_f64(shardrec_comm* comm, shardrec_comm_property key,
+                                      double value) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    const Property& property = find_property(key);
+    if (!(value > 0 && value <= kMostSeconds)) {
+      refuse_value(property.name, value, "a number of seconds above 0, at most 1e9,");
+    }
+    use->membership->set_deadline(property.field, value);
+  });
+}
+
+shardrec_status shardrec_comm_get_f64(const shardrec_comm* comm, shardrec_comm_property key,
+                                      double* out) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    const Property& property = find_property(key);
+    require_out(out, "out");
+    *out = use->membership->communicator().deadlines().*property.field;
+  });
+}
+
+shardrec_status shardrec_comm_status(const shardrec_comm* comm) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    use->membership->require_open();
+    use->membership->communicator().check();
+  });
+}
+
+shardrec_status shardrec_comm_barrier(shardrec_comm* comm) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kExclusive);
+    collective_call(use,
+                    [&] { use->collectives.barrier(operation_of(CommCall::kBarrier, "barrier")); });
+  });
+}
+
+shardrec_status shardrec_comm_all_reduce(shardrec_comm* comm, const shardrec_tensor* tensor,
+                                         shardrec_reduction reduction) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kExclusive);
+    const comm_ns::Reduction how = reduction_of(reduction);
+    const core::FlatView view = core::flat_view(tensor, "tensor");
+    check_reducible(view, how);
+    collective_call(use, [&] { all_reduce(*use, view, how); });
+  });
+}
+
+shardrec_status shardrec_comm_close(shardrec_comm* comm) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kExclusive);
+    collective_call(use, [&] {
+      use->collectives.barrier(operation_of(CommCall::kClose, "close"));
+      use->membership->close();
+    });
+  });
+}
+
+shardrec_status shardrec_comm_abort(shardrec_comm* comm, const char* reason) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    const std::string text(reason == nullptr ? "" : require_text(reason, "reason"));
+    use->membership->require_open();
+    use->membership->communicator().abort(text);
+  });
+}

@@ -1,0 +1,177 @@
+#include "option_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "plan/names.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::capi {
+namespace {
+
+template <class... Kinds>
+constexpr uint32_t kinds(Kinds... kind) {
+  return ((1u << kind) | ...);
+}
+constexpr uint32_t kOptimizer = kinds(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTIONS_MLP);
+constexpr uint32_t kTable = kinds(SHARDREC_OPTIONS_TABLE);
+constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
+constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
+constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
+constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
+constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
+
+// Names that models and plans spell out too come from plan/names.h.
+template <class Enum>
+constexpr OptionChoices kChoicesOf = {
+    .name = [](int64_t value) -> const char* {
+      if (value < 0 || value > INT32_MAX) return nullptr;  // what an enumeration can hold
+      const char* name = plan::name_of(static_cast<Enum>(value));
+      const std::optional<Enum> known = plan::value_of<Enum>(name);
+      return known.has_value() && *known == value ? name : nullptr;
+    },
+    .value = [](std::string_view name) -> std::optional<int64_t> {
+      const std::optional<Enum> value = plan::value_of<Enum>(name);
+      return value.has_value() ? std::optional<int64_t>(*value) : std::nullopt;
+    },
+    .list = [] { return plan::names_of<Enum>(); },
+};
+
+struct DivisorName {
+  shardrec_divisor value;
+  const char* name;
+};
+constexpr std::array<DivisorName, 4> kDivisors = {{
+    {SHARDREC_DIVISOR_RANKS, "ranks"},
+    {SHARDREC_DIVISOR_NONE, "none"},
+    {SHARDREC_DIVISOR_CUSTOM, "custom"},
+    {SHARDREC_DIVISOR_SAMPLES, "samples"},
+}};
+constexpr OptionChoices kDivisorChoices = {
+    .name = [](int64_t value) -> const char* {
+      for (const DivisorName& divisor : kDivisors) {
+        if (divisor.value == value) return divisor.name;
+      }
+      return nullptr;
+    },
+    .value = [](std::string_view name) -> std::optional<int64_t> {
+      for (const DivisorName& divisor : kDivisors) {
+        if (divisor.name == name) return divisor.value;
+      }
+      return std::nullopt;
+    },
+    .list = [] { return std::string("ranks, none, custom, samples"); },
+};
+
+bool any_real(double) { return true; }
+bool not_negative(double value) { return value >= 0; }
+bool positive(double value) { return value > 0; }
+bool below_one(double value) { return value >= 0 && value < 1; }
+
+constexpr OptionRow choice(shardrec_option key, const char* name, uint32_t taken_by,
+                           const OptionChoices& choices, int64_t fallback) {
+  return {.key = key,
+          .name = name,
+          .kinds = taken_by,
+          .type = OptionType::kChoice,
+          .accepted = "",
+          .choices = &choices,
+          .default_i64 = fallback};
+}
+
+constexpr OptionRow integer(shardrec_option key, const char* name, uint32_t taken_by,
+                            const char* accepted, int64_t least, int64_t most,
+                            std::optional<int64_t> fallback) {
+  return {.key = key,
+          .name = name,
+          .kinds = taken_by,
+          .type = OptionType::kInteger,
+          .accepted = accepted,
+          .least = least,
+          .most = most,
+          .default_i64 = fallback};
+}
+
+constexpr OptionRow real(shardrec_option key, const char* name, uint32_t taken_by,
+                         const char* accepted, bool (*is_accepted)(double),
+                         std::optional<double> fallback) {
+  return {.key = key,
+          .name = name,
+          .kinds = taken_by,
+          .type = OptionType::kReal,
+          .accepted = accepted,
+          .real_accepted = is_accepted,
+          .default_f64 = fallback};
+}
+
+// Key and its spelling at once.
+#define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
+constexpr const char* kFinite = "a finite number";
+constexpr const char* kFiniteNotNegative = "a finite number, 0 or more,";
+constexpr const char* kFinitePositive = "a finite number above 0";
+constexpr const char* kBelowOne = "a number in [0, 1)";
+constexpr const char* kSwitch = "0 or 1";
+constexpr const char* kThreads = "an integer in [1, 1024]";
+
+constexpr std::array kRows = {
+    choice(KEY(OPTIMIZER), kOptimizer, kChoicesOf<shardrec_optimizer>, SHARDREC_OPTIMIZER_SGD),
+    real(KEY(LEARNING_RATE), kOptimizer, kFiniteNotNegative, not_negative, 0.01),
+    real(KEY(EPS), kOptimizer, kFiniteNotNegative, not_negative, 1e-8),
+    real(KEY(WEIGHT_DECAY), kOptimizer, kFiniteNotNegative, not_negative, 0.0),
+    choice(KEY(WEIGHT_DECAY_MODE), kOptimizer, kChoicesOf<shardrec_weight_decay>,
+           SHARDREC_WEIGHT_DECAY_NONE),
+    real(KEY(MAX_GRADIENT), kOptimizer, kFiniteNotNegative, not_negative, 0.0),
+    real(KEY(BETA1), kOptimizer, kBelowOne, below_one, 0.9),
+    real(KEY(BETA2), kOptimizer, kBelowOne, below_one, 0.999),
+    choice(KEY(ROW_STATISTICS), kOptimizer, kChoicesOf<shardrec_row_statistics>,
+           SHARDREC_ROW_STATISTICS_ROW),
+    choice(KEY(DTYPE), kTable, kChoicesOf<shardrec_dtype>, SHARDREC_FLOAT32),
+    choice(KEY(INIT), kTable, kChoicesOf<shardrec_init>, SHARDREC_INIT_UNIFORM),
+    real(KEY(INIT_MIN), kTable, kFinite, any_real, std::nullopt),
+    real(KEY(INIT_MAX), kTable, kFinite, any_real, std::nullopt),
+    choice(KEY(SHARDING), kPlan, kChoicesOf<shardrec_sharding>, SHARDREC_SHARDING_AUTO),
+    integer(KEY(SEED), kCollectionAndMlp, "an integer", INT64_MIN, INT64_MAX, 0),
+    integer(KEY(THREADS), kCollectionAndMlp, kThreads, 1, 1024, std::nullopt),
+    choice(KEY(GRADIENT_DIVISOR), kCollection, kDivisorChoices, SHARDREC_DIVISOR_RANKS),
+    real(KEY(GRADIENT_DIVISOR_VALUE), kCollection, kFinitePositive, positive, 1.0),
+    integer(KEY(LOOKUPS), kCollection, "an integer in [1, 8]", 1, 8, 2),
+    integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
+    integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
+    integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
+};
+#undef KEY
+
+}  // namespace
+
+std::span<const OptionRow> option_rows() noexcept { return kRows; }
+
+const OptionRow* find_option(shardrec_option key) noexcept {
+  const auto found = std::find_if(kRows.begin(), kRows.end(),
+                                  [&](const OptionRow& row) { return row.key == key; });
+  return found == kRows.end() ? nullptr : &*found;
+}
+
+const char* options_kind_name(shardrec_options_kind kind) noexcept {
+  switch (kind) {
+    case SHARDREC_OPTIONS_OPTIMIZER:
+      return "OPTIMIZER";
+    case SHARDREC_OPTIONS_TABLE:
+      return "TABLE";
+    case SHARDREC_OPTIONS_PLAN:
+      return "PLAN";
+    case SHARDREC_OPTIONS_COLLECTION:
+      return "COLLECTION";
+    case SHARDREC_OPTIONS_LOOKUP:
+      return "LOOKUP";
+    case SHARDREC_OPTIONS_DDP:
+      return "DDP";
+    case SHARDREC_OPTIONS_MLP:
+      return "MLP";
+    case SHARDREC_OPTIONS_KIND_FORCE_32:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace shardrec::capi

@@ -1,0 +1,170 @@
+#include "shardrec/plan.h"
+
+#include <memory>
+#include <string>
+
+#include "comm_object.h"
+#include "guard.h"
+#include "model_object.h"
+#include "options.h"
+#include "plan_collective.h"
+
+using namespace shardrec::capi;
+namespace core = shardrec::core;
+namespace plan = shardrec::plan;
+
+namespace {
+
+// The boxes of a table; NOT_FOUND when there is no such table.
+const plan::TablePlan& table_plan(const PlanObject& object, int32_t table) {
+  const auto count = static_cast<int64_t>(object.plan.tables.size());
+  if (table < 0 || table >= count) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("there is no table ", table, "; the plan has ", count, " tables"),
+               {.value = table, .limit = count});
+  }
+  return object.plan.tables[static_cast<size_t>(table)];
+}
+
+template <class Value>
+void give(Value* out, Value value) {
+  if (out != nullptr) *out = value;
+}
+
+}  // namespace
+
+shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
+                                         shardrec_topology** out) {
+  return guard([&] {
+    require_out(out, "out");
+    if (ranks < 1 || ranks > 1048576) refuse_value("ranks", int64_t{ranks}, "1 to 1048576");
+    if (ranks_per_node < 1 || ranks_per_node > ranks) {
+      refuse_value("ranks_per_node", int64_t{ranks_per_node}, core::sentence("1 to ", ranks));
+    }
+    create(out, std::make_shared<plan::Topology>(plan::Topology{ranks, ranks_per_node}));
+  });
+}
+
+void shardrec_topology_destroy(shardrec_topology** topology) { destroy(topology); }
+
+shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec_topology* topology,
+                                     const shardrec_options* options, shardrec_plan** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto tables = enter(model, Access::kExclusive);
+    const auto machines = enter(topology, Access::kExclusive);
+    const auto sharding = read_options(options, SHARDREC_OPTIONS_PLAN)
+                              .choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING);
+    auto object = std::make_shared<PlanObject>();
+    object->model = *tables;
+    object->plan = plan::make_plan(object->model, *machines, sharding);
+    create(out, std::move(object));
+  });
+}
+
+shardrec_status shardrec_plan_collective(shardrec_comm* comm, const shardrec_model* model,
+                                         const shardrec_options* options, shardrec_plan** out) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kExclusive);
+    collective_call(use, [&] { plan_together(*use, model, options, out); });
+  });
+}
+
+shardrec_status shardrec_plan_create_empty(const shardrec_model* model,
+                                           const shardrec_topology* topology, shardrec_plan** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto tables = enter(model, Access::kExclusive);
+    const auto machines = enter(topology, Access::kExclusive);
+    auto object = std::make_shared<PlanObject>();
+    object->model = *tables;
+    object->plan.topology = *machines;
+    object->plan.tables.resize(object->model.tables.size());
+    create(out, std::move(object));
+  });
+}
+
+shardrec_status shardrec_plan_add_box(shardrec_plan* plan, int32_t table, int32_t rank, int64_t row,
+                                      int64_t rows, int64_t col, int64_t cols) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    plan::add_box(use->plan, use->model, table,
+                  {.rank = rank, .row = row, .rows = rows, .col = col, .cols = cols});
+  });
+}
+
+shardrec_status shardrec_plan_add_replicated(shardrec_plan* plan, int32_t table) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    plan::add_replicated(use->plan, use->model, table);
+  });
+}
+
+void shardrec_plan_destroy(shardrec_plan** plan) { destroy(plan); }
+
+shardrec_status shardrec_plan_check(const shardrec_plan* plan) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    plan::check_tiling(use->plan, use->model);
+  });
+}
+
+shardrec_status shardrec_plan_box_count(const shardrec_plan* plan, int32_t table, int32_t* out) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    require_out(out, "out");
+    *out = static_cast<int32_t>(table_plan(*use, table).boxes.size());
+  });
+}
+
+shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int32_t box,
+                                  int32_t* out_rank, int64_t* out_row, int64_t* out_rows,
+                                  int64_t* out_col, int64_t* out_cols) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    const std::vector<plan::Box>& boxes = table_plan(*use, table).boxes;
+    const auto count = static_cast<int64_t>(boxes.size());
+    if (box < 0 || box >= count) {
+      const std::string& name = use->model.tables[static_cast<size_t>(table)].name;
+      core::fail(
+          SHARDREC_NOT_FOUND,
+          core::sentence("there is no box ", box, "; table \"", name, "\" has ", count, " boxes"),
+          {.value = box, .limit = count, .table = name});
+    }
+    const plan::Box& found = boxes[static_cast<size_t>(box)];
+    give(out_rank, found.rank);
+    give(out_row, found.row);
+    give(out_rows, found.rows);
+    give(out_col, found.col);
+    give(out_cols, found.cols);
+  });
+}
+
+shardrec_status shardrec_plan_to_json(const shardrec_plan* plan, char** out_text) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    require_out(out_text, "out_text");
+    *out_text = copy_text(plan::plan_to_json(use->plan, use->model));
+  });
+}
+
+shardrec_status shardrec_plan_to_text(const shardrec_plan* plan, char** out_text) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    require_out(out_text, "out_text");
+    *out_text = copy_text(plan::plan_to_text(use->plan, use->model));
+  });
+}
+
+shardrec_status shardrec_plan_from_json(const shardrec_model* model, const char* json,
+                                        shardrec_plan** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto tables = enter(model, Access::kExclusive);
+    const std::string text(require_text(json, "json"));
+    auto object = std::make_shared<PlanObject>();
+    object->model = *tables;
+    object->plan = plan::plan_from_json(object->model, text);
+    create(out, std::move(object));
+  });
+}

@@ -1,0 +1,228 @@
+#include "plan_collective.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/agree.h"
+#include "guard.h"
+#include "options.h"
+#include "plan/names.h"
+
+namespace shardrec::capi {
+namespace {
+
+using core::sentence;
+
+// What is compared before anything longer is sent.
+struct Summary {
+  uint64_t model = 0;
+  int64_t sharding = 0;
+};
+
+comm::Operation operation_of(CommCall call) {
+  return {.name = "plan_collective",
+          .kind = static_cast<uint32_t>(call),
+          .detail = 0,
+          .patience = comm::Patience::kSetup};
+}
+
+std::string text_of(comm::ConstBytes bytes) {
+  std::string text(bytes.size(), '\0');
+  if (!text.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
+  return text;
+}
+
+std::string show(const std::string& value) { return sentence("\"", value, "\""); }
+std::string show(int64_t value) { return sentence(value); }
+std::string show(double value) {
+  std::array<char, 32> digits{};
+  return {digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr};
+}
+std::string show(const std::optional<double>& value) {
+  return value.has_value() ? show(*value) : "its default";
+}
+template <class Enum>
+  requires std::is_enum_v<Enum>
+std::string show(Enum value) {
+  return plan::name_of(value);
+}
+
+// The first difference between two models, as a sentence with its parts.
+class Comparison {
+ public:
+  Comparison(const plan::Model& reference, const plan::Model& other, int other_rank)
+      : reference_(reference), other_(other), rank_(other_rank) {}
+
+  core::Error first_difference() {
+    compare_tables();
+    compare_features();
+    compare_optimizers();
+    const std::string found = found_.empty() ? "their JSON" : found_;
+    parts_.rank = rank_;
+    return {SHARDREC_MISMATCH,
+            sentence("rank ", rank_, " and rank 0 bring different models: ", found,
+                     "; the same model is needed on every rank"),
+            parts_};
+  }
+
+ private:
+  template <class Value>
+  void compare(const std::string& what, const Value& there, const Value& here) {
+    if (!found_.empty() || there == here) return;
+    found_ =
+        sentence(what, " is ", show(there), " on rank ", rank_, " and ", show(here), " on rank 0");
+  }
+
+  void compare_tables() {
+    const auto& there = other_.tables;
+    const auto& here = reference_.tables;
+    for (size_t i = 0; i < std::min(there.size(), here.size()) && found_.empty(); ++i) {
+      parts_.table = here[i].name;
+      compare(sentence("the name of table ", i), there[i].name, here[i].name);
+      const std::string of = sentence(" of table \"", here[i].name, "\"");
+      compare("rows" + of, there[i].rows, here[i].rows);
+      compare("dim" + of, there[i].dim, here[i].dim);
+      compare("dtype" + of, there[i].dtype, here[i].dtype);
+      compare("init" + of, there[i].init, here[i].init);
+      compare("init_min" + of, there[i].init_min, here[i].init_min);
+      compare("init_max" + of, there[i].init_max, here[i].init_max);
+    }
+    if (found_.empty() && there.size() != here.size()) {
+      const auto& longer = there.size() > here.size() ? there : here;
+      parts_.table = longer[std::min(there.size(), here.size())].name;
+      compare(sentence("the number of tables (the first one that is missing is \"", parts_.table,
+                       "\")"),
+              static_cast<int64_t>(there.size()), static_cast<int64_t>(here.size()));
+    }
+    if (found_.empty()) parts_.table.clear();
+  }
+
+  void compare_features() {
+    if (!found_.empty()) return;
+    const auto& there = other_.features;
+    const auto& here = reference_.features;
+    for (size_t i = 0; i < std::min(there.size(), here.size()) && found_.empty(); ++i) {
+      parts_.feature = here[i].name;
+      compare(sentence("the name of feature ", i), there[i].name, here[i].name);
+      const std::string of = sentence(" of feature \"", here[i].name, "\"");
+      compare("the table" + of, int64_t{there[i].table}, int64_t{here[i].table});
+      compare("the pooling" + of, there[i].pooling, here[i].pooling);
+    }
+    if (found_.empty()) {
+      parts_.feature.clear();
+      compare("the number of features", static_cast<int64_t>(there.size()),
+              static_cast<int64_t>(here.size()));
+    }
+  }
+
+  void compare_optimizers() {
+    const plan::Optimizer& there = other_.optimizer;
+    const plan::Optimizer& here = reference_.optimizer;
+    compare("the optimizer", there.kind, here.kind);
+    compare("the learning rate", there.learning_rate, here.learning_rate);
+    compare("eps", there.eps, here.eps);
+    compare("the weight decay", there.weight_decay, here.weight_decay);
+    compare("the weight decay's mode", there.weight_decay_mode, here.weight_decay_mode);
+    compare("the largest gradient", there.max_gradient, here.max_gradient);
+    compare("beta1", there.beta1, here.beta1);
+    compare("beta2", there.beta2, here.beta2);
+    compare("row_statistics", there.row_statistics, here.row_statistics);
+  }
+
+  const plan::Model& reference_;
+  const plan::Model& other_;
+  int rank_;
+  std::string found_;
+  core::ErrorParts parts_{};
+};
+
+std::vector<Summary> gather_summaries(Comm& comm, const Summary& mine) {
+  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanCompare),
+                                                    std::as_bytes(std::span(&mine, 1)));
+  std::vector<Summary> summaries(messages.size());
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (messages[rank].size() != sizeof(Summary)) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 sentence("rank ", rank, " sent a message of ", messages[rank].size(),
+                          " bytes, not ", sizeof(Summary)),
+                 {.rank = static_cast<int64_t>(rank)});
+    }
+    std::memcpy(&summaries[rank], messages[rank].data(), sizeof(Summary));
+  }
+  return summaries;
+}
+
+// Rank 0 and the lowest rank that differs show their models; every rank finds the same difference.
+void check_models(Comm& comm, const plan::Model& mine, const std::vector<Summary>& summaries) {
+  const auto differs = std::find_if(summaries.begin(), summaries.end(), [&](const Summary& s) {
+    return s.model != summaries[0].model;
+  });
+  if (differs == summaries.end()) return;
+  const auto other = static_cast<int>(differs - summaries.begin());
+  const int rank = comm.membership->communicator().rank();
+  const std::string text = rank == 0 || rank == other ? plan::model_to_json(mine) : std::string();
+  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanModels),
+                                                    std::as_bytes(std::span(text)));
+  const plan::Model first = plan::model_from_json(text_of(messages[0]));
+  const plan::Model second = plan::model_from_json(text_of(messages[static_cast<size_t>(other)]));
+  throw Comparison(first, second, other).first_difference();
+}
+
+void check_sharding(const std::vector<Summary>& summaries) {
+  for (size_t rank = 0; rank < summaries.size(); ++rank) {
+    if (summaries[rank].sharding == summaries[0].sharding) continue;
+    const auto name = [&](size_t of) {
+      return plan::name_of(static_cast<shardrec_sharding>(summaries[of].sharding));
+    };
+    core::fail(SHARDREC_MISMATCH,
+               sentence("SHARDREC_OPTION_SHARDING is ", name(rank), " on rank ", rank, " and ",
+                        name(0), " on rank 0; the same options are needed on every rank"),
+               {.rank = static_cast<int64_t>(rank)});
+  }
+}
+
+}  // namespace
+
+void plan_together(Comm& comm, const shardrec_model* model, const shardrec_options* options,
+                   shardrec_plan** out) {
+  const comm::Communicator& communicator = comm.membership->communicator();
+  auto object = std::make_shared<PlanObject>();
+  Summary mine;
+  comm::agree(comm.collectives, operation_of(CommCall::kPlanArguments), [&] {
+    require_out(out, "out");
+    object->model = *enter(model, Access::kExclusive);
+    mine.model = plan::model_fingerprint(object->model);
+    mine.sharding = read_options(options, SHARDREC_OPTIONS_PLAN).i64(SHARDREC_OPTION_SHARDING);
+  });
+  const std::vector<Summary> summaries = gather_summaries(comm, mine);
+  check_models(comm, object->model, summaries);
+  check_sharding(summaries);
+
+  std::string text;
+  comm::agree(comm.collectives, operation_of(CommCall::kPlanMake), [&] {
+    if (communicator.rank() != 0) return;
+    object->plan = plan::make_plan(
+        object->model,
+        {.ranks = communicator.size(), .ranks_per_node = communicator.ranks_per_node()},
+        static_cast<shardrec_sharding>(mine.sharding));
+    text = plan::plan_to_json(object->plan, object->model);
+  });
+  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanSend),
+                                                    std::as_bytes(std::span(text)));
+  if (communicator.rank() != 0) text = text_of(messages[0]);
+  std::optional<Reserved<shardrec_plan>> reserved;
+  comm::agree(comm.collectives, operation_of(CommCall::kPlanTake), [&] {
+    reserved.emplace();
+    if (communicator.rank() != 0) object->plan = plan::plan_from_json(object->model, text);
+  });
+  reserved->publish(out, std::move(object));
+}
+
+}  // namespace shardrec::capi

@@ -1,0 +1,58 @@
+// Where one rank sleeps on one channel. The sleeper says what it wants before it looks a last time;
+// whoever brings that looks at the wish after bringing it. Both use sequentially consistent
+// accesses, so that one of them sees the other and no wake-up is lost, and nobody pays for ranks
+// that are awake.
+//
+// Thread rule: one sleeper at a time; any thread may ring.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace shardrec::comm::local {
+
+using Clock = std::chrono::steady_clock;
+
+enum class Wish : uint8_t {
+  kNothing,
+  kArrival,  // the last message of an exchange
+  kRelease,  // the last reader's acknowledgement
+};
+
+class Bell {
+ public:
+  // Returns when awake() holds (looked at under no other lock than the bell's own) or at `until`.
+  template <class Awake>
+  void sleep(Wish wish, Clock::time_point until, Awake awake) {
+    std::unique_lock lock(mutex_);
+    wish_.store(wish);
+    while (!awake() && wakeup_.wait_until(lock, until) == std::cv_status::no_timeout) {
+    }
+    wish_.store(Wish::kNothing);
+  }
+
+  void ring(Wish brought) noexcept {
+    if (wish_.load() == brought) wake();
+  }
+  void ring_whatever_it_wants() noexcept {
+    if (wish_.load() != Wish::kNothing) wake();
+  }
+
+ private:
+  void wake() noexcept {
+    // Taking the mutex waits until the sleeper is inside wait_until.
+    {
+      const std::lock_guard lock(mutex_);
+    }
+    wakeup_.notify_one();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wakeup_;
+  std::atomic<Wish> wish_{Wish::kNothing};
+};
+
+}  // namespace shardrec::comm::local

@@ -1,0 +1,249 @@
+#include "comm/local/channel.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+
+namespace shardrec::comm::local {
+namespace {
+
+// A message between running ranks arrives in well under a microsecond; a rank that is not running
+// needs the processor that a longer spin would take.
+constexpr int kSpins = 16;
+
+void relax() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+Clock::time_point after(Clock::time_point start, double seconds) {
+  constexpr double kForever = 1e9;  // half of what the clock's 64 bits of nanoseconds can hold
+  return start + std::chrono::duration_cast<Clock::duration>(
+                     std::chrono::duration<double>(std::min(seconds, kForever)));
+}
+
+}  // namespace
+
+LocalChannel::LocalChannel(std::shared_ptr<Group> group, Group::Opened opened, int rank,
+                           Purpose purpose)
+    : group_(std::move(group)),
+      number_(opened.number),
+      lanes_(std::move(opened.lanes)),
+      rank_(rank) {
+  lanes_->open(rank, purpose);
+}
+
+LocalChannel::~LocalChannel() {
+  if (lanes_->close(rank_)) group_->forget(number_);
+}
+
+Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes> send,
+                          std::shared_ptr<const void> owner) {
+  const uint64_t sequence = next_;
+  check({.rank = rank_, .operation = operation.name, .sequence = sequence});
+  if (send.size() != static_cast<size_t>(lanes_->ranks())) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("post of \"", operation.name, "\" has ", send.size(),
+                              " messages for ", lanes_->ranks(), " ranks"));
+  }
+  if (!lanes_->has_room(rank_, sequence)) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("post of \"", operation.name, "\" while exchange ",
+                              sequence - kMostInFlight, " of its channel is still being read; at ",
+                              "most ", kMostInFlight, " may be in flight"));
+  }
+  group_->set_last_seen(rank_, operation.name);
+  lanes_->publish(rank_, sequence, operation, send, std::move(owner));
+  ++next_;
+  // Of two ranks that differ, the one that published later sees it here, before it arrives: nobody
+  // can receive a mismatched exchange.
+  compare(sequence, operation);
+  lanes_->arrive(rank_, sequence);
+  return {.sequence = sequence};
+}
+
+void LocalChannel::compare(uint64_t sequence, const Operation& operation) {
+  for (int other = 0; other < lanes_->ranks(); ++other) {
+    if (other == rank_ || !lanes_->posted(other, sequence)) continue;
+    const Operation& theirs = lanes_->operation(other, sequence);
+    Failure failure{.culprit = other, .witness = rank_, .sequence = sequence};
+    if (lanes_->purpose(other) != lanes_->purpose(rank_)) {
+      failure.cause = Cause::kPurpose;
+    } else if (theirs.kind != operation.kind) {
+      failure.cause = Cause::kOperation;
+    } else if (theirs.size != operation.size) {
+      failure.cause = Cause::kSize;
+    } else if (theirs.detail != operation.detail) {
+      failure.cause = Cause::kArguments;
+    } else {
+      continue;
+    }
+    failure.operation = operation.name;
+    failure.culprit_operation = theirs.name;
+    failure.size = operation.size;
+    failure.culprit_size = theirs.size;
+    group_->kill_and_throw(std::move(failure),
+                           {.rank = rank_, .operation = operation.name, .sequence = sequence});
+  }
+}
+
+void LocalChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
+  const uint64_t n = ticket.sequence;
+  const Operation& operation = own_operation(ticket, "receive");
+  wait({.wish = Wish::kArrival,
+        .place = {.rank = rank_, .operation = operation.name, .sequence = n},
+        .operation = operation,
+        .done = [&] { return lanes_->arrived(n); },
+        .late = [&](int rank) { return !lanes_->posted(rank, n); }});
+  for (int from = 0; from < lanes_->ranks(); ++from) {
+    received[static_cast<size_t>(from)] = lanes_->message(from, rank_, n);
+  }
+}
+
+void LocalChannel::release(Ticket ticket) noexcept { lanes_->release(rank_, ticket.sequence); }
+
+void LocalChannel::reclaim(Ticket ticket) {
+  const uint64_t n = ticket.sequence;
+  const Operation& operation = own_operation(ticket, "reclaim");
+  wait({.wish = Wish::kRelease,
+        .place = {.rank = rank_, .operation = operation.name, .sequence = n},
+        .operation = operation,
+        .done = [&] { return lanes_->drained(rank_, n); },
+        .late = [&](int rank) { return !lanes_->released(rank, rank_, n); }});
+}
+
+const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) const {
+  if (ticket.sequence >= next_ || next_ - ticket.sequence > kMostInFlight) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence(call, " of exchange ", ticket.sequence, " of a channel that has ",
+                              "posted ", next_, " and keeps the last ", kMostInFlight));
+  }
+  return lanes_->operation(rank_, ticket.sequence);
+}
+
+void LocalChannel::check(const Place& place) const {
+  group_->check(place);
+  if (group_->departed(rank_)) {
+    core::fail(SHARDREC_CLOSED,
+               core::sentence("rank ", rank_, " has closed or destroyed its communicator; \"",
+                              place.operation, "\" needs it"),
+               {.rank = rank_, .operation = place.operation});
+  }
+}
+
+void LocalChannel::wait(const Wait& wait) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (group_->dead() || wait.done()) break;
+    relax();
+  }
+  group_->check(wait.place);
+  if (wait.done()) return;
+
+  const Deadlines deadlines = group_->deadlines(rank_);
+  const double seconds =
+      wait.operation.patience == Patience::kStep ? deadlines.step : deadlines.setup;
+  const Clock::time_point start = Clock::now();
+  const Clock::time_point deadline = after(start, seconds);
+  Clock::time_point alarm = after(start, deadlines.warn);
+  group_->set_last_seen(rank_, wait.place.operation);
+  for (;;) {
+    lanes_->bell(rank_).sleep(wait.wish, std::min(alarm, deadline),
+                              [&] { return must_look(wait); });
+    group_->check(wait.place);
+    if (wait.done()) return;
+    check(wait.place);
+    for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+      if (hopeless(wait, rank)) fail_hopeless(wait, rank);
+    }
+    const Clock::time_point now = Clock::now();
+    const int late = first_late(wait);
+    if (late < 0) {  // the last one is between its deed and telling of it
+      std::this_thread::yield();
+      continue;
+    }
+    if (now >= deadline) fail_late(wait, late, seconds);
+    if (now >= alarm) {
+      warn(wait, deadlines.warn);
+      alarm = Clock::time_point::max();
+    }
+  }
+}
+
+bool LocalChannel::must_look(const Wait& wait) const {
+  if (wait.done() || group_->dead() || group_->departed(rank_)) return true;
+  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+    if (hopeless(wait, rank)) return true;
+  }
+  return false;
+}
+
+// The rank is late and will stay so. What a rank did before it went counts: hence the order.
+bool LocalChannel::hopeless(const Wait& wait, int rank) const {
+  const bool gone = group_->departed(rank);
+  const bool deaf = lanes_->closed(rank) && wait.wish == Wish::kArrival;
+  if (!gone && !deaf) return false;
+  // What a closed end had not released is being released, by it or by the sender.
+  if (wait.wish == Wish::kRelease && lanes_->closed(rank)) return false;
+  return wait.late(rank);
+}
+
+int LocalChannel::first_late(const Wait& wait) const {
+  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+    if (wait.late(rank)) return rank;
+  }
+  return -1;
+}
+
+void LocalChannel::fail_hopeless(const Wait& wait, int culprit) {
+  Failure failure{.culprit = culprit, .witness = rank_, .sequence = wait.place.sequence};
+  switch (group_->membership(culprit)) {
+    case Membership::kDestroyed:
+      failure.cause = Cause::kDestroyed;
+      break;
+    case Membership::kLeft:
+      failure.cause = Cause::kLeft;
+      break;
+    case Membership::kAbsent:
+    case Membership::kMember:
+      failure.cause = Cause::kAbandoned;
+  }
+  failure.operation = wait.place.operation;
+  group_->kill_and_throw(std::move(failure), wait.place);
+}
+
+void LocalChannel::fail_late(const Wait& wait, int culprit, double seconds) {
+  Failure failure{.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
+                  .culprit = culprit,
+                  .witness = rank_,
+                  .sequence = wait.place.sequence,
+                  .seconds = seconds};
+  failure.operation = wait.place.operation;
+  failure.culprit_operation = group_->last_seen(culprit);
+  group_->kill_and_throw(std::move(failure), wait.place);
+}
+
+void LocalChannel::warn(const Wait& wait, double seconds) const {
+  constexpr int kMostNamed = 8;
+  std::string names;
+  int late = 0;
+  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+    if (!wait.late(rank)) continue;
+    if (++late > kMostNamed) continue;
+    if (late > 1) names += ", ";
+    names += core::sentence("rank ", rank, " (", group_->last_seen(rank), ")");
+  }
+  if (late > kMostNamed) names += core::sentence(" and ", late - kMostNamed, " more");
+  core::log(
+      SHARDREC_LOG_WARNING, rank_,
+      core::sentence("rank ", rank_, " has waited ", decimal(seconds), " s in \"",
+                     wait.place.operation, "\" (exchange ", wait.place.sequence, ") for ", names));
+}
+
+}  // namespace shardrec::comm::local

@@ -1,0 +1,61 @@
+// One rank's end of a channel of the `local` engine: Lanes plus waiting, deadlines and failures.
+// Outlives the communicator it was opened on; destroying it releases whatever this rank has not
+// released and leaves what it has posted readable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "comm/communicator.h"
+#include "comm/local/bell.h"
+#include "comm/local/group.h"
+#include "comm/local/lanes.h"
+#include "core/function_ref.h"
+
+namespace shardrec::comm::local {
+
+class LocalChannel final : public Channel {
+ public:
+  LocalChannel(std::shared_ptr<Group> group, Group::Opened opened, int rank, Purpose purpose);
+  ~LocalChannel() override;
+  LocalChannel(const LocalChannel&) = delete;
+  LocalChannel& operator=(const LocalChannel&) = delete;
+
+  Ticket post(const Operation& operation, std::span<const ConstBytes> send,
+              std::shared_ptr<const void> owner) override;
+  void receive(Ticket ticket, std::span<ConstBytes> received) override;
+  void release(Ticket ticket) noexcept override;
+  void reclaim(Ticket ticket) override;
+
+ private:
+  // One wait: until done() holds. late(r) tells that done() does not hold yet because of rank r.
+  struct Wait {
+    Wish wish;
+    Place place;
+    const Operation& operation;
+    core::FunctionRef<bool()> done;
+    core::FunctionRef<bool(int)> late;
+  };
+  void wait(const Wait& wait);
+  bool must_look(const Wait& wait) const;
+  bool hopeless(const Wait& wait, int rank) const;
+  int first_late(const Wait& wait) const;
+  [[noreturn]] void fail_hopeless(const Wait& wait, int culprit);
+  [[noreturn]] void fail_late(const Wait& wait, int culprit, double seconds);
+  void warn(const Wait& wait, double seconds) const;
+
+  // Throws when the group is dead or this rank is no member any more.
+  void check(const Place& place) const;
+  void compare(uint64_t sequence, const Operation& operation);
+  const Operation& own_operation(Ticket ticket, const char* call) const;
+
+  const std::shared_ptr<Group> group_;
+  const uint64_t number_;
+  const std::shared_ptr<Lanes> lanes_;
+  const int rank_;
+  uint64_t next_ = 0;  // sequence number of the next post
+};
+
+}  // namespace shardrec::comm::local

@@ -1,0 +1,140 @@
+#include "comm/local/failure.h"
+
+#include <charconv>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::comm::local {
+namespace {
+
+using core::sentence;
+
+shardrec_status status_of(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::kDestroyed:
+    case Cause::kLeft:
+    case Cause::kAbandoned:
+    case Cause::kGaveUp:
+      return SHARDREC_PEER_FAILED;
+    case Cause::kLate:
+    case Cause::kUnread:
+      return SHARDREC_TIMEOUT;
+    case Cause::kOperation:
+    case Cause::kArguments:
+    case Cause::kSize:
+    case Cause::kPurpose:
+      return SHARDREC_MISMATCH;
+    case Cause::kAborted:
+      break;
+  }
+  return SHARDREC_ABORTED;
+}
+
+bool is_mismatch(Cause cause) noexcept { return status_of(cause) == SHARDREC_MISMATCH; }
+
+// A mismatch has no guilty side: each of the two ranks is told of the other.
+Failure seen_from(Failure failure, int rank) {
+  if (is_mismatch(failure.cause) && !failure.inherited && failure.culprit == rank) {
+    std::swap(failure.culprit, failure.witness);
+    std::swap(failure.operation, failure.culprit_operation);
+    std::swap(failure.size, failure.culprit_size);
+  }
+  return failure;
+}
+
+std::string subject(const Failure& failure, int rank, const Place& place) {
+  return sentence(!failure.inherited && rank == place.rank ? "this rank " : "rank ", rank);
+}
+
+std::string describe(const Failure& failure, const Place& place) {
+  const std::string culprit = subject(failure, failure.culprit, place);
+  const std::string witness = subject(failure, failure.witness, place);
+  const std::string exchange = sentence(" (exchange ", failure.sequence, ")");
+  const std::string operation = sentence("\"", failure.operation, "\"");
+  switch (failure.cause) {
+    case Cause::kDestroyed:
+      return sentence(culprit, " destroyed its communicator without closing it, and ", witness,
+                      " waited for it in ", operation, exchange);
+    case Cause::kLeft:
+      return sentence(culprit, " has closed its communicator, and ", witness,
+                      " still waited for it in ", operation, exchange);
+    case Cause::kAbandoned:
+      return sentence(culprit, " destroyed its side of ", operation, exchange, " while ", witness,
+                      " waited for it");
+    case Cause::kGaveUp:
+      return sentence(culprit, " gave up ", operation, " and takes no further part in it");
+    case Cause::kLate:
+      return sentence(culprit, " did not come to ", operation, exchange, " within ",
+                      decimal(failure.seconds), " s of ", witness, " waiting for it; it ",
+                      failure.culprit_operation);
+    case Cause::kUnread:
+      return sentence(culprit, " did not finish reading ", operation, exchange, " of ", witness,
+                      " within ", decimal(failure.seconds), " s; it ", failure.culprit_operation);
+    case Cause::kOperation:
+      return sentence(culprit, " is in \"", failure.culprit_operation, "\"", exchange, " while ",
+                      witness, " is in ", operation, "; all ranks must call the same");
+    case Cause::kArguments:
+      return sentence(culprit, " is in ", operation, exchange, " with other arguments than ",
+                      witness, "; what is to be equal on all ranks (type, plan, reduction, root)",
+                      " differs");
+    case Cause::kSize:
+      return sentence(culprit, " brings ", failure.culprit_size, " elements to ", operation,
+                      exchange, " while ", witness, " brings ", failure.size,
+                      "; sizes must be equal on all ranks");
+    case Cause::kPurpose:
+      return sentence(culprit, " is in \"", failure.culprit_operation, "\" while ", witness,
+                      " is in ", operation, exchange,
+                      "; the ranks made their objects in different order");
+    case Cause::kAborted:
+      break;
+  }
+  return failure.reason.empty() ? sentence(culprit, " aborted the communicator and gave no reason")
+                                : sentence(culprit, " aborted the communicator: ", failure.reason);
+}
+
+}  // namespace
+
+void throw_failure(const Failure& recorded, const Place& place) {
+  const Failure failure = seen_from(recorded, place.rank);
+  const std::string here = place.operation;
+  std::string text;
+  if (failure.inherited) text = "the communicator that this one was split from is dead: ";
+  text += describe(failure, place);
+  const bool elsewhere = here != failure.operation || place.sequence != failure.sequence;
+  if (!here.empty() && (failure.inherited || elsewhere)) {
+    text += sentence("; this ends \"", here, "\" (exchange ", place.sequence, ") of this rank ",
+                     place.rank);
+  }
+  core::ErrorParts parts;
+  parts.rank = failure.culprit;
+  parts.sequence = static_cast<int64_t>(here.empty() ? failure.sequence : place.sequence);
+  parts.operation = here.empty() ? failure.operation : here;
+  core::fail(status_of(failure.cause), std::move(text), std::move(parts));
+}
+
+std::string decimal(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value);
+  return {text, end.ptr};
+}
+
+const char* purpose_name(Purpose purpose) noexcept {
+  switch (purpose) {
+    case Purpose::kControl:
+      return "control";
+    case Purpose::kInput:
+      return "input";
+    case Purpose::kOutput:
+      return "output";
+    case Purpose::kGradient:
+      return "gradient";
+    case Purpose::kDense:
+      return "dense";
+    case Purpose::kStatistics:
+      break;
+  }
+  return "statistics";
+}
+
+}  // namespace shardrec::comm::local

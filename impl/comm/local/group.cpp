@@ -1,0 +1,147 @@
+#include "comm/local/group.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace shardrec::comm::local {
+
+Group::Group(int ranks, int ranks_per_node)
+    : ranks_per_node_(ranks_per_node), members_(static_cast<size_t>(ranks)) {}
+
+void Group::join(int rank) {
+  if (rank < 0 || rank >= ranks()) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("rank ", rank, " is not in [0, ", ranks(), ")"),
+               {.value = rank, .limit = ranks()});
+  }
+  Membership expected = Membership::kAbsent;
+  if (!member(rank).state.compare_exchange_strong(expected, Membership::kMember)) {
+    core::fail(
+        SHARDREC_INVALID_STATE,
+        core::sentence("rank ", rank, " of this group has been taken before; each rank joins",
+                       " once, make a new group to start again"),
+        {.rank = rank});
+  }
+}
+
+void Group::depart(int rank, Membership how) noexcept {
+  Membership expected = Membership::kMember;
+  if (!member(rank).state.compare_exchange_strong(expected, how)) return;
+  const std::lock_guard lock(mutex_);
+  ring_everybody();
+}
+
+Deadlines Group::deadlines(int rank) const noexcept {
+  const Member& m = member(rank);
+  return {.step = m.step.load(std::memory_order_relaxed),
+          .setup = m.setup.load(std::memory_order_relaxed),
+          .warn = m.warn.load(std::memory_order_relaxed)};
+}
+
+void Group::set_deadlines(int rank, const Deadlines& deadlines) noexcept {
+  Member& m = member(rank);
+  m.step.store(deadlines.step, std::memory_order_relaxed);
+  m.setup.store(deadlines.setup, std::memory_order_relaxed);
+  m.warn.store(deadlines.warn, std::memory_order_relaxed);
+}
+
+std::string Group::last_seen(int rank) const {
+  if (membership(rank) == Membership::kAbsent) return "has not joined yet";
+  const char* operation = member(rank).last_seen.load(std::memory_order_relaxed);
+  if (operation == nullptr) return "has joined but called nothing yet";
+  return core::sentence("was last seen in \"", operation, "\"");
+}
+
+void Group::kill(Failure failure) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (dead_.load()) return;
+    failure_ = std::move(failure);
+    dead_.store(true);
+    ring_everybody();
+  }
+  // A dead group gets no further children, so this ends. One at a time: a child may die here.
+  for (;;) {
+    std::weak_ptr<Group> next;
+    {
+      const std::lock_guard lock(mutex_);
+      if (children_.empty()) return;
+      next = std::move(children_.back());
+      children_.pop_back();
+    }
+    const std::shared_ptr<Group> alive = next.lock();
+    if (alive == nullptr) continue;
+    try {
+      Failure copy = failure_;
+      copy.inherited = true;
+      alive->kill(std::move(copy));
+    } catch (...) {  // no memory for the words
+      Failure bare{.cause = failure_.cause, .culprit = failure_.culprit};
+      bare.inherited = true;
+      alive->kill(std::move(bare));
+    }
+  }
+}
+
+void Group::kill_and_throw(Failure failure, const Place& place) {
+  kill(std::move(failure));
+  throw_failure(failure_, place);
+}
+
+void Group::check(const Place& place) const {
+  if (dead()) throw_failure(failure_, place);
+}
+
+Group::Opened Group::open_next(int rank) {
+  const std::lock_guard lock(mutex_);
+  Opened opened = open_locked(member(rank).next_channel);
+  ++member(rank).next_channel;
+  return opened;
+}
+
+Group::Opened Group::open(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return open_locked(number);
+}
+
+Group::Opened Group::open_locked(uint64_t number) {
+  auto found = channels_.find(number);
+  if (found == channels_.end()) {
+    found = channels_.emplace(number, std::make_shared<Lanes>(ranks())).first;
+  }
+  return {.number = number, .lanes = found->second};
+}
+
+void Group::forget(uint64_t number) noexcept {
+  std::shared_ptr<Lanes> last;  // dies after the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = channels_.find(number);
+  if (found == channels_.end()) return;
+  last = std::move(found->second);
+  channels_.erase(found);
+}
+
+void Group::ring_everybody() noexcept {
+  for (const auto& [number, lanes] : channels_) {
+    for (int rank = 0; rank < ranks(); ++rank) lanes->bell(rank).ring_whatever_it_wants();
+  }
+}
+
+std::shared_ptr<Group> Group::child(const Place& place, int color, int ranks, int ranks_per_node) {
+  const std::lock_guard lock(mutex_);
+  check(place);  // under the lock: after death nobody would kill the child
+  const auto key = std::pair(place.sequence, color);
+  auto found = births_.find(key);
+  if (found == births_.end()) {
+    auto group = std::make_shared<Group>(ranks, ranks_per_node);
+    std::erase_if(children_, [](const std::weak_ptr<Group>& old) { return old.expired(); });
+    children_.push_back(group);
+    found = births_.emplace(key, Birth{.group = std::move(group), .still_to_ask = ranks}).first;
+  }
+  std::shared_ptr<Group> group = found->second.group;
+  if (--found->second.still_to_ask == 0) births_.erase(found);
+  return group;
+}
+
+}  // namespace shardrec::comm::local

@@ -1,0 +1,101 @@
+// What the ranks of one group share: who is a member, the channels, and the failure that killed it.
+// Owned by the communicators and channels of all ranks together; knows its children (by split) only
+// weakly, and they do not know it.
+//
+// Thread rule: everything may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/local/failure.h"
+#include "comm/local/lanes.h"
+
+namespace shardrec::comm::local {
+
+enum class Membership : uint8_t { kAbsent, kMember, kLeft, kDestroyed };
+
+class Group {
+ public:
+  Group(int ranks, int ranks_per_node);
+
+  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  int ranks_per_node() const noexcept { return ranks_per_node_; }
+
+  void join(int rank);
+  // how: kLeft or kDestroyed; the first one counts.
+  void depart(int rank, Membership how) noexcept;
+  Membership membership(int rank) const noexcept { return member(rank).state.load(); }
+  bool departed(int rank) const noexcept { return membership(rank) >= Membership::kLeft; }
+
+  Deadlines deadlines(int rank) const noexcept;
+  void set_deadlines(int rank, const Deadlines& deadlines) noexcept;
+
+  // The operation that a rank was last in; nullptr: none yet.
+  void set_last_seen(int rank, const char* operation) noexcept {
+    member(rank).last_seen.store(operation, std::memory_order_relaxed);
+  }
+  std::string last_seen(int rank) const;
+
+  // The first failure counts, for children too.
+  void kill(Failure failure) noexcept;
+  // Throws the first failure, which may be another one.
+  [[noreturn]] void kill_and_throw(Failure failure, const Place& place);
+  bool dead() const noexcept { return dead_.load(); }
+  // Throws the failure of a dead group.
+  void check(const Place& place) const;
+
+  // A channel that all ranks share. The split channel is apart from the numbered ones, so that
+  // split and open_channel need no common order.
+  struct Opened {
+    uint64_t number;
+    std::shared_ptr<Lanes> lanes;
+  };
+  static constexpr uint64_t kSplitChannel = UINT64_MAX;
+  Opened open_next(int rank);
+  Opened open(uint64_t number);
+  // All ranks are done with it.
+  void forget(uint64_t number) noexcept;
+
+  // The one group that the `ranks` ranks with this color share, born in the split that is exchange
+  // place.sequence of the split channel; each asks once.
+  std::shared_ptr<Group> child(const Place& place, int color, int ranks, int ranks_per_node);
+
+ private:
+  struct Member {
+    std::atomic<Membership> state{Membership::kAbsent};
+    std::atomic<const char*> last_seen{nullptr};
+    std::atomic<double> step{Deadlines{}.step};
+    std::atomic<double> setup{Deadlines{}.setup};
+    std::atomic<double> warn{Deadlines{}.warn};
+    uint64_t next_channel = 0;  // under mutex_
+  };
+  struct Birth {
+    std::shared_ptr<Group> group;
+    int still_to_ask = 0;
+  };
+
+  Member& member(int rank) noexcept { return members_[static_cast<size_t>(rank)]; }
+  const Member& member(int rank) const noexcept { return members_[static_cast<size_t>(rank)]; }
+  Opened open_locked(uint64_t number);
+  void ring_everybody() noexcept;  // under mutex_
+
+  const int ranks_per_node_;
+  std::vector<Member> members_;
+  std::atomic<bool> dead_{false};
+  Failure failure_;  // constant once dead_
+
+  std::mutex mutex_;  // no lock of another group, and no code of others, under it
+  std::map<uint64_t, std::shared_ptr<Lanes>> channels_;
+  std::map<std::pair<uint64_t, int>, Birth> births_;
+  std::vector<std::weak_ptr<Group>> children_;
+};
+
+}  // namespace shardrec::comm::local

@@ -1,0 +1,96 @@
+// The shared state of one channel: one lane per rank, a lane being a ring of the exchanges that the
+// rank has posted. Nothing here waits or fails; channel.cpp does.
+//
+// A slot of a ring holds exchange n from its publication until every rank has released it; then n +
+// kMostInFlight may take the slot. Hence all ranks have posted n before anyone posts n +
+// kMostInFlight, and a slot that a reader has not released is stable while it reads.
+//
+// Order of memory: what a sender wrote before publish() is visible to who has seen arrived(n); what
+// a reader did before release() is visible to who has seen drained(n).
+//
+// Thread rule: calls that name a rank come from that rank's one thread on this channel, except
+// where said.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/local/bell.h"
+
+namespace shardrec::comm::local {
+
+class Lanes {
+ public:
+  explicit Lanes(int ranks);
+
+  // Makes room for the rank's messages; before its other calls.
+  void open(int rank, Purpose purpose);
+
+  // False while the slot of exchange `sequence` is still read by somebody.
+  bool has_room(int rank, uint64_t sequence) const noexcept;
+  // Puts exchange `sequence` (the rank's next) where peers can compare it. It cannot be received
+  // yet.
+  void publish(int rank, uint64_t sequence, const Operation& operation,
+               std::span<const ConstBytes> send, std::shared_ptr<const void> owner) noexcept;
+  // Counts the rank in; the last one wakes who waits for the exchange.
+  void arrive(int rank, uint64_t sequence) noexcept;
+
+  bool arrived(uint64_t sequence) const noexcept;
+  // What rank `from` sends to rank `to`, after arrived().
+  ConstBytes message(int from, int to, uint64_t sequence) const noexcept;
+
+  // The reader is done with every published message of the exchange. Any thread.
+  void release(int reader, uint64_t sequence) noexcept;
+  bool drained(int sender, uint64_t sequence) const noexcept;
+
+  // The rank will neither post nor read any more: peers' messages to it count as released. Its own
+  // stay readable. True for the last rank of all.
+  bool close(int rank) noexcept;
+
+  // What others may ask about a rank, from any thread.
+  bool posted(int rank, uint64_t sequence) const noexcept;  // has published it
+  bool closed(int rank) const noexcept;
+  bool released(int reader, int sender, uint64_t sequence) const noexcept;
+  const Operation& operation(int rank, uint64_t sequence) const noexcept;  // after posted()
+  Purpose purpose(int rank) const noexcept;                                // after posted()
+  Bell& bell(int rank) noexcept { return lanes_[static_cast<size_t>(rank)].bell; }
+  int ranks() const noexcept { return static_cast<int>(lanes_.size()); }
+
+ private:
+  static constexpr size_t kSlots = Channel::kMostInFlight;
+
+  struct Slot {
+    Operation operation;
+    std::shared_ptr<const void> owner;
+    std::atomic<uint32_t> readers{0};  // who have not released it
+    std::atomic<uint64_t> drained{0};  // number of exchanges up to the last one that all released
+  };
+  struct alignas(64) Lane {
+    Bell bell;
+    Purpose purpose{};
+    std::array<Slot, kSlots> slots;
+    std::vector<ConstBytes> messages;             // slot x reader
+    std::vector<std::atomic<uint64_t>> releases;  // slot x reader: released exchange + 1
+    std::atomic<uint64_t> posted{0};              // number of exchanges
+    std::atomic<bool> closed{false};
+  };
+
+  static size_t slot_of(uint64_t sequence) noexcept { return sequence % kSlots; }
+  size_t entry(uint64_t sequence, int reader) const noexcept {
+    return slot_of(sequence) * lanes_.size() + static_cast<size_t>(reader);
+  }
+  const Lane& lane(int rank) const noexcept { return lanes_[static_cast<size_t>(rank)]; }
+  Lane& lane(int rank) noexcept { return lanes_[static_cast<size_t>(rank)]; }
+  void release_one(int reader, int sender, uint64_t sequence) noexcept;
+
+  std::vector<Lane> lanes_;
+  std::array<std::atomic<uint64_t>, kSlots> arrivals_{};  // all ranks' arrivals in a slot, ever
+  std::atomic<int> open_;                                 // lanes not closed
+};
+
+}  // namespace shardrec::comm::local
