@@ -1,0 +1,86 @@
+#include "bench_ids.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "counter_random.h"
+#include "numbers.h"
+
+namespace shardrec::cli {
+
+BagLengths parse_bag_lengths(const std::string& text) {
+  const size_t dots = text.find("..");
+  const auto least = parse_integer(std::string_view(text).substr(0, dots));
+  const auto most =
+      dots == std::string::npos ? least : parse_integer(std::string_view(text).substr(dots + 2));
+  if (!least || !most || *least < 0 || *most < *least || *most > 1000000) {
+    throw UserError("--pooling is '" + text +
+                    "'; accepted: a length such as 20, or lengths such as 1..40.");
+  }
+  return {*least, *most};
+}
+
+double parse_id_distribution(const std::string& text) {
+  if (text == "uniform") return 0;
+  const auto exponent =
+      text.rfind("zipf:", 0) == 0 ? parse_real(std::string_view(text).substr(5)) : std::nullopt;
+  if (!exponent || *exponent <= 0 || *exponent > 10) {
+    throw UserError("--ids is '" + text +
+                    "'; accepted: uniform, or zipf: and an exponent such as zipf:1.05.");
+  }
+  return *exponent;
+}
+
+BoundedZipf::BoundedZipf(double exponent, int64_t bound)
+    : exponent_(exponent),
+      bound_(static_cast<double>(bound)),
+      low_(0),
+      high_(integral(bound_ + 0.5)),
+      shift_(2 - inverse_integral(integral(2.5) - weight(2))) {
+  low_ = integral(1.5) - 1;
+}
+
+double BoundedZipf::weight(double x) const { return std::exp(-exponent_ * std::log(x)); }
+
+double BoundedZipf::integral(double x) const {
+  const double log_x = std::log(x);
+  const double t = (1 - exponent_) * log_x;
+  return std::abs(t) < 1e-8 ? log_x * (1 + t / 2) : std::expm1(t) / (1 - exponent_);
+}
+
+double BoundedZipf::inverse_integral(double x) const {
+  const double t = std::max(x * (1 - exponent_), -1.0);
+  return std::exp(std::abs(t) < 1e-8 ? x * (1 - t / 2) : std::log1p(t) / (1 - exponent_));
+}
+
+double BoundedZipf::nearest(double x) const { return std::clamp(std::floor(x + 0.5), 1.0, bound_); }
+
+BenchBatch make_bench_batch(const BenchShape& shape, uint64_t seed) {
+  CounterRandom bits(seed);
+  const auto random = [&] { return unit_real(bits.next()); };
+  const BoundedZipf zipf(shape.zipf > 0 ? shape.zipf : 1.0, shape.rows);
+  const auto rows = static_cast<uint64_t>(shape.rows);
+  const auto spread = static_cast<uint64_t>(shape.lengths.most - shape.lengths.least + 1);
+  BenchBatch batch;
+  std::vector<int64_t> seen;
+  for (int64_t t = 0; t < shape.tables; ++t) {
+    seen.clear();
+    for (int64_t b = 0; b < shape.batch; ++b) {
+      const int64_t length = shape.lengths.least + static_cast<int64_t>(bits.below(spread));
+      batch.lengths.push_back(length);
+      for (int64_t i = 0; i < length; ++i) {
+        // Frequent ids are scattered over the table, as hashed ids are.
+        const uint64_t row = shape.zipf > 0
+                                 ? static_cast<uint64_t>(zipf.draw(random)) * 2654435761u + 12345
+                                 : bits.next();
+        seen.push_back(static_cast<int64_t>(row % rows));
+      }
+    }
+    batch.ids.insert(batch.ids.end(), seen.begin(), seen.end());
+    std::sort(seen.begin(), seen.end());
+    batch.unique += std::unique(seen.begin(), seen.end()) - seen.begin();
+  }
+  return batch;
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,309 @@
+#include "case_runner.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "api.h"
+#include "numbers.h"
+#include "ranks.h"
+
+namespace shardrec::cli {
+namespace {
+
+// A case asks for what this library does not offer; the sentence is the library's where it has one.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Runs calls whose refusal means that the library lacks something, not that it is wrong.
+template <typename F>
+void offered(const F& calls) {
+  try {
+    calls();
+  } catch (const ApiError& error) {
+    if (error.status() != SHARDREC_UNSUPPORTED && error.status() != SHARDREC_INVALID_ARGUMENT)
+      throw;
+    throw Unsupported(error.what());
+  }
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+Options optimizer_options(const CaseOptimizer& recorded) {
+  Options options(SHARDREC_OPTIONS_OPTIMIZER);
+  offered([&] { options.set(SHARDREC_OPTION_OPTIMIZER, recorded.type); });
+  if (!recorded.other_settings.empty()) {
+    throw Unsupported("The library has no option for the optimizer setting '" +
+                      recorded.other_settings.front() + "'.");
+  }
+  offered([&] {
+    options.set(SHARDREC_OPTION_LEARNING_RATE, recorded.learning_rates.front());
+    options.set(SHARDREC_OPTION_WEIGHT_DECAY_MODE, lower_case(recorded.weight_decay_mode));
+    const auto set = [&](shardrec_option key, const std::optional<double>& value) {
+      if (value) options.set(key, *value);
+    };
+    set(SHARDREC_OPTION_EPS, recorded.eps);
+    set(SHARDREC_OPTION_WEIGHT_DECAY, recorded.weight_decay);
+    set(SHARDREC_OPTION_MAX_GRADIENT, recorded.max_gradient);
+    set(SHARDREC_OPTION_BETA1, recorded.beta1);
+    set(SHARDREC_OPTION_BETA2, recorded.beta2);
+    if (recorded.shard_statistics) {
+      options.set(SHARDREC_OPTION_ROW_STATISTICS, int64_t{SHARDREC_ROW_STATISTICS_SHARD});
+    }
+  });
+  return options;
+}
+
+Model make_model(const RecordedCase& recorded) {
+  Model model;
+  check(shardrec_model_create(nullptr, model.out()));
+  for (const CaseTable& table : recorded.tables) {
+    if (table.pooling != "sum" && table.pooling != "mean") {
+      throw UserError("Case " + recorded.name + ": pooling is '" + table.pooling +
+                      "', not sum or mean.");
+    }
+    const auto pooling = table.pooling == "sum" ? SHARDREC_POOLING_SUM : SHARDREC_POOLING_MEAN;
+    int32_t index = 0;
+    offered([&] {
+      Options options(SHARDREC_OPTIONS_TABLE);
+      options.set(SHARDREC_OPTION_DTYPE, table.dtype);
+      check(shardrec_model_add_table(model.get(), table.name.c_str(), table.rows, table.dim,
+                                     options.get(), &index));
+    });
+    for (const std::string& feature : table.features) {
+      check(shardrec_model_add_feature(model.get(), index, feature.c_str(), pooling));
+    }
+  }
+  const Options optimizer = optimizer_options(recorded.optimizer);
+  offered([&] { check(shardrec_model_set_optimizer(model.get(), optimizer.get())); });
+  return model;
+}
+
+// Boxes as recorded, or each table under the kind of sharding that is named for it.
+Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const Model& model,
+               int ranks, int ranks_per_node) {
+  Topology topology;
+  check(shardrec_topology_create(ranks, ranks_per_node, topology.out()));
+  const auto plan_by_kind = [&](const std::string& kind) {
+    Options planner(SHARDREC_OPTIONS_PLAN);
+    planner.set(SHARDREC_OPTION_SHARDING, kind);
+    Plan plan;
+    check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
+    return plan;
+  };
+  if (!options.sharding.empty()) return plan_by_kind(options.sharding);
+
+  Plan plan;
+  check(shardrec_plan_create_empty(model.get(), topology.get(), plan.out()));
+  std::map<std::string, Plan> by_kind;
+  for (size_t t = 0; t < recorded.tables.size(); ++t) {
+    const CaseTable& table = recorded.tables[t];
+    const auto index = static_cast<int32_t>(t);
+    std::vector<CaseBox> boxes = table.boxes;
+    if (boxes.empty() || ranks != recorded.world_size) {
+      if (!by_kind.contains(table.sharding))
+        by_kind.emplace(table.sharding, plan_by_kind(table.sharding));
+      const shardrec_plan* kind = by_kind.at(table.sharding).get();
+      int32_t count = 0;
+      check(shardrec_plan_box_count(kind, index, &count));
+      boxes.assign(static_cast<size_t>(count), {});
+      for (int32_t b = 0; b < count; ++b) {
+        CaseBox& box = boxes[static_cast<size_t>(b)];
+        check(
+            shardrec_plan_box(kind, index, b, &box.rank, &box.row, &box.rows, &box.col, &box.cols));
+      }
+    }
+    if (boxes.empty()) check(shardrec_plan_add_replicated(plan.get(), index));
+    for (const CaseBox& box : boxes) {
+      check(
+          shardrec_plan_add_box(plan.get(), index, box.rank, box.row, box.rows, box.col, box.cols));
+    }
+  }
+  return plan;
+}
+
+// One rank's way through a case.
+class CaseRank {
+ public:
+  CaseRank(const RecordedCase& recorded, const Safetensors& arrays, int rank, int ranks,
+           Collection tables)
+      : recorded_(recorded),
+        arrays_(arrays),
+        rank_(rank),
+        ranks_(ranks),
+        tables_(std::move(tables)) {
+    check(shardrec_lookup_create(tables_.get(), nullptr, lookup_.out()));
+  }
+
+  CaseResult run() {
+    write_initial_weights();
+    for (int64_t step = 1; step <= recorded_.steps; ++step) train(step);
+    for (size_t t = 0; t < recorded_.tables.size(); ++t) compare_final(t);
+    return result_;
+  }
+
+ private:
+  // Rank 0 writes and reads whole tables; the others only take part.
+  [[nodiscard]] int64_t my_rows(const CaseTable& table) const {
+    return rank_ == 0 ? table.rows : 0;
+  }
+
+  void write_initial_weights() {
+    for (size_t t = 0; t < recorded_.tables.size(); ++t) {
+      const CaseTable& table = recorded_.tables[t];
+      const auto weights =
+          arrays_.floats(recorded_.name + "/init/" + table.name, table.rows * table.dim);
+      const shardrec_tensor view = matrix_view(weights.data(), my_rows(table), table.dim);
+      check(shardrec_collection_write(tables_.get(), static_cast<int32_t>(t),
+                                      SHARDREC_TABLE_WEIGHTS, 0, my_rows(table),
+                                      rank_ == 0 ? &view : nullptr));
+    }
+  }
+
+  void train(int64_t step) {
+    const CaseStep data(recorded_, arrays_, step);
+    const Slice slice = slice_of(recorded_.global_batch(), ranks_, rank_);
+    const CaseStep::Part part = data.part(slice.first, slice.last);
+    const shardrec_tensor values = vector_view(part.values);
+    const shardrec_tensor lengths = vector_view(part.lengths);
+    const shardrec_tensor weights = vector_view(part.weights);
+    const bool weighted = !part.weights.empty();
+    check(shardrec_lookup_begin(lookup_.get(), slice.size(), &values, &lengths,
+                                weighted ? &weights : nullptr));
+    std::vector<float> out(part.out.size());
+    const shardrec_tensor out_view = matrix_view(out.data(), slice.size(), recorded_.width());
+    check(shardrec_lookup_forward(lookup_.get(), 0, &out_view));
+    compare(out, part.out, result_.out);
+    check(shardrec_collection_set_learning_rate(tables_.get(),
+                                                recorded_.optimizer.learning_rate(step)));
+    const shardrec_tensor gradient =
+        matrix_view(part.gradient.data(), slice.size(), recorded_.width());
+    check(shardrec_lookup_set_gradient(lookup_.get(), 0, &gradient));
+    check(shardrec_lookup_backward(lookup_.get()));
+  }
+
+  void compare_final(size_t t) {
+    const CaseTable& table = recorded_.tables[t];
+    compare_part(t, SHARDREC_TABLE_WEIGHTS, table.dim, recorded_.name + "/final/" + table.name,
+                 result_.weights);
+    const std::string sum = recorded_.name + "/final_state/sum/" + table.name;
+    if (arrays_.has(sum)) compare_part(t, SHARDREC_TABLE_STATE, 1, sum, result_.state);
+  }
+
+  void compare_part(size_t t, shardrec_table_part part, int64_t columns, const std::string& array,
+                    LargestError& largest) {
+    const CaseTable& table = recorded_.tables[t];
+    const auto expected = arrays_.floats(array, table.rows * columns);
+    std::vector<float> values(static_cast<size_t>(my_rows(table) * columns));
+    const shardrec_tensor view = matrix_view(values.data(), my_rows(table), columns);
+    check(shardrec_collection_read(tables_.get(), static_cast<int32_t>(t), part, 0, my_rows(table),
+                                   rank_ == 0 ? &view : nullptr));
+    if (rank_ == 0) compare(values, expected, largest);
+  }
+
+  void compare(const std::vector<float>& values, const std::vector<float>& expected,
+               LargestError& largest) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      largest.add(values[i], expected[i], recorded_.rtol, recorded_.atol);
+    }
+  }
+
+  const RecordedCase& recorded_;
+  const Safetensors& arrays_;
+  int rank_;
+  int ranks_;
+  Collection tables_;
+  Lookup lookup_;
+  CaseResult result_;
+};
+
+CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& arrays,
+                             const ReplayOptions& options) {
+  const int ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
+  const int ranks_per_node = std::min(ranks, recorded.local_world_size);
+  const Model model = make_model(recorded);
+  const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
+  std::vector<CaseResult> results(static_cast<size_t>(ranks));
+  run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
+    Options tables(SHARDREC_OPTIONS_COLLECTION);
+    tables.set(SHARDREC_OPTION_THREADS, int64_t{1});
+    if (recorded.mean_gradients) {
+      tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
+          .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, static_cast<double>(recorded.world_size));
+    } else {
+      tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE});
+    }
+    Collection collection;
+    check(
+        shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection.out()));
+    results[static_cast<size_t>(rank)] =
+        CaseRank(recorded, arrays, rank, ranks, std::move(collection)).run();
+  });
+  CaseResult all = results.front();
+  for (size_t r = 1; r < results.size(); ++r) all.out.add(results[r].out);
+  all.ranks = ranks;
+  return all;
+}
+
+}  // namespace
+
+void LargestError::add(double value, double expected, double rtol, double atol) {
+  ++compared;
+  double error = std::abs(value - expected);
+  if (value == expected) error = 0;  // infinities too
+  if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+  const double allowed = atol + rtol * std::abs(expected);
+  const double ratio = error == 0 ? 0 : error / allowed;
+  absolute = std::max(absolute, error);
+  of_tolerance =
+      std::max(of_tolerance, std::isnan(ratio) ? std::numeric_limits<double>::infinity() : ratio);
+}
+
+void LargestError::add(const LargestError& other) {
+  compared += other.compared;
+  absolute = std::max(absolute, other.absolute);
+  of_tolerance = std::max(of_tolerance, other.of_tolerance);
+}
+
+CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
+                    const ReplayOptions& options) {
+  CaseResult result;
+  result.ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
+  const bool as_recorded = options.sharding.empty() && result.ranks == recorded.world_size;
+  try {
+    if (recorded.replicas) {
+      throw Unsupported("Replica groups (2D parallel) are not offered by version " +
+                        std::to_string(shardrec_api_version()) + " of the API.");
+    }
+    if (recorded.optimizer.shard_statistics && !as_recorded) {
+      result.outcome = Outcome::kNotComparable;
+      result.reason =
+          "Its row-wise state is kept per column shard, so it runs only under its recorded boxes.";
+      return result;
+    }
+    result = train_and_compare(recorded, arrays, options);
+    const double worst =
+        std::max({result.out.of_tolerance, result.weights.of_tolerance, result.state.of_tolerance});
+    if (worst > 1) {
+      result.outcome = Outcome::kFailed;
+      result.reason = "out of tolerance by a factor of " + fixed(worst, 2);
+    }
+  } catch (const Unsupported& error) {
+    result.outcome = Outcome::kUnsupported;
+    result.reason = error.what();
+  } catch (const ApiError& error) {
+    result.outcome = Outcome::kFailed;
+    result.reason = error.what();
+  }
+  return result;
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,173 @@
+#include "rank_trainer.h"
+
+#include <algorithm>
+
+namespace shardrec::cli {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options,
+                         const Schema& schema, const Model& model, const Plan& plan)
+    : rank_(rank),
+      ranks_(options.ranks),
+      schema_(schema),
+      net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
+  // The loss is a mean over the global batch: gradients need no division.
+  Options tables(SHARDREC_OPTIONS_COLLECTION);
+  tables.set(SHARDREC_OPTION_SEED, static_cast<int64_t>(options.seed))
+      .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE});
+  if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
+  check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
+  for (Slot& slot : slots_)
+    check(shardrec_lookup_create(collection_.get(), nullptr, slot.lookup.out()));
+  check(shardrec_metrics_create(comm, window_.out()));
+  check(shardrec_metrics_create(comm, test_.out()));
+  width_ = static_cast<int64_t>(schema.features.size()) * options.dim;
+}
+
+bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader) {
+  times_.enter(Phase::kRead);
+  const auto batch = reader.next();
+  if (batch == nullptr) return false;
+  slot.global = batch->samples.size();
+  slot.fraction = batch->fraction;
+  const Slice slice = slice_of(slot.global, ranks_, rank_);
+  pack(schema_, batch->samples, slice.first, slice.last, slot.packed);
+
+  times_.enter(Phase::kBegin);
+  const shardrec_tensor values = vector_view(slot.packed.ids);
+  const shardrec_tensor lengths = vector_view(slot.packed.lengths);
+  check(shardrec_lookup_begin(slot.lookup.get(), slot.packed.size, &values, &lengths, nullptr));
+  return true;
+}
+
+void RankTrainer::forward(Slot& slot) {
+  times_.enter(Phase::kForward);
+  slot.pooled.resize(static_cast<size_t>(slot.packed.size * width_));
+  const shardrec_tensor out = matrix_view(slot.pooled.data(), slot.packed.size, width_);
+  check(shardrec_lookup_forward(slot.lookup.get(), 0, &out));
+}
+
+double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
+  times_.enter(Phase::kDenseForward);
+  const double loss =
+      net_.forward(slot.packed.size, slot.packed.dense, slot.pooled, slot.packed.labels);
+  times_.enter(Phase::kMetrics);
+  const shardrec_tensor probabilities = vector_view(net_.probabilities());
+  const shardrec_tensor labels = vector_view(slot.packed.labels);
+  check(shardrec_metrics_update(metrics.get(), &probabilities, &labels));
+  return loss;
+}
+
+void RankTrainer::step(Slot& slot) {
+  const double loss = dense_forward(slot, window_);
+  if (first_losses_.size() < kFirstLosses) {
+    first_losses_.push_back(loss / static_cast<double>(slot.global));
+  }
+  times_.enter(Phase::kDenseBackward);
+  net_.backward(slot.global);
+  times_.enter(Phase::kReduce);
+  net_.reduce();
+  times_.enter(Phase::kBackward);
+  const shardrec_tensor gradient =
+      matrix_view(net_.embedding_gradient().data(), slot.packed.size, width_);
+  check(shardrec_lookup_set_gradient(slot.lookup.get(), 0, &gradient));
+  check(shardrec_lookup_backward(slot.lookup.get()));
+  times_.enter(Phase::kDenseStep);
+  net_.step();
+  samples_trained_ += slot.global;
+}
+
+void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& progress) {
+  started_ = std::chrono::steady_clock::now();
+  seconds_before_ = seconds_trained_;
+  BatchFeed::Reader reader(feed, rank_);
+  size_t now = 0;
+  int64_t steps = 0;
+  bool more = fetch(slots_[now], reader);
+  while (more) {
+    Slot& slot = slots_[now];
+    forward(slot);
+    now = 1 - now;
+    more = fetch(slots_[now], reader);
+    step(slot);
+    ++steps;
+    report(slot, steps, title, progress);
+  }
+  times_.enter(Phase::kMetrics);
+  if (steps % kReportSteps != 0) last_window_ = quality(window_);
+  seconds_trained_ = seconds_before_ + seconds_since(started_);
+  if (rank_ == 0 && steps > 0) {
+    const Slot& last = slots_[1 - now];
+    progress.show(
+        {title, last.fraction, last_window_.loss, last_window_.normalised_entropy, last_window_.auc,
+         last_window_.known, static_cast<double>(samples_trained_) / seconds_trained_},
+        true);
+  }
+  times_.enter(Phase::kOther);
+}
+
+void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& title,
+                         Progress& progress) {
+  times_.enter(Phase::kMetrics);
+  if (steps % kReportSteps == 0) last_window_ = quality(window_);
+  if (rank_ != 0) return;
+  const double seconds = seconds_before_ + seconds_since(started_);
+  progress.show(
+      {title, slot.fraction, last_window_.loss, last_window_.normalised_entropy, last_window_.auc,
+       last_window_.known, static_cast<double>(samples_trained_) / seconds},
+      false);
+}
+
+Quality RankTrainer::evaluate(BatchFeed& feed) {
+  BatchFeed::Reader reader(feed, rank_);
+  size_t now = 0;
+  bool more = fetch(slots_[now], reader);
+  while (more) {
+    Slot& slot = slots_[now];
+    forward(slot);
+    now = 1 - now;
+    more = fetch(slots_[now], reader);
+    dense_forward(slot, test_);
+  }
+  times_.enter(Phase::kMetrics);
+  const Quality result = quality(test_);
+  times_.enter(Phase::kOther);
+  return result;
+}
+
+// Of the samples since the last call. Collective.
+Quality RankTrainer::quality(Metrics& metrics) {
+  check(shardrec_metrics_compute(metrics.get()));
+  Quality result;
+  result.known =
+      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_AUC, &result.auc) == SHARDREC_OK &&
+      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_NE, &result.normalised_entropy) ==
+          SHARDREC_OK;
+  double samples = 0;
+  check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_SAMPLES, &samples));
+  result.samples = static_cast<int64_t>(samples);
+  if (result.samples > 0) {
+    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_LOSS, &result.loss));
+    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_CTR, &result.click_rate));
+  }
+  check(shardrec_metrics_reset(metrics.get()));
+  return result;
+}
+
+void RankTrainer::save(const std::string& directory) {
+  check(shardrec_collection_save(collection_.get(), directory.c_str(), nullptr));
+  if (rank_ == 0) net_.save(directory);
+}
+
+void RankTrainer::load(const std::string& directory) {
+  check(shardrec_collection_load(collection_.get(), directory.c_str(), nullptr));
+  net_.load(directory);
+}
+
+}  // namespace shardrec::cli

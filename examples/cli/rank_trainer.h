@@ -1,0 +1,92 @@
+// One rank's training: its tables, its two lookups, its copy of the dense half. All ranks make the
+// same calls in the same order; batches come from a feed that gives all of them the same global
+// batches.
+//
+// A step with two lookups in flight: forward of this batch, begin of the next one, dense forward
+// and backward, sum of the dense gradients, tables' backward, dense step. begin reads no weights,
+// so that overlapping changes no number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api.h"
+#include "batch_feed.h"
+#include "dense_net.h"
+#include "phase_times.h"
+#include "progress.h"
+#include "ranks.h"
+#include "train_options.h"
+
+namespace shardrec::cli {
+
+struct Quality {
+  bool known = false;  // both labels were seen
+  double auc = 0;
+  double normalised_entropy = 0;
+  double loss = 0;
+  double click_rate = 0;
+  int64_t samples = 0;
+};
+
+class RankTrainer {
+ public:
+  static constexpr size_t kFirstLosses = 20;
+  static constexpr int64_t kReportSteps = 50;
+
+  // Collective.
+  RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options, const Schema& schema,
+              const Model& model, const Plan& plan);
+
+  void train(BatchFeed& feed, const std::string& title, Progress& progress);
+  Quality evaluate(BatchFeed& feed);
+  void save(const std::string& directory);
+  void load(const std::string& directory);
+
+  // Per step, the loss summed over this rank's samples, divided by the global batch.
+  [[nodiscard]] const std::vector<double>& first_losses() const { return first_losses_; }
+  [[nodiscard]] const PhaseTimes& times() const { return times_; }
+  [[nodiscard]] const Collection& collection() const { return collection_; }
+  [[nodiscard]] int64_t samples_trained() const { return samples_trained_; }
+  [[nodiscard]] double seconds_trained() const { return seconds_trained_; }
+  void enter(Phase phase) { times_.enter(phase); }
+
+ private:
+  // A batch on its way: what the library and the dense half read must stay until backward.
+  struct Slot {
+    Lookup lookup;
+    PackedBatch packed;
+    std::vector<float> pooled;
+    int64_t global = 0;
+    double fraction = 0;
+  };
+
+  bool fetch(Slot& slot, BatchFeed::Reader& reader);
+  void forward(Slot& slot);
+  double dense_forward(Slot& slot, Metrics& metrics);
+  void step(Slot& slot);
+  Quality quality(Metrics& metrics);
+  void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
+
+  int rank_;
+  int ranks_;
+  const Schema& schema_;
+  int64_t width_ = 0;  // columns of the pooled output
+  Collection collection_;
+  DenseNet net_;
+  std::array<Slot, 2> slots_;
+  Metrics window_;
+  Metrics test_;
+  Quality last_window_;
+  PhaseTimes times_;
+  std::vector<double> first_losses_;
+  int64_t samples_trained_ = 0;
+  double seconds_trained_ = 0;
+  double seconds_before_ = 0;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace shardrec::cli

@@ -1,0 +1,95 @@
+#include <algorithm>
+#include <array>
+#include <iostream>
+
+#include "api.h"
+#include "case_runner.h"
+#include "commands.h"
+#include "numbers.h"
+#include "text_table.h"
+
+namespace shardrec::cli {
+namespace {
+
+const char* outcome_name(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPassed:
+      return "passed";
+    case Outcome::kFailed:
+      return "FAILED";
+    case Outcome::kUnsupported:
+      return "unsupported";
+    case Outcome::kNotComparable:
+      return "not comparable";
+  }
+  return "";
+}
+
+std::string error_text(const LargestError& error) {
+  return error.compared == 0 ? "-" : scientific(error.absolute, 1);
+}
+
+void add_row(TextTable& table, const RecordedCase& recorded, const CaseResult& result) {
+  std::string status = outcome_name(result.outcome);
+  if (!result.reason.empty()) status += " (" + result.reason + ")";
+  if (result.out.compared + result.weights.compared == 0) {
+    table.add({recorded.name, std::to_string(result.ranks), "-", "-", "-", "-", status});
+    return;
+  }
+  const double worst =
+      std::max({result.out.of_tolerance, result.weights.of_tolerance, result.state.of_tolerance});
+  table.add({recorded.name, std::to_string(result.ranks), error_text(result.out),
+             error_text(result.weights), error_text(result.state), fixed(worst, 3), status});
+}
+
+int replay(const ReplayOptions& options) {
+  const std::vector<RecordedCase> cases = read_cases(options.path);
+  const Safetensors arrays(case_arrays_path(options.path));
+  TextTable table({{"case", TextTable::Align::kLeft},
+                   {"ranks"},
+                   {"out"},
+                   {"weights"},
+                   {"state"},
+                   {"of tolerance"},
+                   {"status", TextTable::Align::kLeft}});
+  std::array<int, 4> counts{};
+  for (const RecordedCase& recorded : cases) {
+    if (!options.case_name.empty() && recorded.name != options.case_name) continue;
+    const CaseResult result = run_case(recorded, arrays, options);
+    ++counts[static_cast<size_t>(result.outcome)];
+    add_row(table, recorded, result);
+  }
+  const int ran = counts[0] + counts[1] + counts[2] + counts[3];
+  if (ran == 0) throw UserError(options.path + " has no case " + options.case_name + ".");
+  const auto count = [&](Outcome outcome) { return counts[static_cast<size_t>(outcome)]; };
+  std::cout << "Largest errors, |x - expected|; \"of tolerance\" is the largest share of what the "
+               "case allows.\n\n"
+            << table.text() << "\n"
+            << count(Outcome::kPassed) << " passed, " << count(Outcome::kFailed) << " failed, "
+            << count(Outcome::kUnsupported) << " unsupported, " << count(Outcome::kNotComparable)
+            << " not comparable of " << ran << " cases\n"
+            << std::flush;
+  return count(Outcome::kFailed) > 0 ? 1 : 0;
+}
+
+}  // namespace
+
+Run add_replay(CLI::App& app) {
+  auto options = std::make_shared<ReplayOptions>();
+  CLI::App* command = app.add_subcommand(
+      "replay",
+      "Run recorded training steps and compare: exit code 1 when a case is out of tolerance.");
+  command->add_option("file", options->path, "NAME.json, with NAME.safetensors beside it")
+      ->required();
+  command->add_option("--case", options->case_name, "Only this case");
+  command
+      ->add_option(
+          "--ranks", options->ranks,
+          "Ranks; default: as recorded. The recorded batches are concatenated and split evenly")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--sharding", options->sharding,
+                      "One kind for all tables; default: as recorded");
+  return [options] { return replay(*options); };
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,66 @@
+// Click samples in memory, one after another: a label, dense numbers, and a bag of ids per feature.
+//
+// Samples are added whole and never changed. Not thread-safe while being filled.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace shardrec::cli {
+
+struct Feature {
+  std::string name;  // of the feature and of its table
+  int64_t rows = 0;  // of its table; ids are in [0, rows)
+};
+
+struct Schema {
+  int64_t dense_columns = 0;
+  std::vector<Feature> features;
+};
+
+// One sample while it is being read.
+struct Sample {
+  float label = 0;
+  std::vector<float> dense;
+  std::vector<int32_t> lengths;  // per feature
+  std::vector<int64_t> ids;      // bag after bag
+};
+
+class Samples {
+ public:
+  [[nodiscard]] int64_t size() const { return static_cast<int64_t>(labels_.size()); }
+  void clear();
+  void add(const Sample& sample);
+  void add(const Samples& from, int64_t index);
+
+  [[nodiscard]] float label(int64_t index) const { return labels_[static_cast<size_t>(index)]; }
+  [[nodiscard]] std::span<const float> dense(int64_t index) const;
+  [[nodiscard]] std::span<const int32_t> lengths(int64_t index) const;
+  [[nodiscard]] std::span<const int64_t> ids(int64_t index) const;
+
+ private:
+  size_t dense_columns_ = 0;
+  size_t features_ = 0;
+  std::vector<float> labels_;
+  std::vector<float> dense_;
+  std::vector<int32_t> lengths_;
+  std::vector<int64_t> ids_;
+  std::vector<size_t> id_start_{0};
+};
+
+// A rank's share of a batch as the C API takes it: lengths and ids feature-major.
+struct PackedBatch {
+  int64_t size = 0;
+  std::vector<float> labels;
+  std::vector<float> dense;      // [size, dense columns]
+  std::vector<int64_t> lengths;  // [features * size]
+  std::vector<int64_t> ids;
+};
+
+// Samples [first, last) of `samples` into `batch`; its memory is reused.
+void pack(const Schema& schema, const Samples& samples, int64_t first, int64_t last,
+          PackedBatch& batch);
+
+}  // namespace shardrec::cli

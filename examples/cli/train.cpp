@@ -1,0 +1,234 @@
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "interrupt.h"
+#include "numbers.h"
+#include "planted_meta.h"
+#include "rank_trainer.h"
+#include "train_report.h"
+
+namespace shardrec::cli {
+namespace {
+
+struct FormatDefaults {
+  int64_t batch;
+  int epochs;
+};
+
+FormatDefaults defaults_of(const std::string& format) {
+  return format == "movielens" ? FormatDefaults{512, 3} : FormatDefaults{1024, 1};
+}
+
+std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
+  const ClickLogOptions log{options.data, options.seed, options.strict, options.rows_per_table};
+  return options.format == "movielens" ? open_movielens(log) : open_criteo(log);
+}
+
+Model make_model(const TrainOptions& options, const Schema& schema) {
+  Model model;
+  check(shardrec_model_create(nullptr, model.out()));
+  for (const Feature& feature : schema.features) {
+    int32_t table = 0;
+    check(shardrec_model_add_table(model.get(), feature.name.c_str(), feature.rows, options.dim,
+                                   nullptr, &table));
+    check(
+        shardrec_model_add_feature(model.get(), table, feature.name.c_str(), SHARDREC_POOLING_SUM));
+  }
+  Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
+  optimizer.set(SHARDREC_OPTION_OPTIMIZER, options.optimizer)
+      .set(SHARDREC_OPTION_LEARNING_RATE, options.learning_rate)
+      .set(SHARDREC_OPTION_EPS, options.eps);
+  check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
+  return model;
+}
+
+Plan make_plan(const TrainOptions& options, const Model& model) {
+  Topology topology;
+  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
+  Options planner(SHARDREC_OPTIONS_PLAN);
+  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
+  Plan plan;
+  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
+  return plan;
+}
+
+// The feeds of the epochs and of the test, each made by the first rank that comes to it.
+class Feeds {
+ public:
+  Feeds(ClickLog& log, const TrainOptions& options) : log_(log), options_(options) {}
+  BatchFeed& train(int epoch) { return at(static_cast<size_t>(epoch) + 1, Split::kTrain, epoch); }
+  BatchFeed& test() { return at(0, Split::kTest, 0); }
+
+ private:
+  BatchFeed& at(size_t index, Split split, int epoch) {
+    const std::scoped_lock lock(mutex_);
+    if (feeds_.size() <= index) feeds_.resize(index + 1);
+    if (feeds_[index] == nullptr) {
+      const FeedOptions feed{split, options_.seed, epoch, options_.batch, options_.ranks};
+      feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
+    }
+    return *feeds_[index];
+  }
+
+  ClickLog& log_;
+  const TrainOptions& options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<BatchFeed>> feeds_;
+};
+
+RankReport report_of(const RankTrainer& trainer) {
+  RankReport report;
+  report.phases = trainer.times().seconds();
+  report.first_losses = trainer.first_losses();
+  for (size_t i = 0; i < kTableStats.size(); ++i) {
+    check(shardrec_collection_stat_f64(trainer.collection().get(), kTableStats[i].stat,
+                                       &report.table_seconds[i]));
+  }
+  return report;
+}
+
+TrainResult run(const TrainOptions& options, ClickLog& log, const Model& model, const Plan& plan) {
+  TrainResult result;
+  result.ranks.resize(static_cast<size_t>(options.ranks));
+  Feeds feeds(log, options);
+  run_ranks(options.ranks, options.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+    RankTrainer trainer(comm, rank, options, log.schema(), model, plan);
+    if (!options.load.empty()) trainer.load(options.load);
+    Progress progress(rank == 0);
+    bool stopped = false;
+    for (int epoch = 0; epoch < options.epochs && !stopped; ++epoch) {
+      BatchFeed& feed = feeds.train(epoch);
+      trainer.train(feed,
+                    "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(options.epochs),
+                    progress);
+      stopped = feed.cut_short();
+    }
+    Quality test;
+    if (!stopped) {
+      BatchFeed& feed = feeds.test();
+      test = trainer.evaluate(feed);
+      stopped = feed.cut_short();
+    }
+    if (!options.save.empty()) trainer.save(options.save);
+    trainer.enter(Phase::kOther);
+    result.ranks[static_cast<size_t>(rank)] = report_of(trainer);
+    if (rank == 0) {
+      result.test = test;
+      result.interrupted = stopped;
+      result.samples_trained = trainer.samples_trained();
+      result.seconds_trained = trainer.seconds_trained();
+    }
+  });
+  return result;
+}
+
+void print_bad_lines(const BadLines& bad_lines) {
+  if (bad_lines.count() == 0) return;
+  std::cerr << with_separators(bad_lines.count())
+            << " unreadable lines were left out; the first ones:\n";
+  for (const auto& line : bad_lines.first()) {
+    std::cerr << "  line " << line.number << ": " << line.reason << "\n";
+  }
+}
+
+int train(TrainOptions options) {
+  if (options.batch == 0) options.batch = defaults_of(options.format).batch;
+  if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
+  if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
+  if (!options.save.empty() && std::filesystem::exists(options.save + "/manifest.json")) {
+    throw UserError(options.save + " holds a checkpoint already; --save needs another directory.");
+  }
+  handle_interrupts();
+  const auto start = std::chrono::steady_clock::now();
+  const std::unique_ptr<ClickLog> log = open_log(options);
+  const Model model = make_model(options, log->schema());
+  const Plan plan = make_plan(options, model);
+  char* plan_text = nullptr;
+  check(shardrec_plan_to_text(plan.get(), &plan_text));
+  std::cout << take_text(plan_text) << "\n" << std::flush;
+
+  TrainResult result = run(options, *log, model, plan);
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.unreadable_lines = log->bad_lines().count();
+  if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
+  print_bad_lines(log->bad_lines());
+  print_report(options, result);
+  return result.interrupted ? kInterruptedExit : 0;
+}
+
+}  // namespace
+
+Run add_train(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand(
+      "train",
+      "Train a DLRM on a click log, its tables sharded over ranks (threads of this process).");
+  TrainOptions& o = *options;
+  command->add_option("--format", o.format, "criteo or movielens")
+      ->required()
+      ->check(CLI::IsMember({"criteo", "movielens"}));
+  command
+      ->add_option("--data", o.data,
+                   "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it")
+      ->required();
+  command->add_option("--ranks", o.ranks, "Ranks")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      ->add_option("--ranks-per-node", o.ranks_per_node,
+                   "Ranks that count as one node; default: all")
+      ->check(CLI::Range(1, 1024));
+  command
+      ->add_option(
+          "--sharding", o.sharding,
+          "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "
+          "data_parallel or mixed")
+      ->capture_default_str();
+  command
+      ->add_option("--batch", o.batch,
+                   "Samples of a global batch; default: criteo 1024, movielens 512")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  command
+      ->add_option("--epochs", o.epochs,
+                   "Passes over the data; default: criteo 1, movielens 3; 0: test only")
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--dim", o.dim, "Columns of each table")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--bottom", o.bottom, "Widths of the hidden layers below the interaction")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--top", o.top, "Widths of the hidden layers above the interaction")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--optimizer", o.optimizer, "Of the tables: sgd or rowwise_adagrad")
+      ->capture_default_str();
+  command->add_option("--learning-rate", o.learning_rate, "Of the tables")->capture_default_str();
+  command->add_option("--eps", o.eps, "Of the tables' optimizer")->capture_default_str();
+  command->add_option("--dense-optimizer", o.dense_optimizer, "sgd, adagrad or adam")
+      ->capture_default_str();
+  command->add_option("--dense-learning-rate", o.dense_learning_rate, "Of the dense half")
+      ->capture_default_str();
+  command->add_option("--seed", o.seed, "Of the split, the order and the initial values")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62))
+      ->capture_default_str();
+  command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--rows-per-table", o.rows_per_table,
+                   "Criteo; default: 16 x the values of generated data, else 65536")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
+  command->add_option("--save", o.save, "Directory for a checkpoint at the end");
+  command->add_option("--load", o.load, "Directory of a checkpoint to start from");
+  command->add_flag("--json", o.json, "End with one line of JSON");
+  command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
+  return [options] { return train(*options); };
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,35 @@
+// What `train` was asked to do. The same on all ranks; read only while they run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardrec::cli {
+
+struct TrainOptions {
+  std::string format;
+  std::string data;
+  int ranks = 1;
+  int ranks_per_node = 0;  // 0: all on one node
+  std::string sharding = "auto";
+  int64_t batch = 0;  // global; 0: the format's default
+  int epochs = -1;    // -1: the format's default
+  int64_t dim = 16;
+  std::vector<int64_t> bottom{64};   // hidden layers; the last layer has dim outputs
+  std::vector<int64_t> top{64, 32};  // hidden layers; the last layer has one output
+  std::string optimizer = "rowwise_adagrad";
+  double learning_rate = 0.1;
+  double eps = 1e-8;
+  std::string dense_optimizer = "adam";
+  double dense_learning_rate = 1e-3;
+  uint64_t seed = 0;
+  int threads = 0;  // per rank; 0: the library's default
+  int64_t rows_per_table = 0;
+  std::string save;
+  std::string load;
+  bool json = false;
+  bool strict = false;
+};
+
+}  // namespace shardrec::cli
