@@ -182,7 +182,8 @@ void MovielensLog::add_sample(std::string_view user_id, std::string_view item_id
   float year = 0;
   if (has_users_) {
     const auto found = users_.find(std::string(user_id));
-    const User user = found == users_.end() ? User() : found->second;
+    static const User kUnknown;
+    const User& user = found == users_.end() ? kUnknown : found->second;
     add_id(user.gender);
     add_id(user.occupation);
     add_id(user.zip3);
@@ -191,7 +192,8 @@ void MovielensLog::add_sample(std::string_view user_id, std::string_view item_id
   }
   if (has_items_) {
     const auto found = items_.find(std::string(item_id));
-    const Item item = found == items_.end() ? Item() : found->second;
+    static const Item kUnknown;
+    const Item& item = found == items_.end() ? kUnknown : found->second;
     add_id(item.year3);
     sample_.lengths.push_back(static_cast<int32_t>(item.genres.size()));
     sample_.ids.insert(sample_.ids.end(), item.genres.begin(), item.genres.end());
