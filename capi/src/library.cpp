@@ -1,0 +1,56 @@
+#include "shardrec/library.h"
+
+#include <span>
+#include <string_view>
+
+#include "compute/kernels.h"
+#include "core/hash.h"
+#include "core/json.h"
+#include "dense/gemm.h"
+#include "guard.h"
+#include "handle.h"
+
+using namespace shardrec::capi;
+namespace core = shardrec::core;
+namespace compute = shardrec::compute;
+
+int32_t shardrec_api_version(void) { return SHARDREC_API_VERSION; }
+
+shardrec_status shardrec_capabilities(char** out_text) {
+  return guard([&] {
+    require_out(out_text, "out_text");
+    core::JsonWriter json;
+    json.begin_object();
+    json.key("version").text(SHARDREC_VERSION);
+    json.key("api_version").integer(SHARDREC_API_VERSION);
+    json.key("engines").begin_array().text("local").end_array();
+    json.key("devices").begin_array().text("cpu").end_array();
+    json.key("cpu_targets").begin_array();
+    for (int i = 0; i < compute::cpu_kernel_count(); ++i) {
+      json.text(compute::cpu_kernels_at(i).name);
+    }
+    json.end_array();
+    json.key("cpu_target").text(compute::cpu_kernels().name);
+    json.key("dense");
+    if (shardrec::dense::gemm_available()) {
+      json.text("openblas");
+    } else {
+      json.null();
+    }
+    json.end_object();
+    *out_text = copy_text(json.str());
+  });
+}
+
+shardrec_status shardrec_live_objects(int64_t* out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = live_objects();
+  });
+}
+
+uint64_t shardrec_hash64(uint64_t seed, const void* bytes, int64_t size) {
+  if (bytes == nullptr || size <= 0) return core::hash64(seed, std::string_view());
+  return core::hash64(seed,
+                      std::span(static_cast<const std::byte*>(bytes), static_cast<size_t>(size)));
+}
