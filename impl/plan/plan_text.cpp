@@ -70,7 +70,7 @@ std::string ranks_text(const TablePlan& plan) {
       return out + ", ... (" + std::to_string(ranks.size()) + " ranks)";
     if (!out.empty()) out += ", ";
     out += std::to_string(ranks[i]);
-    if (last > i) out += "-" + std::to_string(ranks[last]);
+    if (last > i) out.append("-").append(std::to_string(ranks[last]));
     i = last + 1;
   }
   return out.empty() ? "none" : out;
