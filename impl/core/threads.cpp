@@ -79,15 +79,21 @@ class WorkerLimit {
     return *leaked;
   }
 
-  void add(int workers) {
+  // Returns how many threads oneTBB may use in all from now on.
+  int64_t add(int workers) {
     const std::lock_guard lock(mutex_);
     workers_ += workers;
     apply();
+    return static_cast<int64_t>(
+        tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
   }
-  void remove(int workers) {
+  void remove(int workers) noexcept {
     const std::lock_guard lock(mutex_);
     workers_ -= workers;
-    apply();
+    try {
+      apply();
+    } catch (const std::bad_alloc&) {  // the limit stays as wide as it was
+    }
   }
 
  private:
@@ -113,131 +119,170 @@ class WorkerLimit {
   std::unique_ptr<tbb::global_control> control_;
 };
 
+// The workers of one arena, counted in for its lifetime. Before the arena exists: oneTBB writes a
+// warning to stderr when an arena is wider than the limit.
+class Workers {
+ public:
+  explicit Workers(int count)
+      : count_(count),
+        allowed_(
+            static_cast<int>(std::min<int64_t>(count, WorkerLimit::instance().add(count) - 1))) {}
+  ~Workers() { WorkerLimit::instance().remove(count_); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  // Fewer than asked for where the host has set a lower limit.
+  int allowed() const noexcept { return allowed_; }
+
+ private:
+  int count_;
+  int allowed_;
+};
+
+// One parallel_for: threads take pieces from it until none is left.
+class Job {
+ public:
+  void start(int64_t size, int64_t grain,
+             const FunctionRef<void(int64_t, int64_t)>& body) noexcept {
+    body_ = &body;
+    size_ = size;
+    grain_ = grain;
+    next_.store(0, std::memory_order_relaxed);
+  }
+
+  void work() noexcept {
+    int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
+    if (begin >= size_) return;
+    enter();
+    do {
+      (*body_)(begin, std::min(begin + grain_, size_));
+      begin = next_.fetch_add(grain_, std::memory_order_relaxed);
+    } while (begin < size_);
+    inside_.fetch_sub(1, std::memory_order_relaxed);
+  }
+
+  int most_seen() const noexcept { return most_seen_.load(std::memory_order_relaxed); }
+  void forget_seen() noexcept { most_seen_.store(0, std::memory_order_relaxed); }
+
+ private:
+  void enter() noexcept {
+    const int inside = inside_.fetch_add(1, std::memory_order_relaxed) + 1;
+    int seen = most_seen_.load(std::memory_order_relaxed);
+    while (seen < inside && !most_seen_.compare_exchange_weak(seen, inside)) {
+    }
+  }
+
+  const FunctionRef<void(int64_t, int64_t)>* body_ = nullptr;
+  int64_t size_ = 0;
+  int64_t grain_ = 1;
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> inside_{0};
+  std::atomic<int> most_seen_{0};
+};
+
 // How many task objects oneTBB has made for this thread so far, at least.
 thread_local int reserved_tasks = 0;
 
-}  // namespace
+// The calling thread and `workers` helpers of it.
+class Team {
+ public:
+  explicit Team(int workers)
+      : workers_(workers),
+        arena_(1 + workers_.allowed(), 1),
+        signals_(arena_),
+        context_(tbb::task_group_context::isolated),
+        helpers_(context_) {}
 
-struct Threads::Arena {
-  explicit Arena(int count)
-      : arena(count, 1),
-        signals(arena),
-        context(tbb::task_group_context::isolated),
-        helpers(context) {}
+  int width() const noexcept { return 1 + workers_.allowed(); }
 
-  void start_job(int64_t job_size, int64_t job_grain,
-                 const FunctionRef<void(int64_t, int64_t)>& job_body) noexcept {
-    body = &job_body;
-    size = job_size;
-    grain = job_grain;
-    next.store(0, std::memory_order_relaxed);
+  // Has at most `helpers` of the team work on the job beside the caller; returns when it is done.
+  void run(Job& job, int helpers) {
+    arena_.execute([&] {
+      reserve(2 * workers_.allowed());
+      release(&fork_);
+      start(helpers, &job);
+      job.work();
+      helpers_.wait();
+      acquire(&join_);
+    });
   }
 
-  // Takes pieces until none is left.
-  void work() noexcept {
-    int64_t begin = next.fetch_add(grain, std::memory_order_relaxed);
-    if (begin >= size) return;
-    const int inside_now = inside.fetch_add(1, std::memory_order_relaxed) + 1;
-    int seen = most_seen.load(std::memory_order_relaxed);
-    while (seen < inside_now && !most_seen.compare_exchange_weak(seen, inside_now)) {
-    }
-    do {
-      (*body)(begin, std::min(begin + grain, size));
-      begin = next.fetch_add(grain, std::memory_order_relaxed);
-    } while (begin < size);
-    inside.fetch_sub(1, std::memory_order_relaxed);
-  }
-
-  // Starts up to `count` helpers; fewer when memory is short, which costs time only.
-  void start_helpers(int count) noexcept {
+ private:
+  // Starts `count` tasks, fewer when memory is short: that costs time only. job null: idle tasks.
+  void start(int count, Job* job) noexcept {
     const SignalsBlocked blocked;
     try {
       for (int i = 0; i < count; ++i) {
-        helpers.run([this] {
-          acquire(&fork);
-          work();
-          release(&join);
+        helpers_.run([this, job] {
+          if (job == nullptr) return;
+          acquire(&fork_);
+          job->work();
+          release(&join_);
         });
       }
     } catch (const std::bad_alloc&) {
     }
   }
 
-  // oneTBB keeps task objects per spawning thread and reuses them; one may come back a moment after
-  // wait() returned. Twice the number in use, made once per thread, keeps later calls free of
-  // allocations.
-  void reserve(int count) noexcept {
-    if (reserved_tasks >= 2 * count) return;
-    size = 0;
-    start_helpers(2 * count);
-    helpers.wait();
-    reserved_tasks = 2 * count;
+  // oneTBB keeps task objects per spawning thread and reuses them; each worker may return one a
+  // moment after wait() returned. Twice the number of workers, made once per thread, keeps later
+  // calls free of allocations.
+  void reserve(int tasks) noexcept {
+    if (reserved_tasks >= tasks) return;
+    start(tasks, nullptr);
+    helpers_.wait();
+    reserved_tasks = tasks;
   }
 
-  tbb::task_arena arena;
-  WorkerSignals signals;
-  tbb::task_group_context
-      context;  // isolated: a host that cancels its own tasks does not cancel ours
-  tbb::task_group helpers;
-
-  // The job in progress.
-  const FunctionRef<void(int64_t, int64_t)>* body = nullptr;
-  int64_t size = 0;
-  int64_t grain = 1;
-  std::atomic<int64_t> next{0};
-
-  std::atomic<int> inside{0};
-  std::atomic<int> most_seen{0};
-  char fork = 0;  // addresses that stand for fork and join
-  char join = 0;
+  Workers workers_;
+  tbb::task_arena arena_;
+  WorkerSignals signals_;
+  tbb::task_group_context context_;  // isolated: a host that cancels its tasks does not cancel ours
+  tbb::task_group helpers_;
+  char fork_ = 0;  // addresses that stand for fork and join
+  char join_ = 0;
 };
 
-Threads::Threads(int count) : count_(std::max(count, 1)), arena_(std::make_unique<Arena>(count_)) {
+}  // namespace
+
+struct Threads::Arena {
+  Job job;
+  std::unique_ptr<Team> team;  // null: one thread
+};
+
+Threads::Threads(int count) : count_(std::max(count, 1)), arena_(std::make_unique<Arena>()) {
   if (count_ == 1) return;
-  WorkerLimit::instance().add(count_ - 1);
-  // Meet once, so that the workers exist before the first step. Bounded: the host may allow fewer.
+  arena_->team = std::make_unique<Team>(count_ - 1);
+  // Meet once, so that the workers exist before the first step. Bounded: they may be busy
+  // elsewhere.
+  const int width = arena_->team->width();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-  const size_t allowed =
-      tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism);
-  const int expected = static_cast<int>(std::min(static_cast<size_t>(count_), allowed));
   std::atomic<int> arrived{0};
-  parallel_for(count_, 1, [&](int64_t, int64_t) {
+  parallel_for(width, 1, [&](int64_t, int64_t) {
     arrived.fetch_add(1);
-    while (arrived.load() < expected && std::chrono::steady_clock::now() < deadline) {
+    while (arrived.load() < width && std::chrono::steady_clock::now() < deadline) {
       std::this_thread::yield();
     }
   });
-  arena_->most_seen.store(0);
+  arena_->job.forget_seen();
 }
 
-Threads::~Threads() {
-  if (count_ > 1) WorkerLimit::instance().remove(count_ - 1);
-}
+Threads::~Threads() = default;
 
 void Threads::parallel_for(int64_t size, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
   if (size <= 0) return;
   grain = std::max<int64_t>(grain, 1);
   const int64_t pieces = (size - 1) / grain + 1;
-  const int helpers = static_cast<int>(std::min<int64_t>(count_, pieces)) - 1;
-  if (helpers == 0) {
-    arena_->start_job(size, grain, body);
-    arena_->work();
-    return;
+  Job& job = arena_->job;
+  job.start(size, grain, body);
+  if (count_ == 1 || pieces == 1) {
+    job.work();
+  } else {
+    arena_->team->run(job, static_cast<int>(std::min<int64_t>(arena_->team->width(), pieces)) - 1);
   }
-  arena_->arena.execute([&] {
-    arena_->reserve(count_);
-    arena_->start_job(size, grain, body);
-    release(&arena_->fork);
-    arena_->start_helpers(helpers);
-    arena_->work();
-    arena_->helpers.wait();
-    acquire(&arena_->join);
-  });
 }
 
-int Threads::most_seen() const noexcept {
-  return arena_->most_seen.load(std::memory_order_relaxed);
-}
+int Threads::most_seen() const noexcept { return arena_->job.most_seen(); }
 
 int default_thread_count(int ranks) {
   cpu_set_t allowed;
