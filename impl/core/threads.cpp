@@ -16,6 +16,8 @@
 #include <new>
 #include <thread>
 
+#include "core/float_mode.h"
+
 // The thread sanitizer's own annotations; absent in programs built without it. oneTBB is not
 // instrumented, so fork and join are invisible to the sanitizer unless they are told here.
 extern "C" {
@@ -153,9 +155,10 @@ class Job {
   void work() noexcept {
     int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
     if (begin >= size_) return;
+    const DefaultFloatMode mode;
     enter();
     do {
-      (*body_)(begin, std::min(begin + grain_, size_));
+      (*body_)(begin, begin + std::min(grain_, size_ - begin));
       begin = next_.fetch_add(grain_, std::memory_order_relaxed);
     } while (begin < size_);
     inside_.fetch_sub(1, std::memory_order_relaxed);

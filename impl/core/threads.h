@@ -2,7 +2,8 @@
 // which is built without the thread sanitizer and tells it of fork and join.
 //
 // Thread rule: one parallel_for at a time per object, from any thread (BUSY is the C layer's job).
-// All signals are blocked in worker threads. Bodies must not throw.
+// All signals are blocked in worker threads. Bodies must not throw; they run in the default float
+// mode (float_mode.h).
 #pragma once
 
 #include <cstdint>

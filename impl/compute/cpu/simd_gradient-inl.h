@@ -1,0 +1,107 @@
+// The summed gradient of a unique row, into a row of scratch: block sums stay in registers, one
+// tile of columns at a time, while gradient rows are prefetched across the borders of unique rows.
+#if defined(SHARDREC_SIMD_GRADIENT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHARDREC_SIMD_GRADIENT_INL
+#undef SHARDREC_SIMD_GRADIENT_INL
+#else
+#define SHARDREC_SIMD_GRADIENT_INL
+#endif
+
+#include <array>
+#include <utility>
+
+#include "compute/cpu/simd_vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+template <bool kWeighted>
+class GradientSum {
+ public:
+  // For unique rows [first_row, last_row) of the job, taken in ascending order.
+  GradientSum(const RowUpdate& job, int64_t first_row, int64_t last_row, float* sum)
+      : job_(job),
+        sum_(sum),
+        width_(static_cast<size_t>(job.width)),
+        whole_((width_ - 1) / kTileColumns * kTileColumns),
+        end_(job.run[last_row]),
+        distance_(prefetch_distance(width_)),
+        tail_(width_ % kStep) {
+    const size_t vectors = (width_ - whole_ + kStep - 1) / kStep;
+    last_tile_ = kTiles[2 * (vectors - 1) + (width_ % kStep == 0 ? 0 : 1)];
+    const int64_t begin = job.run[first_row];
+    for (int64_t o = begin; o < end_ && o < begin + distance_; ++o) prefetch(gradient(o), width_);
+  }
+
+  // Sums the gradient of unique row u.
+  HWY_INLINE void row(int64_t u) const {
+    for (size_t c = 0; c < whole_; c += kTileColumns) tile<kTileVectors, false>(u, c);
+    (this->*last_tile_)(u, whole_);
+  }
+
+ private:
+  using Tile = void (GradientSum::*)(int64_t u, size_t column) const noexcept;
+
+  HWY_INLINE const float* gradient(int64_t o) const { return job_.gradients[job_.bags[o]]; }
+  HWY_INLINE uint32_t block_of(int64_t o) const { return job_.blocks[job_.bags[o]]; }
+
+  template <size_t kVectors, bool kTail>
+  HWY_INLINE void tile(int64_t u, size_t column) const noexcept {
+    constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
+    float* sum = sum_ + column;
+    const int64_t end = job_.run[u + 1];
+    const int64_t prefetch_end =
+        column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
+    const bool single = end - job_.run[u] == 1;
+    bool first = true;
+    for (int64_t o = job_.run[u]; o < end; first = false) {
+      Vector block[kVectors];
+      for (size_t v = 0; v < kVectors; ++v) block[v] = hn::Zero(kFloats);
+      const uint32_t number = single ? 0 : block_of(o);
+      do {
+        if (o < prefetch_end) prefetch(gradient(o + distance_), width_);
+        const float* from = gradient(o) + column;
+        const Vector weight =
+            kWeighted ? hn::Set(kFloats, job_.weights[o]) : hn::Set(kFloats, 1.0F);
+        for (size_t v = 0; v < kWhole; ++v) {
+          block[v] = add<kWeighted>(weight, hn::LoadU(kFloats, from + v * kStep), block[v]);
+        }
+        if constexpr (kTail) {
+          block[kWhole] = add<kWeighted>(weight, tail_.load(from + kWhole * kStep), block[kWhole]);
+        }
+        ++o;
+      } while (o < end && block_of(o) == number);
+      for (size_t v = 0; v < kVectors; ++v) {
+        if (!first) block[v] = hn::Add(hn::LoadU(kFloats, sum + v * kStep), block[v]);
+        hn::StoreU(block[v], kFloats, sum + v * kStep);
+      }
+    }
+  }
+
+  template <size_t kVectors, bool kTail>
+  void one(int64_t u, size_t column) const noexcept {
+    tile<kVectors, kTail>(u, column);
+  }
+
+  // By number of vectors less one, times two, plus one with a tail.
+  template <size_t... kChoice>
+  static constexpr std::array<Tile, sizeof...(kChoice)> tile_table(
+      std::index_sequence<kChoice...>) {
+    return {&GradientSum::one < kChoice / 2 + 1, kChoice % 2 != 0 > ...};
+  }
+  static constexpr auto kTiles = tile_table(std::make_index_sequence<2 * kTileVectors>());
+
+  const RowUpdate& job_;
+  float* sum_;  // whole vectors are written: the last one reaches beyond the width
+  size_t width_;
+  size_t whole_;  // columns before the last tile
+  int64_t end_;   // of the occurrences of this call
+  int64_t distance_;
+  Tile last_tile_ = nullptr;
+  Tail tail_;
+};
+
+}  // namespace shardrec::compute::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,130 @@
+// Pooled lookup: a bag's sum stays in registers, one tile of columns at a time, while rows are
+// prefetched across the borders of bags.
+#if defined(SHARDREC_SIMD_POOLED_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHARDREC_SIMD_POOLED_INL
+#undef SHARDREC_SIMD_POOLED_INL
+#else
+#define SHARDREC_SIMD_POOLED_INL
+#endif
+
+#include <array>
+#include <utility>
+
+#include "compute/cpu/simd_vectors-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+template <class Id, bool kWeighted>
+class Pool {
+ public:
+  static void run(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
+    if (job.width <= 0 || first_bag >= last_bag) return;
+    Pool(job, job.offsets[last_bag]).bags(first_bag, last_bag);
+  }
+
+ private:
+  using Bags = void (Pool::*)(int64_t first_bag, int64_t last_bag) const noexcept;
+  using Tile = void (Pool::*)(int64_t bag, size_t column) const noexcept;
+
+  HWY_INLINE Pool(const PooledLookup& job, int64_t end)
+      : job_(job),
+        ids_(static_cast<const Id*>(job.ids.data)),
+        width_(static_cast<size_t>(job.width)),
+        end_(end),
+        distance_(prefetch_distance(width_)),
+        tail_(width_ % kStep) {}
+
+  void bags(int64_t first_bag, int64_t last_bag) const noexcept {
+    const int64_t begin = job_.offsets[first_bag];
+    for (int64_t i = begin; i < end_ && i < begin + distance_; ++i) prefetch(row(i), width_);
+    // Vectors of the last tile; the tiles before it are whole.
+    const size_t whole = (width_ - 1) / kTileColumns * kTileColumns;
+    const size_t vectors = (width_ - whole + kStep - 1) / kStep;
+    const size_t choice = 2 * (vectors - 1) + (width_ % kStep == 0 ? 0 : 1);
+    if (whole == 0) {
+      (this->*kNarrow[choice])(first_bag, last_bag);
+      return;
+    }
+    for (int64_t bag = first_bag; bag < last_bag; ++bag) {
+      for (size_t c = 0; c < whole; c += kTileColumns) tile<kTileVectors, false>(bag, c);
+      (this->*kTiles[choice])(bag, whole);
+    }
+  }
+
+  HWY_INLINE const float* row(int64_t i) const {
+    return job_.table + static_cast<size_t>(ids_[i]) * job_.stride;
+  }
+
+  // Columns from `column` on of one bag. kTail: the last vector is partial.
+  template <size_t kVectors, bool kTail>
+  HWY_INLINE void tile(int64_t bag, size_t column) const noexcept {
+    constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
+    Vector sum[kVectors];
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+    const int64_t end = job_.offsets[bag + 1];
+    const int64_t prefetch_end =
+        column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
+    for (int64_t i = job_.offsets[bag]; i < end; ++i) {
+      if (i < prefetch_end) prefetch(row(i + distance_), width_);
+      const float* from = row(i) + column;
+      const Vector weight = hn::Set(kFloats, kWeighted ? job_.weights[i] : 1.0F);
+      for (size_t v = 0; v < kWhole; ++v) {
+        sum[v] = add<kWeighted>(weight, hn::LoadU(kFloats, from + v * kStep), sum[v]);
+      }
+      if constexpr (kTail) {
+        sum[kWhole] = add<kWeighted>(weight, tail_.load(from + kWhole * kStep), sum[kWhole]);
+      }
+    }
+    float* out = job_.out + static_cast<size_t>(bag) * job_.out_stride + column;
+    for (size_t v = 0; v < kWhole; ++v) hn::StoreU(sum[v], kFloats, out + v * kStep);
+    if constexpr (kTail) tail_.store(sum[kWhole], out + kWhole * kStep);
+  }
+
+  // All bags, where a row is one tile.
+  template <size_t kVectors, bool kTail>
+  void narrow(int64_t first_bag, int64_t last_bag) const noexcept {
+    for (int64_t bag = first_bag; bag < last_bag; ++bag) tile<kVectors, kTail>(bag, 0);
+  }
+
+  template <size_t kVectors, bool kTail>
+  void one(int64_t bag, size_t column) const noexcept {
+    tile<kVectors, kTail>(bag, column);
+  }
+
+  // By number of vectors less one, times two, plus one with a tail.
+  template <size_t... kChoice>
+  static constexpr std::array<Bags, sizeof...(kChoice)> narrow_table(
+      std::index_sequence<kChoice...>) {
+    return {&Pool::narrow < kChoice / 2 + 1, kChoice % 2 != 0 > ...};
+  }
+  template <size_t... kChoice>
+  static constexpr std::array<Tile, sizeof...(kChoice)> tile_table(
+      std::index_sequence<kChoice...>) {
+    return {&Pool::one < kChoice / 2 + 1, kChoice % 2 != 0 > ...};
+  }
+  static constexpr auto kNarrow = narrow_table(std::make_index_sequence<2 * kTileVectors>());
+  static constexpr auto kTiles = tile_table(std::make_index_sequence<2 * kTileVectors>());
+
+  const PooledLookup& job_;
+  const Id* ids_;
+  size_t width_;
+  int64_t end_;  // of the ids of this call
+  int64_t distance_;
+  Tail tail_;
+};
+
+void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
+  if (job.ids.is_64) {
+    job.weights == nullptr ? Pool<int64_t, false>::run(job, first_bag, last_bag)
+                           : Pool<int64_t, true>::run(job, first_bag, last_bag);
+  } else {
+    job.weights == nullptr ? Pool<int32_t, false>::run(job, first_bag, last_bag)
+                           : Pool<int32_t, true>::run(job, first_bag, last_bag);
+  }
+}
+
+}  // namespace shardrec::compute::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,115 @@
+// Vectors of columns for one instruction set: full vectors, and tails that touch no memory beyond
+// the row. Included once per set by simd.cpp, inside Highway's per-target compilation.
+#if defined(SHARDREC_SIMD_VECTORS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHARDREC_SIMD_VECTORS_INL
+#undef SHARDREC_SIMD_VECTORS_INL
+#else
+#define SHARDREC_SIMD_VECTORS_INL
+#endif
+
+#include <hwy/highway.h>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "compute/cpu/sets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::ScalableTag<float>;
+using Vector = hn::Vec<Floats>;
+
+inline constexpr Floats kFloats;
+inline constexpr size_t kStep = HWY_LANES(float);  // columns per vector
+inline constexpr size_t kLaneVectors = static_cast<size_t>(kLanes) / kStep;
+inline constexpr size_t kTileVectors = 8;  // sums held in registers
+inline constexpr size_t kTileColumns = kTileVectors * kStep;
+static_assert(static_cast<size_t>(kLanes) % kStep == 0);
+
+// The first `count` columns of a vector, 0 < count < kStep. Memory behind the others is not
+// touched: it may belong to another thread, or not exist.
+class Tail {
+ public:
+#if HWY_TARGET == HWY_NEON
+  HWY_INLINE explicit Tail(size_t count) : count_(count) {}
+  HWY_INLINE Vector load(const float* from) const {
+    HWY_ALIGN float columns[kStep] = {};
+    std::memcpy(columns, from, count_ * sizeof(float));
+    return hn::Load(kFloats, columns);
+  }
+  HWY_INLINE void store(Vector vector, float* to) const {
+    HWY_ALIGN float columns[kStep];
+    hn::Store(vector, kFloats, columns);
+    std::memcpy(to, columns, count_ * sizeof(float));
+  }
+  // The vector with 0 in the columns that are not there.
+  HWY_INLINE Vector only(Vector vector) const {
+    return hn::IfThenElseZero(hn::FirstN(kFloats, count_), vector);
+  }
+
+ private:
+  size_t count_;
+#else
+  HWY_INLINE explicit Tail(size_t count) : mask_(hn::FirstN(kFloats, count)) {}
+  HWY_INLINE Vector load(const float* from) const { return hn::MaskedLoad(mask_, kFloats, from); }
+  HWY_INLINE void store(Vector vector, float* to) const {
+    hn::BlendedStore(vector, mask_, kFloats, to);
+  }
+  HWY_INLINE Vector only(Vector vector) const { return hn::IfThenElseZero(mask_, vector); }
+
+ private:
+  hn::Mask<Floats> mask_;
+#endif
+};
+
+// kTail: the last of the vectors is partial.
+template <bool kTail>
+HWY_INLINE Vector load(const float* from, [[maybe_unused]] const Tail& tail) {
+  if constexpr (kTail) {
+    return tail.load(from);
+  } else {
+    return hn::LoadU(kFloats, from);
+  }
+}
+
+template <bool kTail>
+HWY_INLINE void store(Vector vector, float* to, [[maybe_unused]] const Tail& tail) {
+  if constexpr (kTail) {
+    tail.store(vector, to);
+  } else {
+    hn::StoreU(vector, kFloats, to);
+  }
+}
+
+// sum + weight * x, rounded once. Without weights the weight is 1, and a sum does the same.
+template <bool kWeighted>
+HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
+  if constexpr (kWeighted) {
+    return hn::MulAdd(weight, x, sum);
+  } else {
+    return hn::Add(x, sum);
+  }
+}
+
+// Prefetches to the second-level cache: more misses in flight than the first level's buffers allow.
+HWY_INLINE void prefetch(const float* row, size_t columns) {
+  constexpr size_t kLine = 64 / sizeof(float);
+  for (size_t c = 0; c < columns; c += kLine) __builtin_prefetch(row + c, 0, 2);
+  __builtin_prefetch(row + columns - 1, 0, 2);
+}
+
+// How many rows ahead of their use.
+HWY_INLINE int64_t prefetch_distance(size_t columns) {
+  const size_t rows = (size_t{16} << 10) / (columns * sizeof(float));
+  return static_cast<int64_t>(rows < 8 ? 8 : rows > 32 ? 32 : rows);
+}
+
+}  // namespace shardrec::compute::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
