@@ -1,0 +1,115 @@
+// Element-wise kernels of every set.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "compute/jobs.h"
+#include "compute/kernels.h"
+
+namespace shardrec::compute {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// IEEE division of floats is the double quotient rounded once more (53 >= 2 * 24 + 2 bits).
+float quotient(float x, float y) {
+  return static_cast<float>(static_cast<double>(x) / static_cast<double>(y));
+}
+
+float scaled(const ScaleGradient& scale, float x) {
+  float value = quotient(x, scale.divisor);
+  if (scale.max_gradient != 0 && value > scale.max_gradient) value = scale.max_gradient;
+  if (scale.max_gradient != 0 && value < -scale.max_gradient) value = -scale.max_gradient;
+  return quotient(value, scale.length);
+}
+
+TEST(ScaleGradient, DividesThenClampsThenDividesByTheLengthExactly) {
+  Random random(11);
+  for (int64_t columns = 0; columns <= 130; ++columns) {
+    for (const float divisor :
+         {1.0F, 2.0F, 3.0F, 8.0F, 0x1p-126F, 0x1p126F, 0x1p127F, 1e-40F, 0.7F}) {
+      for (const float most : {0.0F, 0.25F, 1e30F}) {
+        for (const float length : {1.0F, 4.0F, 7.0F}) {
+          const ScaleGradient scale{.divisor = divisor, .max_gradient = most, .length = length};
+          const std::vector<float> gradient =
+              numbers_of(random, static_cast<size_t>(columns), Numbers::kSpecial);
+          std::vector<float> expected(gradient.size() + 1, 5.0F);
+          for (size_t c = 0; c < gradient.size(); ++c) expected[c] = scaled(scale, gradient[c]);
+          for (int set = 0; set < cpu_kernel_count(); ++set) {
+            std::vector<float> out(gradient.size() + 1, 5.0F);
+            cpu_kernels_at(set).scale_gradient(scale, gradient.data(), out.data(), columns);
+            ASSERT_TRUE(same_bits(out, expected))
+                << cpu_kernels_at(set).name << " " << columns << " columns, " << divisor << ", "
+                << most << ", " << length;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ScaleGradient, ClampCapsInfinitiesAndKeepsNan) {
+  const std::vector<float> gradient = {kInfinity, -kInfinity, kNan, 0.5F, -0.0F, 9.0F, -9.0F};
+  for (int set = 0; set < cpu_kernel_count(); ++set) {
+    std::vector<float> out(gradient.size());
+    cpu_kernels_at(set).scale_gradient({.divisor = 1, .max_gradient = 2, .length = 1},
+                                       gradient.data(), out.data(), 7);
+    EXPECT_TRUE(same_bits(out, {2.0F, -2.0F, kNan, 0.5F, -0.0F, 2.0F, -2.0F}))
+        << cpu_kernels_at(set).name;
+  }
+}
+
+TEST(ScaleGradient, MayWorkInPlace) {
+  for (int set = 0; set < cpu_kernel_count(); ++set) {
+    std::vector<float> x(37);
+    for (size_t c = 0; c < x.size(); ++c) x[c] = static_cast<float>(c);
+    cpu_kernels_at(set).scale_gradient({.divisor = 4, .max_gradient = 5, .length = 2}, x.data(),
+                                       x.data(), 37);
+    for (size_t c = 0; c < x.size(); ++c)
+      EXPECT_EQ(x[c], std::min(static_cast<float>(c) / 4, 5.0F) / 2);
+  }
+}
+
+TEST(Add, AddsEveryColumnOnceAndNoMore) {
+  Random random(12);
+  for (int64_t columns = 0; columns <= 130; ++columns) {
+    const std::vector<float> x =
+        numbers_of(random, static_cast<size_t>(columns), Numbers::kSpecial);
+    const std::vector<float> start =
+        numbers_of(random, static_cast<size_t>(columns) + 1, Numbers::kSpecial);
+    std::vector<float> expected = start;
+    for (size_t c = 0; c < x.size(); ++c) {
+      expected[c] = static_cast<float>(static_cast<double>(start[c]) + static_cast<double>(x[c]));
+    }
+    for (int set = 0; set < cpu_kernel_count(); ++set) {
+      std::vector<float> sum = start;
+      cpu_kernels_at(set).add(x.data(), sum.data(), columns);
+      ASSERT_TRUE(same_bits(sum, expected)) << cpu_kernels_at(set).name << " " << columns;
+    }
+  }
+}
+
+TEST(Divide, IsCorrectlyRoundedForEveryDivisor) {
+  Random random(13);
+  for (int64_t columns = 0; columns <= 130; ++columns) {
+    for (const float divisor :
+         {1.0F, 5.0F, -4.0F, 0x1p-126F, 0x1p-149F, 0x1p127F, 0.0F, kInfinity, 3e-39F}) {
+      const std::vector<float> start =
+          numbers_of(random, static_cast<size_t>(columns) + 1, Numbers::kSpecial);
+      std::vector<float> expected = start;
+      for (size_t c = 0; c + 1 < start.size(); ++c) expected[c] = quotient(start[c], divisor);
+      for (int set = 0; set < cpu_kernel_count(); ++set) {
+        std::vector<float> x = start;
+        cpu_kernels_at(set).divide(x.data(), divisor, columns);
+        ASSERT_TRUE(same_bits(x, expected))
+            << cpu_kernels_at(set).name << " " << columns << " by " << divisor;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::compute

@@ -1,0 +1,162 @@
+// Pooled lookup of every set of kernels.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "compute/jobs.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+
+namespace shardrec::compute {
+namespace {
+
+constexpr double kUnit = 0x1p-24;  // of one rounding
+
+PooledShape random_shape(Random& random, int64_t width, Numbers numbers) {
+  return {.rows = uniform(random, 1, 60),
+          .width = width,
+          .bags = uniform(random, 1, 12),
+          .longest = uniform(random, 0, 9),
+          .padding = static_cast<size_t>(uniform(random, 0, 5)),
+          .is_64 = uniform(random, 0, 1) == 1,
+          .weighted = uniform(random, 0, 1) == 1,
+          .numbers = numbers};
+}
+
+std::vector<int64_t> widths() {
+  std::vector<int64_t> all;
+  for (int64_t width = 1; width <= 130; ++width) all.push_back(width);
+  for (const int64_t width : {192, 255, 256, 257, 1000}) all.push_back(width);
+  return all;
+}
+
+TEST(PooledLookup, IsTheWeightedSumWithinTheRoundingOfItsTerms) {
+  Random random(1);
+  for (const int64_t width : widths()) {
+    const PooledShape shape = random_shape(random, width, Numbers::kOrdinary);
+    const PooledJob job(random, shape);
+    for (int set = 0; set < cpu_kernel_count(); ++set) {
+      std::vector<float> out;
+      const PooledLookup view = job.view(out);
+      cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
+      for (int64_t b = 0; b < shape.bags; ++b) {
+        for (int64_t c = 0; c < width; ++c) {
+          double sum = 0;
+          double terms = 0;
+          for (int64_t i = view.offsets[b]; i < view.offsets[b + 1]; ++i) {
+            const auto row = static_cast<size_t>(job.ids()[static_cast<size_t>(i)]);
+            const double term =
+                (shape.weighted ? view.weights[i] : 1.0) *
+                static_cast<double>(view.table[row * view.stride + static_cast<size_t>(c)]);
+            sum += term;
+            terms += std::fabs(term);
+          }
+          const auto count = static_cast<double>(view.offsets[b + 1] - view.offsets[b]);
+          ASSERT_LE(
+              std::fabs(
+                  static_cast<double>(
+                      view.out[static_cast<size_t>(b) * view.out_stride + static_cast<size_t>(c)]) -
+                  sum),
+              1.01 * kUnit * count * terms)
+              << cpu_kernels_at(set).name << " width " << width << " bag " << b << " column " << c;
+        }
+        for (size_t c = static_cast<size_t>(width); c < view.out_stride; ++c) {
+          ASSERT_EQ(view.out[static_cast<size_t>(b) * view.out_stride + c], PooledJob::kUntouched);
+        }
+      }
+    }
+  }
+}
+
+TEST(PooledLookup, EverySetGivesTheBitsOfTheScalarOne) {
+  Random random(2);
+  for (const int64_t width : widths()) {
+    for (const Numbers numbers : {Numbers::kOrdinary, Numbers::kSpecial}) {
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const PooledShape shape = random_shape(random, width, numbers);
+        const PooledJob job(random, shape);
+        std::vector<float> expected;
+        scalar().pooled_lookup(job.view(expected), 0, shape.bags);
+        for (int set = 1; set < cpu_kernel_count(); ++set) {
+          std::vector<float> out;
+          cpu_kernels_at(set).pooled_lookup(job.view(out), 0, shape.bags);
+          ASSERT_TRUE(same_bits(out, expected)) << cpu_kernels_at(set).name << " width " << width;
+        }
+      }
+    }
+  }
+}
+
+TEST(PooledLookup, CutAnywhereGivesTheSameBits) {
+  Random random(3);
+  for (int repeat = 0; repeat < 60; ++repeat) {
+    PooledShape shape = random_shape(random, uniform(random, 1, 150), Numbers::kOrdinary);
+    shape.bags = 40;
+    const PooledJob job(random, shape);
+    for (int set = 0; set < cpu_kernel_count(); ++set) {
+      std::vector<float> whole;
+      std::vector<float> pieces;
+      cpu_kernels_at(set).pooled_lookup(job.view(whole), 0, shape.bags);
+      const PooledLookup view = job.view(pieces);
+      for (int64_t bag = 0; bag < shape.bags;) {
+        const int64_t end = std::min(shape.bags, bag + uniform(random, 0, 9));
+        cpu_kernels_at(set).pooled_lookup(view, bag, end);
+        bag = end;
+      }
+      ASSERT_TRUE(same_bits(pieces, whole)) << cpu_kernels_at(set).name;
+    }
+  }
+}
+
+TEST(PooledLookup, TermsAreAddedInTheOrderOfTheIdsFusedAndFromZero) {
+  // 1e8 + 1 is 1e8 in fp32, so the order shows; (1 + 2^-12)^2 - 1 shows the fused product.
+  const std::vector<float> table = {1e8F, 1.0F, -1e8F, 1.0F + 0x1p-12F, -1.0F, -0.0F};
+  const std::vector<int32_t> ids = {0, 1, 2, 0, 2, 1, 4, 3, 5};
+  const std::vector<float> weights = {1, 1, 1, 1, 1, 1, 1, 1.0F + 0x1p-12F, 1};
+  const std::vector<int64_t> offsets = {0, 3, 6, 8, 9, 9};
+  for (int set = 0; set < cpu_kernel_count(); ++set) {
+    std::vector<float> out(5, 7.0F);
+    cpu_kernels_at(set).pooled_lookup({.table = table.data(),
+                                       .stride = 1,
+                                       .width = 1,
+                                       .ids = {.data = ids.data(), .is_64 = false},
+                                       .weights = weights.data(),
+                                       .offsets = offsets.data(),
+                                       .out = out.data(),
+                                       .out_stride = 1},
+                                      0, 5);
+    EXPECT_EQ(out[0], 0.0F);
+    EXPECT_EQ(out[1], 1.0F);
+    EXPECT_EQ(out[2], 0x1p-11F + 0x1p-24F);
+    EXPECT_TRUE(same_bits(out[3], 0.0F)) << "0 + -0 is 0";
+    EXPECT_TRUE(same_bits(out[4], 0.0F)) << "an empty bag is 0";
+  }
+}
+
+TEST(PooledLookup, RowsBeyondFourGiBAreFound) {
+  // The address of a row needs 64 bits. Only the first and the last page of the table exist.
+  constexpr int64_t kRows = (int64_t{1} << 32) / 64 + 100;
+  constexpr size_t kStride = 64;
+  const core::Pages pages(static_cast<size_t>(kRows) * kStride * sizeof(float));
+  auto* table = static_cast<float*>(const_cast<void*>(static_cast<const void*>(pages.data())));
+  table[static_cast<size_t>(kRows - 1) * kStride + 63] = 3.5F;
+  const auto last = static_cast<int32_t>(kRows - 1);
+  const std::vector<int64_t> offsets = {0, 1};
+  for (int set = 0; set < cpu_kernel_count(); ++set) {
+    std::vector<float> out(64);
+    cpu_kernels_at(set).pooled_lookup({.table = table,
+                                       .stride = kStride,
+                                       .width = 64,
+                                       .ids = {.data = &last, .is_64 = false},
+                                       .offsets = offsets.data(),
+                                       .out = out.data(),
+                                       .out_stride = 64},
+                                      0, 1);
+    EXPECT_EQ(out[63], 3.5F);
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::compute
