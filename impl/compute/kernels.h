@@ -3,10 +3,13 @@
 //
 // Promises of the numbers, kept by every implementation (DESIGN: promises of the numbers):
 // - fp32; each sum in the order given here, with fused multiply-adds where written fma;
-// - sums over columns: 16 lanes (column mod 16), lane sums by fma in ascending columns, then the
-//   fixed tree lane[i] += lane[i + 8], += lane[i + 4], += lane[i + 2], += lane[i + 1];
+// - sums over columns: 16 lanes (column mod 16, counted from the first column of the sum), lane
+// sums
+//   by fma in ascending columns, then the fixed tree lane[i] += lane[i + 8], += lane[i + 4],
+//   += lane[i + 2], += lane[i + 1];
 // - correctly rounded division and square root.
-// Hence scalar, AVX2, AVX-512 and NEON give the same bits.
+// Hence scalar, AVX2, AVX-512 and NEON give the same bits (a NaN is a NaN in all of them; its
+// payload is not promised).
 //
 // Kernels neither allocate nor throw, and work on the sub-range they are given, so that callers may
 // cut a job among threads anywhere.
