@@ -1,9 +1,11 @@
-// The objects behind shardrec_collection and shardrec_lookup. A collection and its lookups share one busy
-// flag: one thread at a time uses any of them.
+// The objects behind shardrec_collection and shardrec_lookup. A collection and its lookups share
+// one busy flag: one thread at a time uses any of them.
 #pragma once
 
 #include <memory>
+#include <utility>
 
+#include "comm_object.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "handle.h"
@@ -12,6 +14,7 @@
 namespace shardrec::capi {
 
 struct CollectionObject {
+  std::shared_ptr<Membership> membership;
   std::shared_ptr<embedding::Collection> collection;
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 
@@ -19,6 +22,8 @@ struct CollectionObject {
 };
 
 struct LookupObject {
+  // The lookup goes first: it may have to tell the communicator that it is gone.
+  std::shared_ptr<Membership> membership;
   std::unique_ptr<embedding::Lookup> lookup;
   std::shared_ptr<BusyFlag> busy;
 

@@ -51,7 +51,7 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   first_ids_.assign(static_cast<size_t>(features) + 1, 0);
   verdicts_.assign(static_cast<size_t>(features), {});
 
-  const bool by_offsets = arguments.offsets != nullptr;
+  const bool by_offsets = arguments.by_offsets;
   const Argument lengths_argument = by_offsets ? Argument::kOffsets : Argument::kLengths;
   const shardrec_tensor* lengths = by_offsets ? arguments.offsets : arguments.lengths;
 

@@ -21,6 +21,7 @@ struct BatchArguments {
   const shardrec_tensor* lengths = nullptr;
   const shardrec_tensor* offsets = nullptr;  // in place of lengths
   const shardrec_tensor* weights = nullptr;
+  bool by_offsets = false;
 };
 
 // The batch with normalised bag lengths. Its pointers into the caller's memory are valid during

@@ -1,0 +1,218 @@
+#include "shardrec/collection.h"
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "collection_object.h"
+#include "control_object.h"
+#include "core/tensor.h"
+#include "embedding/rows.h"
+#include "guard.h"
+#include "model_object.h"
+#include "options.h"
+
+namespace shardrec::capi {
+namespace {
+
+embedding::CollectionOptions collection_options(const shardrec_options* handle) {
+  const Options options = read_options(handle, SHARDREC_OPTIONS_COLLECTION);
+  embedding::CollectionOptions out;
+  out.seed = options.i64(SHARDREC_OPTION_SEED);
+  out.threads = static_cast<int>(options.find_i64(SHARDREC_OPTION_THREADS).value_or(0));
+  out.divisor = options.choice<shardrec_divisor>(SHARDREC_OPTION_GRADIENT_DIVISOR);
+  out.divisor_value = options.f64(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE);
+  out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
+  return out;
+}
+
+// The matrix of a read or a write; none is needed for no rows.
+core::Matrix rows_view(const embedding::Collection& collection, const embedding::RowRange& range,
+                       const shardrec_tensor* tensor, const char* name) {
+  const int64_t width = embedding::row_width(collection, range);
+  if (range.rows == 0 && tensor == nullptr) return {};
+  return core::matrix_view(tensor, name, range.rows, width);
+}
+
+std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collection,
+                                                 embedding::PieceUse use) {
+  std::vector<checkpoint::Piece> pieces;
+  for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
+    pieces.push_back({.table = piece.table,
+                      .part = piece.state ? checkpoint::Part::kState : checkpoint::Part::kWeights,
+                      .row = piece.row,
+                      .rows = piece.rows,
+                      .col = piece.col,
+                      .cols = piece.cols,
+                      .data = piece.data,
+                      .stride = static_cast<int64_t>(piece.stride)});
+  }
+  return pieces;
+}
+
+// Runs body with the pieces of a save or a load and the control, which may be NULL.
+template <class Body>
+void with_checkpoint(shardrec_collection* handle, const char* directory,
+                     shardrec_control* control_handle, embedding::PieceUse use_of_pieces,
+                     Body body) {
+  const std::string path(require_text(directory, "directory"));
+  std::shared_ptr<core::Control> control;
+  if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
+  const auto use = enter(handle, Access::kExclusive);
+  use->membership->require_open();
+  embedding::Collection& collection = *use->collection;
+  const checkpoint::Group group{collection.collectives(), collection.layout().rank(),
+                                collection.layout().ranks()};
+  const auto pieces = checkpoint_pieces(collection, use_of_pieces);
+  body(collection, group, path, pieces, control.get());
+}
+
+}  // namespace
+}  // namespace shardrec::capi
+
+using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
+using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
+
+shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_model* model,
+                                           const shardrec_plan* plan,
+                                           const shardrec_options* options,
+                                           shardrec_collection** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const embedding::CollectionOptions settings = collection_options(options);
+    // Copies: the collective part must not keep other threads from the caller's handles.
+    const plan::Model tables = *enter(model, Access::kExclusive);
+    const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
+    const auto use = enter(comm, Access::kExclusive);
+    Reserved<shardrec_collection> reserved;
+    collective_call(use, [&] {
+      auto object = std::make_shared<CollectionObject>();
+      object->membership = use->membership;
+      object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
+                                                                   boxes, settings);
+      reserved.publish(out, std::move(object));
+    });
+  });
+}
+
+void shardrec_collection_destroy(shardrec_collection** collection) { destroy(collection); }
+
+shardrec_status shardrec_collection_step(const shardrec_collection* collection, int64_t* out) {
+  return guard([&] {
+    require_out(out, "out");
+    *out = enter(collection, Access::kShared)->collection->step();
+  });
+}
+
+shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
+                                                      double learning_rate) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    if (!(learning_rate >= 0) || learning_rate > 3.4e38) {
+      refuse_value("learning_rate", learning_rate, "a finite number of at least 0");
+    }
+    use->collection->set_learning_rate(learning_rate);
+  });
+}
+
+shardrec_status shardrec_collection_read(shardrec_collection* collection, int32_t table,
+                                         shardrec_table_part part, int64_t row, int64_t rows,
+                                         const shardrec_tensor* out) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    const embedding::RowRange range{table, part, row, rows};
+    embedding::read_rows(*use->collection, range, rows_view(*use->collection, range, out, "out"));
+  });
+}
+
+shardrec_status shardrec_collection_write(shardrec_collection* collection, int32_t table,
+                                          shardrec_table_part part, int64_t row, int64_t rows,
+                                          const shardrec_tensor* values) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    const embedding::RowRange range{table, part, row, rows};
+    embedding::write_rows(*use->collection, range,
+                          rows_view(*use->collection, range, values, "values"));
+  });
+}
+
+shardrec_status shardrec_collection_save(shardrec_collection* collection, const char* directory,
+                                         shardrec_control* control) {
+  return guard([&] {
+    with_checkpoint(
+        collection, directory, control, embedding::PieceUse::kSave,
+        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
+           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
+          checkpoint::save(group, path, tables.model(), tables.step(), pieces, progress);
+        });
+  });
+}
+
+shardrec_status shardrec_collection_load(shardrec_collection* collection, const char* directory,
+                                         shardrec_control* control) {
+  return guard([&] {
+    with_checkpoint(
+        collection, directory, control, embedding::PieceUse::kLoad,
+        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
+           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
+          tables.set_step(checkpoint::load(group, path, tables.model(), pieces, progress));
+        });
+  });
+}
+
+shardrec_status shardrec_collection_stat_i64(const shardrec_collection* collection,
+                                             shardrec_collection_stat stat, int64_t* out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(collection, Access::kShared);
+    const embedding::Collection& tables = *use->collection;
+    const embedding::Counters& counters = tables.counters();
+    switch (stat) {
+      case SHARDREC_STAT_STEPS:
+        *out = tables.step();
+        return;
+      case SHARDREC_STAT_BYTES_TABLES:
+        *out = tables.table_bytes();
+        return;
+      case SHARDREC_STAT_BYTES_BUFFERS:
+        *out = counters.buffer_bytes;
+        return;
+      case SHARDREC_STAT_BYTES_INPUT:
+        *out = counters.bytes_input;
+        return;
+      case SHARDREC_STAT_BYTES_OUTPUT:
+        *out = counters.bytes_output;
+        return;
+      case SHARDREC_STAT_BYTES_GRADIENT:
+        *out = counters.bytes_gradient;
+        return;
+      case SHARDREC_STAT_IDS_SENT:
+        *out = counters.ids_sent;
+        return;
+      case SHARDREC_STAT_IDS_RECEIVED:
+        *out = counters.ids_received;
+        return;
+      case SHARDREC_STAT_THREADS_SEEN:
+        *out = tables.threads().most_seen();
+        return;
+      default:
+        refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_STEPS (1) to THREADS_SEEN (9)");
+    }
+  });
+}
+
+shardrec_status shardrec_collection_stat_f64(const shardrec_collection* collection,
+                                             shardrec_collection_stat stat, double* out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(collection, Access::kShared);
+    const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
+    if (phase < 0 || phase >= static_cast<int64_t>(embedding::kPhases)) {
+      refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_SECONDS_ROUTE (101) to UPDATE (108)");
+    }
+    const auto& nanoseconds = use->collection->counters().nanoseconds;
+    *out = static_cast<double>(nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;
+  });
+}
