@@ -1,11 +1,6 @@
 #include "shardrec/collection.h"
 
-#include <string>
-#include <vector>
-
-#include "checkpoint/checkpoint.h"
 #include "collection_object.h"
-#include "control_object.h"
 #include "core/tensor.h"
 #include "embedding/rows.h"
 #include "guard.h"
@@ -32,39 +27,6 @@ core::Matrix rows_view(const embedding::Collection& collection, const embedding:
   const int64_t width = embedding::row_width(collection, range);
   if (range.rows == 0 && tensor == nullptr) return {};
   return core::matrix_view(tensor, name, range.rows, width);
-}
-
-std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collection,
-                                                 embedding::PieceUse use) {
-  std::vector<checkpoint::Piece> pieces;
-  for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
-    pieces.push_back({.table = piece.table,
-                      .part = piece.state ? checkpoint::Part::kState : checkpoint::Part::kWeights,
-                      .row = piece.row,
-                      .rows = piece.rows,
-                      .col = piece.col,
-                      .cols = piece.cols,
-                      .data = piece.data,
-                      .stride = static_cast<int64_t>(piece.stride)});
-  }
-  return pieces;
-}
-
-// Runs body with the pieces of a save or a load and the control, which may be NULL.
-template <class Body>
-void with_checkpoint(shardrec_collection* handle, const char* directory,
-                     shardrec_control* control_handle, embedding::PieceUse use_of_pieces,
-                     Body body) {
-  const std::string path(require_text(directory, "directory"));
-  std::shared_ptr<core::Control> control;
-  if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
-  const auto use = enter(handle, Access::kExclusive);
-  use->membership->require_open();
-  embedding::Collection& collection = *use->collection;
-  const checkpoint::Group group{collection.collectives(), collection.layout().rank(),
-                                collection.layout().ranks()};
-  const auto pieces = checkpoint_pieces(collection, use_of_pieces);
-  body(collection, group, path, pieces, control.get());
 }
 
 }  // namespace
@@ -135,30 +97,6 @@ shardrec_status shardrec_collection_write(shardrec_collection* collection, int32
     const embedding::RowRange range{table, part, row, rows};
     embedding::write_rows(*use->collection, range,
                           rows_view(*use->collection, range, values, "values"));
-  });
-}
-
-shardrec_status shardrec_collection_save(shardrec_collection* collection, const char* directory,
-                                         shardrec_control* control) {
-  return guard([&] {
-    with_checkpoint(
-        collection, directory, control, embedding::PieceUse::kSave,
-        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
-           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
-          checkpoint::save(group, path, tables.model(), tables.step(), pieces, progress);
-        });
-  });
-}
-
-shardrec_status shardrec_collection_load(shardrec_collection* collection, const char* directory,
-                                         shardrec_control* control) {
-  return guard([&] {
-    with_checkpoint(
-        collection, directory, control, embedding::PieceUse::kLoad,
-        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
-           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
-          tables.set_step(checkpoint::load(group, path, tables.model(), pieces, progress));
-        });
   });
 }
 
