@@ -14,9 +14,11 @@ class Control {
     done_.store(0, std::memory_order_relaxed);
     total_.store(total, std::memory_order_relaxed);
   }
+  // Adds to what is done, for work that can no longer be cancelled.
+  void add(int64_t amount) noexcept { done_.fetch_add(amount, std::memory_order_relaxed); }
   // Adds to what is done; throws CANCELLED when somebody asked for it.
   void advance(int64_t amount) {
-    done_.fetch_add(amount, std::memory_order_relaxed);
+    add(amount);
     check();
   }
   void check() const {

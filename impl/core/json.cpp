@@ -50,14 +50,16 @@ const char* name_of(Kind kind) {
 }
 
 // Nodes are stored in the order of the text, so a container's first member stands right behind it.
+// Small, because a hostile text of one byte per value should not take many times its own size.
 struct Node {
   Kind kind = Kind::kNull;
   uint32_t parent = kNone;
   uint32_t next = kNone;
-  int64_t integer = 0;  // value; boolean: 0 or 1; containers: number of members
-  double real = 0;
-  std::string key;
-  std::string text;
+  uint32_t key = kNone;  // index of a string; kNone outside objects
+  union {
+    int64_t integer = 0;  // value; boolean: 0 or 1; string: its index; containers: members
+    double real;
+  };
 };
 
 }  // namespace
@@ -67,6 +69,7 @@ struct JsonDocument::Tree {
   shardrec_status status = SHARDREC_INVALID_ARGUMENT;
   std::string path;
   std::vector<Node> nodes;
+  std::vector<std::string> strings;
 
   [[noreturn]] void complain(uint32_t node, const std::string& complaint) const {
     std::string out = what;
@@ -87,7 +90,7 @@ struct JsonDocument::Tree {
       const Node& step = nodes[way[i]];
       if (nodes[step.parent].kind == Kind::kObject) {
         if (!out.empty()) out += '.';
-        out += step.key;
+        out += strings[step.key];
       } else {
         int64_t index = 0;
         for (uint32_t at = step.parent + 1; at != way[i]; at = nodes[at].next) ++index;
@@ -103,7 +106,8 @@ namespace {
 // Receives the parser's events and builds the nodes. Returning false or throwing ends the parse.
 class Builder {
  public:
-  explicit Builder(std::vector<Node>& nodes) : nodes_(nodes) {}
+  Builder(std::vector<Node>& nodes, std::vector<std::string>& strings)
+      : nodes_(nodes), strings_(strings) {}
 
   bool null() { return add(Kind::kNull); }
   bool boolean(bool value) {
@@ -145,7 +149,8 @@ class Builder {
   }
   bool string(std::string& value) {
     if (!add(Kind::kText)) return false;
-    nodes_.back().text = std::move(value);
+    nodes_.back().integer = std::ssize(strings_);
+    strings_.push_back(std::move(value));
     return true;
   }
   bool binary(nlohmann::json::binary_t&) { return false; }
@@ -159,7 +164,7 @@ class Builder {
     const uint32_t object = open_.back().node;
     keys_.clear();
     for (uint32_t at = first_of(object); at != kNone; at = nodes_[at].next) {
-      keys_.push_back(nodes_[at].key);
+      keys_.push_back(strings_[nodes_[at].key]);
     }
     std::sort(keys_.begin(), keys_.end());
     const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
@@ -196,7 +201,7 @@ class Builder {
   }
 
   bool add(Kind kind) {
-    if (nodes_.size() >= kNone) {
+    if (nodes_.size() >= kNone / 2) {
       problem_ = "the text has too many values";
       return false;
     }
@@ -206,12 +211,15 @@ class Builder {
     if (!open_.empty()) {
       Open& parent = open_.back();
       node.parent = parent.node;
-      if (nodes_[parent.node].kind == Kind::kObject) node.key = std::move(key_);
+      if (nodes_[parent.node].kind == Kind::kObject) {
+        node.key = static_cast<uint32_t>(strings_.size());
+        strings_.push_back(std::move(key_));
+      }
       if (parent.last_member != kNone) nodes_[parent.last_member].next = self;
       parent.last_member = self;
       ++nodes_[parent.node].integer;
     }
-    nodes_.push_back(std::move(node));
+    nodes_.push_back(node);
     return true;
   }
 
@@ -226,6 +234,7 @@ class Builder {
   }
 
   std::vector<Node>& nodes_;
+  std::vector<std::string>& strings_;
   std::vector<Open> open_;
   std::vector<std::string_view> keys_;
   std::string key_;
@@ -251,7 +260,7 @@ JsonDocument::JsonDocument(std::string_view text, std::string what, shardrec_sta
   tree->what = std::move(what);
   tree->status = status;
   tree->path = std::move(path);
-  Handler handler(tree->nodes);
+  Handler handler(tree->nodes, tree->strings);
   const bool good = nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   if (!good) tree->complain(handler.problem_node(), handler.problem());
   tree_ = std::move(tree);
@@ -296,7 +305,8 @@ double JsonValue::number() const {
 }
 
 const std::string& JsonValue::text() const {
-  return expect(*this, tree_->nodes[node_], Kind::kText).text;
+  const Node& node = expect(*this, tree_->nodes[node_], Kind::kText);
+  return tree_->strings[static_cast<size_t>(node.integer)];
 }
 
 void JsonValue::expect_keys(std::initializer_list<std::string_view> keys) const {
@@ -348,7 +358,7 @@ std::optional<JsonValue> JsonValue::next() const {
   return JsonValue(tree_, sibling);
 }
 
-const std::string& JsonValue::key() const { return tree_->nodes[node_].key; }
+const std::string& JsonValue::key() const { return tree_->strings[tree_->nodes[node_].key]; }
 
 void JsonValue::fail(const std::string& complaint) const { tree_->complain(node_, complaint); }
 

@@ -1,0 +1,77 @@
+// manifest.json: what a checkpoint holds and where. Written last, so that a directory with a
+// manifest is a whole checkpoint. It ends with a checksum of itself, and readers check it down to
+// the last cell: every part of every table is tiled exactly once by the boxes of the tensors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "plan/plan.h"
+
+namespace shardrec::checkpoint {
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+struct ManifestTable {
+  std::string name;
+  int64_t rows = 0;
+  int64_t dim = 0;
+
+  bool operator==(const ManifestTable&) const = default;
+};
+
+struct ManifestFile {
+  std::string name;  // inside the directory; letters, digits, '_', '-', '.'
+  int64_t bytes = 0;
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+// One tensor of one file: float32, little-endian, [rows, cols] for weights, [rows] for a state.
+struct ManifestTensor {
+  int32_t table = 0;  // index in Manifest::tables
+  Part part = Part::kWeights;
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+  int32_t file = 0;       // index in Manifest::files
+  std::string name = {};  // in the file
+  uint64_t checksum = 0;
+
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+struct Manifest {
+  int64_t step = 0;
+  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_SGD;
+  shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
+  std::vector<ManifestTable> tables;
+  std::vector<ManifestFile> files;
+  std::vector<ManifestTensor> tensors;
+
+  bool operator==(const Manifest&) const = default;
+};
+
+// Elements of one row of a part of a box in memory and in a file.
+inline int64_t row_width(Part part, int64_t cols) { return part == Part::kWeights ? cols : 1; }
+inline int64_t bytes_of(const ManifestTensor& tensor) {
+  return tensor.rows * row_width(tensor.part, tensor.cols) * 4;
+}
+
+// "weights", "state/sum": the name of a part in manifests and tensor names.
+const char* name_of(Part part) noexcept;
+
+std::string manifest_to_text(const Manifest& manifest);
+
+// Throws CORRUPT_DATA (UNSUPPORTED for a dtype or optimizer of a later release), path in the parts.
+// Checks form, ranges and names, not the tiling.
+Manifest manifest_from_text(std::string_view text, const std::string& path);
+
+// Proves that the tensors tile every part of every table exactly once; throws `status`.
+void check_coverage(const Manifest& manifest, shardrec_status status, const std::string& path);
+
+}  // namespace shardrec::checkpoint
