@@ -1,0 +1,3 @@
+module shardrec.org/shardrec
+
+go 1.22

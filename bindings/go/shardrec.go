@@ -1,0 +1,126 @@
+// Package shardrec trains recommendation models whose embedding tables are larger than one device.
+//
+// It is a thin layer over the C API (shardrec.h has the manual): handles are types with Close, which may be
+// called more than once and in any order; statuses are errors of type *Error; tensors are slices, which the
+// library reads and writes in place and does not keep.
+package shardrec
+
+import (
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"shardrec.org/shardrec/internal/capi"
+)
+
+// Error is a status that is not OK; find it with errors.As.
+type Error = capi.Error
+
+// StatusOf returns the status of an error of this package, StatusOk for any other error and for nil.
+func StatusOf(err error) Status {
+	if e, ok := err.(*Error); ok {
+		return Status(e.Status)
+	}
+	return StatusOk
+}
+
+func init() {
+	if version := capi.Api_version(); version < APIVersion {
+		panic(fmt.Sprintf("libshardrec serves version %d of its API; this package needs %d or later", version, APIVersion))
+	}
+}
+
+// Tensor is a view of a slice, made by Vector or Matrix. The zero Tensor is "none".
+type Tensor = capi.Tensor
+
+// Number is an element of a Tensor.
+type Number interface {
+	int32 | int64 | float32 | float64
+}
+
+func dtypeOf[T Number]() int32 {
+	switch any(*new(T)).(type) {
+	case int32:
+		return int32(DtypeInt32)
+	case int64:
+		return int32(DtypeInt64)
+	case float32:
+		return int32(DtypeFloat32)
+	default:
+		return int32(DtypeFloat64)
+	}
+}
+
+// Vector is a view of values.
+func Vector[T Number](values []T) Tensor {
+	return capi.Vector(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), len(values))
+}
+
+// Matrix is a view of values as compact rows of columns elements. It panics when values holds fewer.
+func Matrix[T Number](values []T, rows, columns int) Tensor {
+	if rows < 0 || columns < 0 || columns != 0 && rows > len(values)/columns {
+		panic(fmt.Sprintf("a matrix of %d x %d in a slice of %d", rows, columns, len(values)))
+	}
+	return capi.Matrix(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), rows, columns, columns)
+}
+
+// LiveObjects is the number of open handles of this process.
+func LiveObjects() (int64, error) {
+	var out int64
+	err := capi.Live_objects(&out)
+	return out, err
+}
+
+// Capabilities is what the library can do on this machine, as JSON.
+func Capabilities() (string, error) {
+	var out string
+	err := capi.Capabilities(&out)
+	return out, err
+}
+
+// Hash64 is XXH3-64, the same value in every language.
+func Hash64(seed uint64, bytes []byte) uint64 { return capi.Hash64(seed, bytes) }
+
+// Run calls body on n ranks of one node, each a goroutine with a communicator of its own. The first failure
+// aborts the other ranks and is returned.
+func Run(n int, body func(comm *Comm) error) error {
+	comms := make([]*Comm, n)
+	defer func() {
+		for _, comm := range comms {
+			comm.Close()
+		}
+	}()
+	group, err := NewLocal(n, n)
+	if err != nil {
+		return err
+	}
+	for rank := range comms {
+		if comms[rank], err = NewComm(group, rank); err != nil {
+			break
+		}
+	}
+	group.Close()
+	if err != nil {
+		return err
+	}
+	var first error
+	var once sync.Once
+	var ranks sync.WaitGroup
+	for _, comm := range comms {
+		ranks.Add(1)
+		go func() {
+			defer ranks.Done()
+			if failure := body(comm); failure != nil {
+				once.Do(func() {
+					first = failure
+					for _, peer := range comms {
+						// A rank that has ended needs no abort.
+						_ = peer.Abort("another rank failed: " + failure.Error())
+					}
+				})
+			}
+		}()
+	}
+	ranks.Wait()
+	return first
+}

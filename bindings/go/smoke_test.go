@@ -1,0 +1,97 @@
+package shardrec_test
+
+import (
+	"errors"
+	"testing"
+
+	. "shardrec.org/shardrec"
+)
+
+const rows, dim, ranks, batch, rate, table = 10, 4, 2, 2, 0.5, "usér 😀"
+
+var values, lengths = [][]int64{{1, 7, 1}, {7, 3, 3}}, [][]int64{{2, 1}, {1, 2}}
+
+// Two ranks train two steps around a refused batch; weights, the error's parts, and closing out of order.
+func TestTwoRanksTrainAroundARefusedBatch(t *testing.T) {
+	err := Run(ranks, func(comm *Comm) error { return trainRank(t, comm) })
+	if live := must(LiveObjects()); err != nil || live != 0 || Hash64(7, []byte("id")) == Hash64(8, []byte("id")) {
+		t.Fatalf("error %v, live objects at the end: %d", err, live)
+	}
+}
+
+func trainRank(t *testing.T, comm *Comm) error {
+	rank := must(comm.Rank())
+	sgd, zeros, rowWise, model := must(NewOptions(OptionsKindOptimizer)), must(NewOptions(OptionsKindTable)), must(NewOptions(OptionsKindPlan)), must(NewModel())
+	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), sgd.SetFloat(OptionLearningRate, rate), zeros.SetInt(OptionInit, int64(InitZeros)),
+		rowWise.SetText(OptionSharding, "row_wise"), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
+	plan := must(NewPlan(comm, model, rowWise))
+	tables := must(NewCollection(comm, model, plan, nil))
+	lookup := must(NewLookup(tables, nil))
+	weights := make([]float32, rows*dim)
+	err = errors.Join(err, step(lookup, rank), refused(lookup, rank), step(lookup, rank), tables.Read(0, TablePartWeights, 0, rows, Matrix(weights, rows, dim)))
+	for i, want := range expected() {
+		if weights[i] != want || weights[7*dim] == 0 || must(tables.Step()) != 2 {
+			t.Errorf("rank %d: weight %d is %v, not %v, or not after two steps", rank, i, weights[i], want)
+		}
+	}
+	err = errors.Join(err, comm.Shutdown())
+	for _, handle := range []interface{ Close() }{comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup} {
+		handle.Close()
+	}
+	if status := StatusOf(lookup.Backward()); status != StatusInvalidHandle {
+		t.Errorf("a closed lookup gave status %d", status)
+	}
+	return err
+}
+
+func step(lookup *Lookup, rank int) error {
+	out := make([]float32, batch*dim)
+	err := errors.Join(lookup.Begin(batch, Vector(values[rank]), Vector(lengths[rank]), Tensor{}), lookup.Forward(0, Matrix(out, batch, dim)))
+	for i := range out {
+		out[i] += float32(rank + 1 + i%dim)
+	}
+	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.Backward())
+}
+
+func refused(lookup *Lookup, rank int) error {
+	ids := append([]int64(nil), values[rank]...)
+	ids[2] += int64(rank) * rows // rank 1's third id is out of range
+	err := errors.Join(lookup.Begin(batch, Vector(ids), Vector(lengths[rank]), Tensor{}), lookup.Forward(0, Matrix(make([]float32, batch*dim), batch, dim)))
+	var e *Error
+	if !errors.As(err, &e) || StatusOf(e) != StatusInvalidBatch || e.Rank == nil || *e.Rank != 1 || e.Position == nil || *e.Position != 2 || e.Table != table || e.Feature != "id" || e.Operation == "" {
+		return errors.Join(errors.New("not the error of rank 1's third id"), err)
+	}
+	return nil
+}
+
+// Two steps of SGD on the whole table, in a plain loop.
+func expected() (weights [rows * dim]float32) {
+	for range 2 {
+		var gradient [rows * dim]float32
+		for rank, ids := range values {
+			for _, length := range lengths[rank] {
+				for d := range int64(dim) {
+					out := float32(rank+1) + float32(d)
+					for _, id := range ids[:length] {
+						out += weights[id*dim+d]
+					}
+					for _, id := range ids[:length] {
+						gradient[id*dim+d] += out / ranks
+					}
+				}
+				ids = ids[length:]
+			}
+		}
+		for i := range weights {
+			weights[i] -= rate * gradient[i]
+		}
+	}
+	return weights
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}

@@ -1,0 +1,31 @@
+package org.shardrec;
+
+/** This rank's boxes of the sharded tables; one thread at a time, its lookups included. */
+public final class Collection extends Handle {
+  /** Collective. options may be null. */
+  public Collection(Comm comm, Model model, Plan plan, Options options) {
+    super(out -> Capi.collection_create(comm.ticket(), model.ticket(), plan.ticket(), ticketOf(options), out),
+        Capi::collection_destroy);
+  }
+
+  /** Number of applied updates. */
+  public long step() {
+    long[] out = new long[1];
+    Capi.collection_step(ticket(), out);
+    return out[0];
+  }
+
+  public void setLearningRate(double learningRate) {
+    Capi.collection_set_learning_rate(ticket(), learningRate);
+  }
+
+  /** Reads whole rows, wherever they live; collective. */
+  public void read(int table, TablePart part, long row, long rows, Tensor out) {
+    Capi.collection_read(ticket(), table, part.value, row, rows, out);
+  }
+
+  /** Writes whole rows; collective. */
+  public void write(int table, TablePart part, long row, long rows, Tensor values) {
+    Capi.collection_write(ticket(), table, part.value, row, rows, values);
+  }
+}

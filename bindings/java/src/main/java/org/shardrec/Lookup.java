@@ -1,0 +1,41 @@
+package org.shardrec;
+
+/** A slot for one batch: begin, forward, then setGradient and backward, or skip, or nothing (evaluation). */
+public final class Lookup extends Handle {
+  /** options may be null. */
+  public Lookup(Collection collection, Options options) {
+    super(out -> Capi.lookup_create(collection.ticket(), ticketOf(options), out), Capi::lookup_destroy);
+  }
+
+  /** Starts the exchange of a batch's ids. values null: this rank has no more data; weights may be null. */
+  public void begin(long batchSize, Tensor values, Tensor lengths, Tensor weights) {
+    Capi.lookup_begin(ticket(), batchSize, values, lengths, weights);
+  }
+
+  public void beginOffsets(long batchSize, Tensor values, Tensor offsets, Tensor weights) {
+    Capi.lookup_begin_offsets(ticket(), batchSize, values, offsets, weights);
+  }
+
+  public void forward(int output, Tensor out) {
+    Capi.lookup_forward(ticket(), output, out);
+  }
+
+  /** True when no rank has more data; valid after forward. */
+  public boolean allDone() {
+    int[] out = new int[1];
+    Capi.lookup_all_done(ticket(), out);
+    return out[0] != 0;
+  }
+
+  public void setGradient(int output, Tensor gradient) {
+    Capi.lookup_set_gradient(ticket(), output, gradient);
+  }
+
+  public void backward() {
+    Capi.lookup_backward(ticket());
+  }
+
+  public void skip() {
+    Capi.lookup_skip(ticket());
+  }
+}

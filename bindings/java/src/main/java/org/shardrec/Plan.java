@@ -1,0 +1,23 @@
+package org.shardrec;
+
+/** Which box of which table lives on which rank. */
+public final class Plan extends Handle {
+  /** Plans on the ranks of a communicator; collective. options may be null. */
+  public Plan(Comm comm, Model model, Options options) {
+    super(out -> Capi.plan_collective(comm.ticket(), model.ticket(), ticketOf(options), out),
+        Capi::plan_destroy);
+  }
+
+  /** A table for people. */
+  public String toText() {
+    String[] out = new String[1];
+    Capi.plan_to_text(ticket(), out);
+    return out[0];
+  }
+
+  public String toJson() {
+    String[] out = new String[1];
+    Capi.plan_to_json(ticket(), out);
+    return out[0];
+  }
+}

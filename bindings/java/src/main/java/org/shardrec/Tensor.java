@@ -1,0 +1,108 @@
+package org.shardrec;
+
+import java.nio.Buffer;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
+import java.nio.LongBuffer;
+
+/** A view of a direct buffer in native byte order, from its position to its limit at the time the view is
+ * made: no copy. Immutable itself; make it once and use it in every step. */
+public final class Tensor {
+  private static final int MAX_DIMENSIONS = 8;
+
+  /** Starts at the first element. Read by the native wrapper. */
+  final Buffer data;
+
+  /** dtype, ndim, shape[8], stride[8]. Read by the native wrapper. */
+  final long[] layout;
+
+  /** A view of the library's own memory, made by the native wrapper. */
+  Tensor(ByteBuffer data, long[] layout) {
+    this.data = data.order(ByteOrder.nativeOrder());
+    this.layout = layout;
+  }
+
+  private Tensor(Buffer data, Dtype dtype, long[] shape, long[] stride) {
+    if (!data.isDirect()) {
+      throw new IllegalArgumentException("a tensor needs a direct buffer, such as Tensor.floats(n)");
+    }
+    long last = 0;
+    boolean empty = false;
+    layout = new long[2 + 2 * MAX_DIMENSIONS];
+    layout[0] = dtype.value;
+    layout[1] = shape.length;
+    for (int i = 0; i < shape.length; ++i) {
+      if (shape[i] < 0 || stride[i] < 0) {
+        throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
+      }
+      empty |= shape[i] == 0;
+      layout[2 + i] = shape[i];
+      layout[2 + MAX_DIMENSIONS + i] = stride[i];
+      if (shape[i] > 0) last = Math.addExact(last, Math.multiplyExact(shape[i] - 1, stride[i]));
+    }
+    if (!empty && last >= data.capacity()) {
+      throw new IllegalArgumentException(
+          "the tensor's last element is " + last + ", the buffer holds " + data.capacity());
+    }
+    this.data = data;
+  }
+
+  public static Tensor vector(LongBuffer values) {
+    checkOrder(values.order());
+    return vector(values.slice(), Dtype.INT64);
+  }
+
+  public static Tensor vector(IntBuffer values) {
+    checkOrder(values.order());
+    return vector(values.slice(), Dtype.INT32);
+  }
+
+  public static Tensor vector(FloatBuffer values) {
+    checkOrder(values.order());
+    return vector(values.slice(), Dtype.FLOAT32);
+  }
+
+  /** Compact rows. */
+  public static Tensor matrix(FloatBuffer values, long rows, long columns) {
+    return matrix(values, rows, columns, columns);
+  }
+
+  /** Rows that start rowStride elements apart. */
+  public static Tensor matrix(FloatBuffer values, long rows, long columns, long rowStride) {
+    checkOrder(values.order());
+    return new Tensor(
+        values.slice(), Dtype.FLOAT32, new long[] {rows, columns}, new long[] {rowStride, 1});
+  }
+
+  /** A direct buffer of floats in native order. */
+  public static FloatBuffer floats(int length) {
+    return bytes(length, Float.BYTES).asFloatBuffer();
+  }
+
+  /** A direct buffer of the values in native order. */
+  public static LongBuffer longs(long... values) {
+    return bytes(values.length, Long.BYTES).asLongBuffer().put(values).rewind();
+  }
+
+  /** A direct buffer of the values in native order. */
+  public static IntBuffer ints(int... values) {
+    return bytes(values.length, Integer.BYTES).asIntBuffer().put(values).rewind();
+  }
+
+  private static ByteBuffer bytes(int length, int size) {
+    return ByteBuffer.allocateDirect(Math.multiplyExact(length, size)).order(ByteOrder.nativeOrder());
+  }
+
+  private static Tensor vector(Buffer slice, Dtype dtype) {
+    return new Tensor(slice, dtype, new long[] {slice.capacity()}, new long[] {1});
+  }
+
+  private static void checkOrder(ByteOrder order) {
+    if (order != ByteOrder.nativeOrder()) {
+      throw new IllegalArgumentException("the buffer is in " + order + " order; a tensor needs the native one,"
+          + " set on the ByteBuffer before asLongBuffer() and the like");
+    }
+  }
+}

@@ -1,0 +1,98 @@
+package org.shardrec;
+
+import java.nio.FloatBuffer;
+
+/** Two ranks train two steps around a refused batch; weights, the error's parts, and closing out of order. */
+public final class SmokeTest {
+  static final int ROWS = 10, DIM = 4, RANKS = 2, BATCH = 2;
+  static final double RATE = 0.5;
+  static final String TABLE = "usér 😀";
+  static final long[][] VALUES = {{1, 7, 1}, {7, 3, 3}}, LENGTHS = {{2, 1}, {1, 2}};
+
+  public static void main(String[] arguments) throws Exception {
+    ShardRec.run(RANKS, SmokeTest::rank);
+    check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
+    check(ShardRec.hash64(7, "id".getBytes()) != ShardRec.hash64(8, "id".getBytes()), "hash ignores the seed");
+    System.out.println("java: ok");
+  }
+
+  static void rank(Comm comm) {
+    int rank = comm.rank();
+    comm.set(CommProperty.STEP_SECONDS, 60);
+    Options sgd = new Options(OptionsKind.OPTIMIZER).set(Option.LEARNING_RATE, RATE);
+    Options zeros = new Options(OptionsKind.TABLE).set(Option.INIT, Init.ZEROS.value);
+    Options rowWise = new Options(OptionsKind.PLAN).set(Option.SHARDING, "row_wise");
+    Model model = new Model();
+    model.setOptimizer(sgd);
+    model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
+    Plan plan = new Plan(comm, model, rowWise);
+    Collection tables = new Collection(comm, model, plan, null);
+    Lookup lookup = new Lookup(tables, null);
+
+    step(lookup, rank);
+    refused(lookup, rank);
+    step(lookup, rank);
+
+    FloatBuffer weights = Tensor.floats(ROWS * DIM);
+    tables.read(0, TablePart.WEIGHTS, 0, ROWS, Tensor.matrix(weights, ROWS, DIM));
+    float[] expected = expected();
+    for (int i = 0; i < ROWS * DIM; ++i) {
+      check(weights.get(i) == expected[i], "weight " + i + " is " + weights.get(i) + ", not " + expected[i]);
+    }
+    check(tables.step() == 2, "applied steps: " + tables.step());
+    check(expected[7 * DIM] != 0, "the reference trains nothing");
+
+    comm.shutdown();
+    for (Handle handle : new Handle[] {comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup}) handle.close();
+    try {
+      lookup.backward();
+      throw new AssertionError("a closed lookup was accepted");
+    } catch (ShardRecException e) {
+      check(e.status() == Status.INVALID_HANDLE || e.status() == Status.CLOSED, e.getMessage());
+    }
+  }
+
+  static void step(Lookup lookup, int rank) {
+    FloatBuffer out = Tensor.floats(BATCH * DIM);
+    Tensor view = Tensor.matrix(out, BATCH, DIM);
+    lookup.begin(BATCH, Tensor.vector(Tensor.longs(VALUES[rank])), Tensor.vector(Tensor.longs(LENGTHS[rank])), null);
+    lookup.forward(0, view);
+    for (int i = 0; i < BATCH * DIM; ++i) out.put(i, out.get(i) + rank + 1 + i % DIM);
+    lookup.setGradient(0, view);
+    lookup.backward();
+  }
+
+  static void refused(Lookup lookup, int rank) {
+    long[] values = VALUES[rank].clone();
+    if (rank == 1) values[2] = ROWS;
+    lookup.begin(BATCH, Tensor.vector(Tensor.longs(values)), Tensor.vector(Tensor.longs(LENGTHS[rank])), null);
+    try {
+      lookup.forward(0, Tensor.matrix(Tensor.floats(BATCH * DIM), BATCH, DIM));
+      throw new AssertionError("an id out of range was accepted");
+    } catch (ShardRecException e) {
+      check(e.status() == Status.INVALID_BATCH && e.rank().orElse(-1) == 1 && e.position().orElse(-1) == 2
+          && TABLE.equals(e.table()) && "id".equals(e.feature()) && e.operation() != null, e.getMessage());
+    }
+  }
+
+  /** Two steps of SGD on the whole table, in a plain loop. */
+  static float[] expected() {
+    float[] weights = new float[ROWS * DIM];
+    for (int step = 0; step < 2; ++step) {
+      float[] gradient = new float[ROWS * DIM];
+      for (int rank = 0; rank < RANKS; ++rank)
+        for (int bag = 0, at = 0; bag < BATCH; at += (int) LENGTHS[rank][bag++])
+          for (int d = 0; d < DIM; ++d) {
+            float out = rank + 1 + d;
+            for (int i = 0; i < LENGTHS[rank][bag]; ++i) out += weights[(int) VALUES[rank][at + i] * DIM + d];
+            for (int i = 0; i < LENGTHS[rank][bag]; ++i) gradient[(int) VALUES[rank][at + i] * DIM + d] += out / RANKS;
+          }
+      for (int i = 0; i < ROWS * DIM; ++i) weights[i] -= (float) RATE * gradient[i];
+    }
+    return weights;
+  }
+
+  static void check(boolean holds, String message) {
+    if (!holds) throw new AssertionError(message);
+  }
+}

@@ -1,0 +1,273 @@
+//! The nouns of the C API as types.
+//!
+//! All are `Send` and `Sync`: no handle has thread affinity, and a second thread in a call that takes one
+//! thread at a time gets BUSY. Reading methods take `&self`, those that change the state of a step `&mut self`.
+
+use std::ffi::c_char;
+use std::ptr::null_mut;
+
+use shardrec_sys as sys;
+
+use crate::error::{c_text, check, take_text, Result};
+use crate::tensor::{pointer, View, ViewMut};
+
+macro_rules! handles {
+    ($($(#[$doc:meta])* $name:ident($raw:ident, $destroy:ident);)*) => {$(
+        $(#[$doc])*
+        pub struct $name(*mut sys::$raw);
+
+        // SAFETY: the pointer is a ticket that is never followed; the library looks it up under its own locks.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            fn open(create: impl FnOnce(*mut *mut sys::$raw) -> sys::shardrec_status) -> Result<$name> {
+                let mut out = null_mut();
+                check(create(&mut out))?;
+                Ok($name(out))
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the handle is ours.
+                unsafe { sys::$destroy(&mut self.0) }
+            }
+        }
+    )*};
+}
+
+handles! {
+    /// A group of ranks that are threads of this process.
+    Local(shardrec_local, shardrec_local_destroy);
+    /// One rank's membership of a group of ranks.
+    Comm(shardrec_comm, shardrec_comm_destroy);
+    /// Settings of a create call; each kind takes its own keys.
+    Options(shardrec_options, shardrec_options_destroy);
+    /// The tables, the features looked up in them, and how they are trained; the same on every rank.
+    Model(shardrec_model, shardrec_model_destroy);
+    /// Which box of which table lives on which rank.
+    Plan(shardrec_plan, shardrec_plan_destroy);
+    /// This rank's boxes of the sharded tables.
+    Collection(shardrec_collection, shardrec_collection_destroy);
+    /// A slot for one batch: begin, forward, then set_gradient and backward, or skip, or nothing.
+    Lookup(shardrec_lookup, shardrec_lookup_destroy);
+}
+
+// SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
+// the call, and the library keeps none of them.
+
+fn or_defaults(options: Option<&Options>) -> *const sys::shardrec_options {
+    options.map_or(null_mut(), |o| o.0)
+}
+
+impl Local {
+    /// ranks_per_node of the ranks count as one node.
+    pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Local> {
+        Local::open(|out| unsafe { sys::shardrec_local_create(ranks, ranks_per_node, out) })
+    }
+}
+
+impl Comm {
+    /// Joins a local group; waits for nobody.
+    pub fn join(group: &Local, rank: i32) -> Result<Comm> {
+        Comm::open(|out| unsafe { sys::shardrec_comm_create_local(group.0, rank, out) })
+    }
+
+    pub fn rank(&self) -> Result<i32> {
+        let mut out = 0;
+        check(unsafe { sys::shardrec_comm_rank(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    pub fn size(&self) -> Result<i32> {
+        let mut out = 0;
+        check(unsafe { sys::shardrec_comm_size(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Changes a property, such as a deadline, for later calls.
+    pub fn set(&self, property: sys::shardrec_comm_property, value: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_set_f64(self.0, property, value) })
+    }
+
+    pub fn barrier(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_barrier(self.0) })
+    }
+
+    pub fn all_reduce(&self, tensor: ViewMut<'_>, reduction: sys::shardrec_reduction) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction) })
+    }
+
+    /// Ends the communicator on every rank. Any thread.
+    pub fn abort(&self, reason: &str) -> Result<()> {
+        let reason = c_text(reason)?;
+        check(unsafe { sys::shardrec_comm_abort(self.0, reason.as_ptr()) })
+    }
+
+    /// The orderly, collective end (shardrec_comm_close). Without it, peers that wait for this rank when it
+    /// is dropped fail at once.
+    pub fn shutdown(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_close(self.0) })
+    }
+}
+
+impl Options {
+    pub fn new(kind: sys::shardrec_options_kind) -> Result<Options> {
+        Options::open(|out| unsafe { sys::shardrec_options_create(kind, out) })
+    }
+
+    pub fn set_i64(self, key: sys::shardrec_option, value: i64) -> Result<Options> {
+        check(unsafe { sys::shardrec_options_set_i64(self.0, key, value) })?;
+        Ok(self)
+    }
+
+    pub fn set_f64(self, key: sys::shardrec_option, value: f64) -> Result<Options> {
+        check(unsafe { sys::shardrec_options_set_f64(self.0, key, value) })?;
+        Ok(self)
+    }
+
+    pub fn set_text(self, key: sys::shardrec_option, value: &str) -> Result<Options> {
+        let value = c_text(value)?;
+        check(unsafe { sys::shardrec_options_set_text(self.0, key, value.as_ptr()) })?;
+        Ok(self)
+    }
+
+    pub fn text(&self, key: sys::shardrec_option) -> Result<String> {
+        take_text(|out: *mut *mut c_char| unsafe { sys::shardrec_options_get_text(self.0, key, out) })
+    }
+}
+
+impl Model {
+    pub fn new() -> Result<Model> {
+        Model::open(|out| unsafe { sys::shardrec_model_create(std::ptr::null(), out) })
+    }
+
+    /// Returns the table's index.
+    pub fn add_table(&mut self, name: &str, rows: i64, dim: i64, options: Option<&Options>) -> Result<i32> {
+        let name = c_text(name)?;
+        let mut out = 0;
+        let options = or_defaults(options);
+        check(unsafe { sys::shardrec_model_add_table(self.0, name.as_ptr(), rows, dim, options, &mut out) })?;
+        Ok(out)
+    }
+
+    pub fn add_feature(&mut self, table: i32, name: &str, pooling: sys::shardrec_pooling) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling) })
+    }
+
+    pub fn set_optimizer(&mut self, options: &Options) -> Result<()> {
+        check(unsafe { sys::shardrec_model_set_optimizer(self.0, options.0) })
+    }
+
+    pub fn to_json(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_model_to_json(self.0, out) })
+    }
+}
+
+impl Plan {
+    /// Plans on the ranks of a communicator; collective.
+    pub fn collective(comm: &Comm, model: &Model, options: Option<&Options>) -> Result<Plan> {
+        let options = or_defaults(options);
+        Plan::open(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, options, out) })
+    }
+
+    /// A table for people.
+    pub fn to_text(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_plan_to_text(self.0, out) })
+    }
+}
+
+impl Collection {
+    /// Collective.
+    pub fn new(comm: &Comm, model: &Model, plan: &Plan, options: Option<&Options>) -> Result<Collection> {
+        let options = or_defaults(options);
+        Collection::open(|out| unsafe {
+            sys::shardrec_collection_create(comm.0, model.0, plan.0, options, out)
+        })
+    }
+
+    /// Number of applied updates.
+    pub fn step(&self) -> Result<i64> {
+        let mut out = 0;
+        check(unsafe { sys::shardrec_collection_step(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    pub fn set_learning_rate(&mut self, rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_learning_rate(self.0, rate) })
+    }
+
+    /// Reads whole rows, wherever they live; collective.
+    pub fn read(
+        &mut self,
+        table: i32,
+        part: sys::shardrec_table_part,
+        row: i64,
+        rows: i64,
+        out: ViewMut<'_>,
+    ) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read(self.0, table, part, row, rows, &out.raw) })
+    }
+
+    /// Writes whole rows; collective.
+    pub fn write(
+        &mut self,
+        table: i32,
+        part: sys::shardrec_table_part,
+        row: i64,
+        rows: i64,
+        values: View<'_>,
+    ) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_write(self.0, table, part, row, rows, &values.raw) })
+    }
+}
+
+impl Lookup {
+    /// options must not set BORROW: a Lookup does not keep its batch alive.
+    pub fn new(collection: &Collection, options: Option<&Options>) -> Result<Lookup> {
+        let options = or_defaults(options);
+        Lookup::open(|out| unsafe { sys::shardrec_lookup_create(collection.0, options, out) })
+    }
+
+    /// Starts the exchange of a batch's ids. values None: this rank has no more data.
+    pub fn begin(
+        &mut self,
+        batch_size: i64,
+        values: Option<View<'_>>,
+        lengths: Option<View<'_>>,
+        weights: Option<View<'_>>,
+    ) -> Result<()> {
+        let (values, lengths, weights) = (pointer(&values), pointer(&lengths), pointer(&weights));
+        check(unsafe { sys::shardrec_lookup_begin(self.0, batch_size, values, lengths, weights) })
+    }
+
+    /// Finishes the exchange and writes an output.
+    pub fn forward(&mut self, output: i32, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_forward(self.0, output, &out.raw) })
+    }
+
+    /// True when no rank has more data; valid after forward.
+    pub fn all_done(&self) -> Result<bool> {
+        let mut out = 0;
+        check(unsafe { sys::shardrec_lookup_all_done(self.0, &mut out) })?;
+        Ok(out != 0)
+    }
+
+    /// Gives the gradient of this rank's loss with respect to an output.
+    pub fn set_gradient(&mut self, output: i32, gradient: View<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_set_gradient(self.0, output, &gradient.raw) })
+    }
+
+    /// Exchanges the gradients and applies one optimizer step.
+    pub fn backward(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_backward(self.0) })
+    }
+
+    /// In place of backward: no rank applies the step.
+    pub fn skip(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_skip(self.0) })
+    }
+}

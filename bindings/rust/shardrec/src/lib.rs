@@ -1,0 +1,34 @@
+//! Train recommendation models whose embedding tables are larger than one device: a thin layer over the C
+//! API (shardrec.h is the manual). Handles are types that destroy themselves, in any order; statuses are
+//! `Result`s; tensors are slices that the library reads and writes in place and does not keep.
+
+mod error;
+mod handles;
+mod run;
+mod tensor;
+
+pub use error::{Error, ErrorParts, Result};
+pub use handles::{Collection, Comm, Local, Lookup, Model, Options, Plan};
+pub use run::run;
+pub use shardrec_sys as sys;
+pub use tensor::{Element, View, ViewMut};
+
+/// Number of open handles of this process.
+pub fn live_objects() -> Result<i64> {
+    let mut out = 0;
+    // SAFETY: out outlives the call.
+    error::check(unsafe { sys::shardrec_live_objects(&mut out) })?;
+    Ok(out)
+}
+
+/// What the library can do on this machine, as JSON.
+pub fn capabilities() -> Result<String> {
+    // SAFETY: out is writable during the call.
+    error::take_text(|out| unsafe { sys::shardrec_capabilities(out) })
+}
+
+/// XXH3-64, the same value in every language.
+pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
+    // SAFETY: the pointer is valid for len bytes; any pointer will do for none.
+    unsafe { sys::shardrec_hash64(seed, bytes.as_ptr().cast(), bytes.len() as i64) }
+}

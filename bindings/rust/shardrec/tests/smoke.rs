@@ -1,0 +1,99 @@
+//! Two ranks train two steps around a refused batch; weights, the error's parts, and dropping out of order.
+
+use shardrec::sys::*;
+use shardrec::{
+    hash64, live_objects, run, Collection, Comm, Lookup, Model, Options, Plan, Result, View, ViewMut,
+};
+
+const ROWS: usize = 10;
+const DIM: usize = 4;
+const BATCH: usize = 2;
+const RANKS: usize = 2;
+const RATE: f64 = 0.5;
+const TABLE: &str = "usér 😀";
+const VALUES: [[i64; 3]; RANKS] = [[1, 7, 1], [7, 3, 3]];
+const LENGTHS: [[i64; BATCH]; RANKS] = [[2, 1], [1, 2]];
+
+#[test]
+fn two_ranks_train_around_a_refused_batch() {
+    run(RANKS as i32, train_rank).unwrap();
+    assert_eq!(live_objects().unwrap(), 0);
+    assert_ne!(hash64(7, b"id"), hash64(8, b"id"));
+}
+
+fn train_rank(comm: &Comm) -> Result<()> {
+    let rank = comm.rank()? as usize;
+    comm.set(SHARDREC_COMM_STEP_SECONDS, 60.0)?;
+    let sgd = Options::new(SHARDREC_OPTIONS_OPTIMIZER)?.set_f64(SHARDREC_OPTION_LEARNING_RATE, RATE)?;
+    let zeros =
+        Options::new(SHARDREC_OPTIONS_TABLE)?.set_i64(SHARDREC_OPTION_INIT, SHARDREC_INIT_ZEROS.0.into())?;
+    let row_wise = Options::new(SHARDREC_OPTIONS_PLAN)?.set_text(SHARDREC_OPTION_SHARDING, "row_wise")?;
+    let mut model = Model::new()?;
+    model.set_optimizer(&sgd)?;
+    let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
+    model.add_feature(table, "id", SHARDREC_POOLING_SUM)?;
+    let plan = Plan::collective(comm, &model, Some(&row_wise))?;
+    let mut tables = Collection::new(comm, &model, &plan, None)?;
+    let mut lookup = Lookup::new(&tables, None)?;
+
+    step(&mut lookup, rank)?;
+    refused(&mut lookup, rank);
+    step(&mut lookup, rank)?;
+    let mut weights = [0f32; ROWS * DIM];
+    tables.read(table, SHARDREC_TABLE_WEIGHTS, 0, ROWS as i64, ViewMut::matrix(&mut weights, ROWS, DIM))?;
+    assert_eq!((weights, tables.step()?), (expected(), 2));
+    assert_ne!(weights[7 * DIM], 0.0);
+
+    comm.shutdown()?;
+    drop((plan, tables, model, zeros, sgd, row_wise));
+    assert_eq!(lookup.backward().unwrap_err().status, SHARDREC_CLOSED);
+    Ok(())
+}
+
+fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {
+    let mut out = [0f32; BATCH * DIM];
+    lookup.begin(
+        BATCH as i64,
+        Some(View::vector(&VALUES[rank])),
+        Some(View::vector(&LENGTHS[rank])),
+        None,
+    )?;
+    lookup.forward(0, ViewMut::matrix(&mut out, BATCH, DIM))?;
+    for (i, value) in out.iter_mut().enumerate() {
+        *value += (rank + 1 + i % DIM) as f32;
+    }
+    lookup.set_gradient(0, View::matrix(&out, BATCH, DIM))?;
+    lookup.backward()
+}
+
+fn refused(lookup: &mut Lookup, rank: usize) {
+    let mut ids = VALUES[rank];
+    ids[2] += (rank * ROWS) as i64; // rank 1's third id is out of range
+    lookup.begin(BATCH as i64, Some(View::vector(&ids)), Some(View::vector(&LENGTHS[rank])), None).unwrap();
+    let e = lookup.forward(0, ViewMut::matrix(&mut [0f32; BATCH * DIM], BATCH, DIM)).unwrap_err();
+    assert_eq!((e.status, e.rank, e.position), (SHARDREC_INVALID_BATCH, Some(1), Some(2)), "{e}");
+    assert_eq!((e.table.as_deref(), e.feature.as_deref()), (Some(TABLE), Some("id")), "{e}");
+    assert!(e.operation.is_some(), "{e}");
+}
+
+/// Two steps of SGD on the whole table, in a plain loop.
+fn expected() -> [f32; ROWS * DIM] {
+    let mut weights = [0f32; ROWS * DIM];
+    for _ in 0..2 {
+        let mut gradient = [0f32; ROWS * DIM];
+        for rank in 0..RANKS {
+            let mut rest = &VALUES[rank][..];
+            for length in LENGTHS[rank] {
+                let (bag, after) = rest.split_at(length as usize);
+                rest = after;
+                for d in 0..DIM {
+                    let sum: f32 = bag.iter().map(|&id| weights[id as usize * DIM + d]).sum();
+                    let share = (sum + (rank + 1 + d) as f32) / RANKS as f32;
+                    bag.iter().for_each(|&id| gradient[id as usize * DIM + d] += share);
+                }
+            }
+        }
+        weights.iter_mut().zip(gradient).for_each(|(w, g)| *w -= RATE as f32 * g);
+    }
+    weights
+}
