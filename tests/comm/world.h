@@ -51,6 +51,7 @@ inline std::vector<std::optional<core::Error>> run_ranks(int ranks, const Body& 
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       const auto communicator = local::join(group, rank);
+      communicator->set_deadlines({.step = 60, .setup = 60, .warn = 30});  // no test hangs
       errors[static_cast<size_t>(rank)] = error_of([&] {
         body(*communicator);
         communicator->leave();

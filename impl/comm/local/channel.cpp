@@ -64,34 +64,52 @@ Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes
   ++next_;
   // Of two ranks that differ, the one that published later sees it here, before it arrives: nobody
   // can receive a mismatched exchange.
-  compare(sequence, operation);
+  compare(sequence);
   lanes_->arrive(rank_, sequence);
   return {.sequence = sequence};
 }
 
-void LocalChannel::compare(uint64_t sequence, const Operation& operation) {
-  for (int other = 0; other < lanes_->ranks(); ++other) {
-    if (other == rank_ || !lanes_->posted(other, sequence)) continue;
-    const Operation& theirs = lanes_->operation(other, sequence);
-    Failure failure{.culprit = other, .witness = rank_, .sequence = sequence};
-    if (lanes_->purpose(other) != lanes_->purpose(rank_)) {
-      failure.cause = Cause::kPurpose;
-    } else if (theirs.kind != operation.kind) {
-      failure.cause = Cause::kOperation;
-    } else if (theirs.size != operation.size) {
-      failure.cause = Cause::kSize;
-    } else if (theirs.detail != operation.detail) {
-      failure.cause = Cause::kArguments;
-    } else {
-      continue;
+std::optional<Cause> LocalChannel::difference(int left, int right, uint64_t sequence) const {
+  const Operation& a = lanes_->operation(left, sequence);
+  const Operation& b = lanes_->operation(right, sequence);
+  if (lanes_->purpose(left) != lanes_->purpose(right)) return Cause::kPurpose;
+  if (a.kind != b.kind) return Cause::kOperation;
+  if (a.size != b.size) return Cause::kSize;
+  if (a.detail != b.detail) return Cause::kArguments;
+  return std::nullopt;
+}
+
+void LocalChannel::compare(uint64_t sequence) {
+  std::optional<Cause> cause;
+  int other = 0;
+  int with_us = 0;
+  int against_us = 0;
+  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+    if (rank == rank_ || !lanes_->posted(rank, sequence)) continue;
+    const std::optional<Cause> differs = difference(rank, rank_, sequence);
+    ++(differs ? against_us : with_us);
+    if (differs && !cause) {
+      cause = differs;
+      other = rank;
     }
-    failure.operation = operation.name;
-    failure.culprit_operation = theirs.name;
-    failure.size = operation.size;
-    failure.culprit_size = theirs.size;
-    group_->kill_and_throw(std::move(failure),
-                           {.rank = rank_, .operation = operation.name, .sequence = sequence});
   }
+  if (!cause) return;
+  // Third parties are pointed at the side that fewer ranks have taken.
+  const bool we_are_odd = against_us > with_us + 1;
+  const int culprit = we_are_odd ? rank_ : other;
+  const int witness = we_are_odd ? other : rank_;
+  const Operation& theirs = lanes_->operation(culprit, sequence);
+  const Operation& ours = lanes_->operation(witness, sequence);
+  group_->kill_and_throw(
+      {.cause = *cause,
+       .culprit = culprit,
+       .witness = witness,
+       .sequence = sequence,
+       .operation = ours.name,
+       .culprit_operation = theirs.name,
+       .size = ours.size,
+       .culprit_size = theirs.size},
+      {.rank = rank_, .operation = lanes_->operation(rank_, sequence).name, .sequence = sequence});
 }
 
 void LocalChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
@@ -140,11 +158,9 @@ void LocalChannel::check(const Place& place) const {
 
 void LocalChannel::wait(const Wait& wait) {
   for (int spin = 0; spin < kSpins; ++spin) {
-    if (group_->dead() || wait.done()) break;
+    if (wait.done()) return;
     relax();
   }
-  group_->check(wait.place);
-  if (wait.done()) return;
 
   const Deadlines deadlines = group_->deadlines(rank_);
   const double seconds =
@@ -156,7 +172,6 @@ void LocalChannel::wait(const Wait& wait) {
   for (;;) {
     lanes_->bell(rank_).sleep(wait.wish, std::min(alarm, deadline),
                               [&] { return must_look(wait); });
-    group_->check(wait.place);
     if (wait.done()) return;
     check(wait.place);
     for (int rank = 0; rank < lanes_->ranks(); ++rank) {
@@ -202,31 +217,27 @@ int LocalChannel::first_late(const Wait& wait) const {
 }
 
 void LocalChannel::fail_hopeless(const Wait& wait, int culprit) {
-  Failure failure{.culprit = culprit, .witness = rank_, .sequence = wait.place.sequence};
-  switch (group_->membership(culprit)) {
-    case Membership::kDestroyed:
-      failure.cause = Cause::kDestroyed;
-      break;
-    case Membership::kLeft:
-      failure.cause = Cause::kLeft;
-      break;
-    case Membership::kAbsent:
-    case Membership::kMember:
-      failure.cause = Cause::kAbandoned;
-  }
-  failure.operation = wait.place.operation;
-  group_->kill_and_throw(std::move(failure), wait.place);
+  const Membership membership = group_->membership(culprit);
+  const Cause cause = membership == Membership::kDestroyed ? Cause::kDestroyed
+                      : membership == Membership::kLeft    ? Cause::kLeft
+                                                           : Cause::kAbandoned;
+  group_->kill_and_throw({.cause = cause,
+                          .culprit = culprit,
+                          .witness = rank_,
+                          .sequence = wait.place.sequence,
+                          .operation = wait.place.operation},
+                         wait.place);
 }
 
 void LocalChannel::fail_late(const Wait& wait, int culprit, double seconds) {
-  Failure failure{.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
-                  .culprit = culprit,
-                  .witness = rank_,
-                  .sequence = wait.place.sequence,
-                  .seconds = seconds};
-  failure.operation = wait.place.operation;
-  failure.culprit_operation = group_->last_seen(culprit);
-  group_->kill_and_throw(std::move(failure), wait.place);
+  group_->kill_and_throw({.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
+                          .culprit = culprit,
+                          .witness = rank_,
+                          .sequence = wait.place.sequence,
+                          .operation = wait.place.operation,
+                          .culprit_operation = group_->last_seen(culprit),
+                          .seconds = seconds},
+                         wait.place);
 }
 
 void LocalChannel::warn(const Wait& wait, double seconds) const {

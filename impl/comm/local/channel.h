@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "comm/communicator.h"
@@ -48,7 +49,9 @@ class LocalChannel final : public Channel {
 
   // Throws when the group is dead or this rank is no member any more.
   void check(const Place& place) const;
-  void compare(uint64_t sequence, const Operation& operation);
+  // Throws where a rank has published the exchange as something else than this one.
+  void compare(uint64_t sequence);
+  std::optional<Cause> difference(int left, int right, uint64_t sequence) const;
   const Operation& own_operation(Ticket ticket, const char* call) const;
 
   const std::shared_ptr<Group> group_;

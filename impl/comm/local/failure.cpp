@@ -33,9 +33,15 @@ shardrec_status status_of(Cause cause) noexcept {
 
 bool is_mismatch(Cause cause) noexcept { return status_of(cause) == SHARDREC_MISMATCH; }
 
-// A mismatch has no guilty side: each of the two ranks is told of the other.
-Failure seen_from(Failure failure, int rank) {
-  if (is_mismatch(failure.cause) && !failure.inherited && failure.culprit == rank) {
+// A mismatch has no guilty side: each of the two ranks, and who is in the same operation, is told
+// of the other.
+Failure seen_from(Failure failure, const Place& place) {
+  if (!is_mismatch(failure.cause) || failure.inherited) return failure;
+  const bool with_culprit =
+      failure.culprit == place.rank ||
+      (failure.witness != place.rank && failure.operation != failure.culprit_operation &&
+       failure.culprit_operation == place.operation);
+  if (with_culprit) {
     std::swap(failure.culprit, failure.witness);
     std::swap(failure.operation, failure.culprit_operation);
     std::swap(failure.size, failure.culprit_size);
@@ -96,7 +102,7 @@ std::string describe(const Failure& failure, const Place& place) {
 }  // namespace
 
 void throw_failure(const Failure& recorded, const Place& place) {
-  const Failure failure = seen_from(recorded, place.rank);
+  const Failure failure = seen_from(recorded, place);
   const std::string here = place.operation;
   std::string text;
   if (failure.inherited) text = "the communicator that this one was split from is dead: ";
@@ -117,24 +123,6 @@ std::string decimal(double value) {
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value);
   return {text, end.ptr};
-}
-
-const char* purpose_name(Purpose purpose) noexcept {
-  switch (purpose) {
-    case Purpose::kControl:
-      return "control";
-    case Purpose::kInput:
-      return "input";
-    case Purpose::kOutput:
-      return "output";
-    case Purpose::kGradient:
-      return "gradient";
-    case Purpose::kDense:
-      return "dense";
-    case Purpose::kStatistics:
-      break;
-  }
-  return "statistics";
 }
 
 }  // namespace shardrec::comm::local

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/communicator.h"
-
 namespace shardrec::comm::local {
 
 enum class Cause : uint8_t {
@@ -49,6 +47,5 @@ struct Place {
 
 // "0.05": shortest digits that mean the same, whatever the locale.
 std::string decimal(double value);
-const char* purpose_name(Purpose purpose) noexcept;
 
 }  // namespace shardrec::comm::local

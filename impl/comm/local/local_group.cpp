@@ -1,9 +1,9 @@
 #include "comm/local/local_group.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <mutex>
+#include <new>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +76,8 @@ class LocalCommunicator final : public Communicator {
   void leave() noexcept override { group_->depart(rank_, Membership::kLeft); }
 
  private:
+  std::shared_ptr<Communicator> join_child(const Place& place, const Wanted& mine,
+                                           std::span<const ConstBytes> answers);
   void kill(Failure failure, std::string Failure::* text, const std::string& value) noexcept {
     try {
       failure.*text = value;
@@ -100,21 +102,32 @@ std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   }
   const Wanted mine{.color = color, .key = key};
   const auto answers = splitter_->all_gather(kSplit, std::as_bytes(std::span(&mine, 1)));
+  const Place place{.rank = rank_, .operation = kSplit.name, .sequence = splits_++};
+  try {
+    return join_child(place, mine, answers);
+  } catch (const std::bad_alloc&) {
+    // The others would wait in the new communicator for a rank that never joins.
+    fail(kSplit.name);
+    throw;
+  }
+}
 
+std::shared_ptr<Communicator> LocalCommunicator::join_child(const Place& place, const Wanted& mine,
+                                                            std::span<const ConstBytes> answers) {
   std::vector<std::pair<int32_t, int>> members;  // (key, rank) of this color
   for (int rank = 0; rank < size(); ++rank) {
     Wanted wanted;
     std::memcpy(&wanted, answers[static_cast<size_t>(rank)].data(), sizeof wanted);
-    if (wanted.color == color) members.emplace_back(wanted.key, rank);
+    if (wanted.color == mine.color) members.emplace_back(wanted.key, rank);
   }
   std::sort(members.begin(), members.end());
   std::vector<int> nodes;
   for (const auto& [their_key, rank] : members) nodes.push_back(node_of(rank));
-  const auto own = std::find(members.begin(), members.end(), std::pair<int32_t, int>(key, rank_));
+  const auto own =
+      std::find(members.begin(), members.end(), std::pair<int32_t, int>(mine.key, rank_));
 
-  const Place place{.rank = rank_, .operation = kSplit.name, .sequence = splits_++};
-  const std::shared_ptr<Group> child =
-      group_->child(place, color, static_cast<int>(members.size()), child_ranks_per_node(nodes));
+  const std::shared_ptr<Group> child = group_->child(
+      place, mine.color, static_cast<int>(members.size()), child_ranks_per_node(nodes));
   const int child_rank = static_cast<int>(own - members.begin());
   child->set_deadlines(child_rank, deadlines());
   return join(child, child_rank);

@@ -1,0 +1,311 @@
+// Exchanges on channels of the `local` engine: what arrives, where it lies, how long it lives.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "world.h"
+
+namespace shardrec::comm {
+namespace {
+
+constexpr Operation kTest{.name = "test", .kind = 1};
+
+// A message that tells who sends what to whom when.
+std::string letter(int channel, int round, int from, int to, size_t size) {
+  std::string text = core::sentence(channel, "/", round, "/", from, "/", to, " ");
+  if (size == 0) return {};
+  while (text.size() < size) text += static_cast<char>('a' + (text.size() * 7 + 3) % 26);
+  text.resize(size);
+  return text;
+}
+
+size_t uneven_size(int round, int from, int to) {
+  constexpr std::array<size_t, 6> kSizes = {0, 1, 63, 4097, 20, 100003};
+  return kSizes[static_cast<size_t>(round + 3 * from + 5 * to) % kSizes.size()];
+}
+
+// One exchange's messages of one rank, kept alive by the channel.
+struct Post {
+  std::shared_ptr<std::vector<std::string>> texts = std::make_shared<std::vector<std::string>>();
+  Ticket ticket;
+};
+
+Post post(Channel& channel, int index, int round, int rank, int world) {
+  Post made;
+  std::vector<ConstBytes> send;
+  for (int to = 0; to < world; ++to) {
+    made.texts->push_back(letter(index, round, rank, to, uneven_size(round, rank, to)));
+  }
+  for (const std::string& text : *made.texts) send.push_back(bytes_of(text));
+  made.ticket = channel.post(kTest, send, made.texts);
+  return made;
+}
+
+void receive(Channel& channel, Ticket ticket, int index, int round, int rank, int world) {
+  std::vector<ConstBytes> received(static_cast<size_t>(world));
+  channel.receive(ticket, received);
+  for (int from = 0; from < world; ++from) {
+    ASSERT_EQ(text_of(received[static_cast<size_t>(from)]),
+              letter(index, round, from, rank, uneven_size(round, from, rank)));
+  }
+}
+
+void expect_no_errors(const std::vector<std::optional<core::Error>>& errors) {
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
+}
+
+TEST(LocalChannel, DeliversUnevenMessagesOverMoreExchangesThanTheRingHolds) {
+  for (const int world : {1, 2, 3, 4, 8}) {
+    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
+      const auto channel = comm.open_channel(Purpose::kInput);
+      for (int round = 0; round < 3 * Channel::kMostInFlight; ++round) {
+        const Post mine = post(*channel, 0, round, comm.rank(), world);
+        receive(*channel, mine.ticket, 0, round, comm.rank(), world);
+        channel->release(mine.ticket);
+        channel->reclaim(mine.ticket);
+      }
+    }));
+  }
+}
+
+TEST(LocalChannel, SeveralExchangesMayBePostedBeforeTheFirstIsReceived) {
+  for (const int world : {1, 2, 4, 8}) {
+    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
+      const auto channel = comm.open_channel(Purpose::kInput);
+      for (int start = 0; start < 4 * Channel::kMostInFlight; start += Channel::kMostInFlight) {
+        std::vector<Post> posts;
+        for (int i = 0; i < Channel::kMostInFlight; ++i) {
+          posts.push_back(post(*channel, 0, start + i, comm.rank(), world));
+        }
+        for (int i = 0; i < Channel::kMostInFlight; ++i) {
+          receive(*channel, posts[static_cast<size_t>(i)].ticket, 0, start + i, comm.rank(), world);
+        }
+        // Released and reclaimed in another order than posted.
+        for (int i = Channel::kMostInFlight; i-- > 0;) {
+          channel->release(posts[static_cast<size_t>(i)].ticket);
+        }
+        for (const Post& mine : posts) channel->reclaim(mine.ticket);
+      }
+    }));
+  }
+}
+
+TEST(LocalChannel, PostingBeyondTheRingIsRefusedAndDoesNotBlock) {
+  const auto group = local::make_group(2, 2);
+  const auto one = local::join(group, 0);
+  const auto channel = one->open_channel(Purpose::kInput);
+  for (int round = 0; round < Channel::kMostInFlight; ++round) post(*channel, 0, round, 0, 2);
+  const auto error = error_of([&] { post(*channel, 0, Channel::kMostInFlight, 0, 2); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status(), SHARDREC_INTERNAL);
+}
+
+TEST(LocalChannel, ChannelsNeverMixWhateverTheOrderOfTheirCalls) {
+  constexpr int kChannels = 3;
+  for (const int world : {2, 4}) {
+    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
+      std::vector<std::shared_ptr<Channel>> channels;
+      for (const Purpose purpose : {Purpose::kInput, Purpose::kOutput, Purpose::kInput}) {
+        channels.push_back(comm.open_channel(purpose));
+      }
+      for (int round = 0; round < 40; ++round) {
+        std::array<Post, kChannels> posts;
+        // Each rank posts in an order of its own.
+        for (int i = 0; i < kChannels; ++i) {
+          const int c = (i + comm.rank() + round) % kChannels;
+          const auto at = static_cast<size_t>(c);
+          posts[at] = post(*channels[at], c, round, comm.rank(), world);
+        }
+        for (int i = 0; i < kChannels; ++i) {
+          const int c = (2 * i + comm.rank()) % kChannels;
+          const auto at = static_cast<size_t>(c);
+          receive(*channels[at], posts[at].ticket, c, round, comm.rank(), world);
+          channels[at]->release(posts[at].ticket);
+        }
+        // Not before all are released: another rank may be reading them in another order.
+        for (size_t c = 0; c < kChannels; ++c) channels[c]->reclaim(posts[c].ticket);
+      }
+    }));
+  }
+}
+
+TEST(LocalChannel, ChannelsOfOneRankMayBeUsedByDifferentThreads) {
+  constexpr int kChannels = 3;
+  expect_no_errors(run_ranks(3, [&](Communicator& comm) {
+    std::vector<std::shared_ptr<Channel>> channels;
+    for (int c = 0; c < kChannels; ++c) channels.push_back(comm.open_channel(Purpose::kDense));
+    std::vector<std::thread> threads;
+    for (int c = 0; c < kChannels; ++c) {
+      threads.emplace_back([&, c] {
+        Channel& channel = *channels[static_cast<size_t>(c)];
+        for (int round = 0; round < 50; ++round) {
+          const Post mine = post(channel, c, round, comm.rank(), 3);
+          receive(channel, mine.ticket, c, round, comm.rank(), 3);
+          channel.release(mine.ticket);
+          channel.reclaim(mine.ticket);
+        }
+      });
+    }
+    for (auto& thread : threads) thread.join();
+  }));
+}
+
+TEST(LocalChannel, ReceiveShowsTheSendersMemoryInPlace) {
+  std::array<std::atomic<const std::byte*>, 2> sent{};
+  expect_no_errors(run_ranks(2, [&](Communicator& comm) {
+    const auto channel = comm.open_channel(Purpose::kInput);
+    const auto text = std::make_shared<std::string>(1000, 'x');
+    const ConstBytes bytes = bytes_of(*text);
+    sent[static_cast<size_t>(comm.rank())] = bytes.data();
+    const std::array<ConstBytes, 2> send = {bytes, bytes};
+    const Ticket ticket = channel->post(kTest, send, text);
+    std::array<ConstBytes, 2> received;
+    channel->receive(ticket, received);
+    for (size_t from = 0; from < 2; ++from) EXPECT_EQ(received[from].data(), sent[from].load());
+    channel->release(ticket);
+    channel->reclaim(ticket);
+  }));
+}
+
+TEST(LocalChannel, PostWaitsForNobodyAndALateRankGetsAllMessages) {
+  const auto group = local::make_group(3, 3);
+  std::vector<std::thread> threads;
+  std::atomic<int> posted{0};
+  std::atomic<int> received{0};
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto comm = local::join(group, rank);
+      const auto channel = comm->open_channel(Purpose::kInput);
+      const Post first = post(*channel, 0, 0, rank, 3);
+      const Post second = post(*channel, 0, 1, rank, 3);
+      ++posted;
+      receive(*channel, first.ticket, 0, 0, rank, 3);
+      receive(*channel, second.ticket, 0, 1, rank, 3);
+      ++received;
+      channel->release(first.ticket);
+      channel->release(second.ticket);
+      channel->reclaim(first.ticket);
+      channel->reclaim(second.ticket);
+      comm->leave();
+    });
+  }
+  while (posted.load() < 2) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(received.load(), 0);
+  const auto comm = local::join(group, 2);
+  const auto channel = comm->open_channel(Purpose::kInput);
+  for (int round = 0; round < 2; ++round) {
+    const Post mine = post(*channel, 0, round, 2, 3);
+    receive(*channel, mine.ticket, 0, round, 2, 3);
+    channel->release(mine.ticket);
+  }
+  comm->leave();
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(received.load(), 2);
+}
+
+TEST(LocalChannel, ReclaimWaitsForTheSlowestReader) {
+  std::atomic<bool> released{false};
+  expect_no_errors(run_ranks(3, [&](Communicator& comm) {
+    const auto channel = comm.open_channel(Purpose::kInput);
+    const Post mine = post(*channel, 0, 0, comm.rank(), 3);
+    receive(*channel, mine.ticket, 0, 0, comm.rank(), 3);
+    if (comm.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      released = true;
+    }
+    channel->release(mine.ticket);
+    channel->reclaim(mine.ticket);
+    EXPECT_TRUE(released.load());
+  }));
+}
+
+TEST(LocalChannel, OwnerIsHeldUntilTheLastReaderReleasesAndDroppedThen) {
+  const auto group = local::make_group(2, 2);
+  const auto reader = local::join(group, 1);
+  auto reading = reader->open_channel(Purpose::kInput);
+  const Post reply = post(*reading, 0, 0, 1, 2);
+  std::weak_ptr<const void> owner;
+  {
+    const auto sender = local::join(group, 0);
+    const auto channel = sender->open_channel(Purpose::kInput);
+    const Post mine = post(*channel, 0, 0, 0, 2);
+    owner = mine.texts;
+  }
+  // The sender and its end of the channel are gone; its message is not.
+  ASSERT_FALSE(owner.expired());
+  receive(*reading, reply.ticket, 0, 0, 1, 2);
+  ASSERT_FALSE(owner.expired());
+  reading->release(reply.ticket);
+  EXPECT_TRUE(owner.expired());
+  reading->reclaim(reply.ticket);  // the sender's end released what it will not read
+}
+
+TEST(LocalChannel, ViewsStayReadableWhenTheSenderIsGoneAndTheCommunicatorDead) {
+  const auto group = local::make_group(2, 2);
+  const auto reader = local::join(group, 1);
+  auto reading = reader->open_channel(Purpose::kInput);
+  const Post reply = post(*reading, 0, 0, 1, 2);
+  std::weak_ptr<const void> owner;
+  {
+    const auto sender = local::join(group, 0);
+    const auto channel = sender->open_channel(Purpose::kInput);
+    owner = post(*channel, 0, 0, 0, 2).texts;
+    sender->abort("over");
+  }
+  // The exchange was complete before the end.
+  std::array<ConstBytes, 2> received;
+  reading->receive(reply.ticket, received);
+  EXPECT_EQ(text_of(received[0]), letter(0, 0, 0, 1, uneven_size(0, 0, 1)));
+  EXPECT_FALSE(owner.expired());
+  reading.reset();  // a destroyed end releases
+  EXPECT_TRUE(owner.expired());
+}
+
+TEST(LocalChannel, NothingStaysAliveAfterTheLastHandle) {
+  std::weak_ptr<const void> owner;
+  std::weak_ptr<local::Group> weak;
+  {
+    const auto group = local::make_group(3, 3);  // ranks 1 and 2 never join
+    weak = group;
+    const auto comm = local::join(group, 0);
+    const auto channel = comm->open_channel(Purpose::kInput);
+    owner = post(*channel, 0, 0, 0, 3).texts;
+    Collectives collectives(comm->open_channel(Purpose::kControl), 0, 3);
+    comm->set_deadlines({.step = 0.01, .setup = 0.01, .warn = 1});
+    EXPECT_TRUE(error_of([&] { collectives.all_gather(kTest, bytes_of("x")); }));
+  }
+  EXPECT_TRUE(owner.expired());
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST(LocalGroup, RefusesWhatIsNoGroupAndRanksThatAreTakenOrOutside) {
+  for (const auto& [ranks, per_node] : {std::pair(0, 1), {-1, 1}, {2, 0}, {2, 3}}) {
+    const auto error = error_of([&] { local::make_group(ranks, per_node); });
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT);
+  }
+  const auto group = local::make_group(2, 1);
+  EXPECT_EQ(local::group_size(*group), 2);
+  for (const int rank : {-1, 2}) {
+    EXPECT_EQ(error_of([&] { local::join(group, rank); })->status(), SHARDREC_INVALID_ARGUMENT);
+  }
+  {
+    const auto comm = local::join(group, 1);
+    EXPECT_EQ(comm->rank(), 1);
+    EXPECT_EQ(comm->size(), 2);
+    EXPECT_EQ(comm->ranks_per_node(), 1);
+    EXPECT_EQ(comm->ranks_in_process(), 2);
+    EXPECT_EQ(error_of([&] { local::join(group, 1); })->status(), SHARDREC_INVALID_STATE);
+  }
+  EXPECT_EQ(error_of([&] { local::join(group, 1); })->status(), SHARDREC_INVALID_STATE);
+}
+
+}  // namespace
+}  // namespace shardrec::comm
