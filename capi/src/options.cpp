@@ -53,9 +53,9 @@ std::string accepted_by(const OptionRow& row) {
 void check_choice(const OptionRow& row, int64_t value) {
   const char* name = row.choices->name(value);
   if (name == nullptr) refuse(row, sentence(value), {.value = value});
-  const bool later = row.key == SHARDREC_OPTION_DTYPE && value != SHARDREC_FLOAT32;
-  if (later) {
-    fail(SHARDREC_UNSUPPORTED,
+  if (row.key == SHARDREC_OPTION_DTYPE && value != SHARDREC_FLOAT32) {
+    const bool later = value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
+    fail(later ? SHARDREC_UNSUPPORTED : SHARDREC_INVALID_ARGUMENT,
          sentence(row.name, " is ", name, "; tables of this release are float32"),
          {.value = value});
   }

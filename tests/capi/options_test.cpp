@@ -1,0 +1,351 @@
+// Options: every key of the header, one row each, against what the setters and getters do.
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "capi_test.h"
+
+namespace shardrec::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
+enum class Type { kInteger, kReal };
+
+// What options.h says of a key.
+struct Key {
+  shardrec_option key;
+  const char* name;
+  std::vector<shardrec_options_kind> kinds;
+  Type type;
+  const char* initial;            // as text; "": it depends on the use
+  std::vector<const char*> good;  // texts that are accepted, in the form that is given back
+  std::vector<double> bad;        // values that are not
+  std::vector<const char*> bad_texts;
+};
+
+#define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
+
+const std::vector<Key>& keys() {
+  const std::vector<shardrec_options_kind> optimizer = {SHARDREC_OPTIONS_OPTIMIZER,
+                                                        SHARDREC_OPTIONS_MLP};
+  const std::vector<shardrec_options_kind> table = {SHARDREC_OPTIONS_TABLE};
+  const std::vector<shardrec_options_kind> collection = {SHARDREC_OPTIONS_COLLECTION};
+  const std::vector<shardrec_options_kind> both = {SHARDREC_OPTIONS_COLLECTION,
+                                                   SHARDREC_OPTIONS_MLP};
+  const std::vector<double> not_a_size = {-1e-300, -1, kInfinity, -kInfinity, kNan};
+  const std::vector<double> not_below_one = {-0.1, 1, 2, kInfinity, kNan};
+  const std::vector<double> not_finite = {kInfinity, -kInfinity, kNan};
+  const std::vector<double> not_a_switch = {-1, 2, 1e9};
+  const std::vector<const char*> no_number = {"", "x", "1x", " 1", "1 ", "0,5", "--1", "+-1"};
+  const std::vector<const char*> no_integer = {"", "x", "1.0", "1e2", " 1", "99999999999999999999"};
+  const std::vector<const char*> no_name = {"", "1", "SGD", "sgd ", "SHARDREC_OPTIMIZER_SGD"};
+  static const std::vector<Key> all = {
+      {KEY(OPTIMIZER),
+       optimizer,
+       Type::kInteger,
+       "sgd",
+       {"sgd", "adagrad", "rowwise_adagrad", "adam"},
+       {-1, 0, 5, 1e9, 5e9},
+       no_name},
+      {KEY(LEARNING_RATE),
+       optimizer,
+       Type::kReal,
+       "0.01",
+       {"0", "0.1", "1e-300"},
+       not_a_size,
+       no_number},
+      {KEY(EPS), optimizer, Type::kReal, "1e-08", {"0", "1e-10", "0.5"}, not_a_size, no_number},
+      {KEY(WEIGHT_DECAY), optimizer, Type::kReal, "0", {"0", "0.3"}, not_a_size, no_number},
+      {KEY(WEIGHT_DECAY_MODE),
+       optimizer,
+       Type::kInteger,
+       "none",
+       {"none", "l2", "decouple"},
+       {-1, 3, 1e9},
+       no_name},
+      {KEY(MAX_GRADIENT), optimizer, Type::kReal, "0", {"0", "1.5"}, not_a_size, no_number},
+      {KEY(BETA1), optimizer, Type::kReal, "0.9", {"0", "0.999999"}, not_below_one, no_number},
+      {KEY(BETA2), optimizer, Type::kReal, "0.999", {"0", "0.5"}, not_below_one, no_number},
+      {KEY(ROW_STATISTICS), optimizer, Type::kInteger, "row", {"row", "shard"}, {-1, 2}, no_name},
+      {KEY(DTYPE), table, Type::kInteger, "float32", {"float32"}, {-1, 0, 7, 73731}, no_name},
+      {KEY(INIT), table, Type::kInteger, "uniform", {"uniform", "zeros"}, {-1, 2}, no_name},
+      {KEY(INIT_MIN), table, Type::kReal, "", {"-1", "0", "-1e+300"}, not_finite, no_number},
+      {KEY(INIT_MAX), table, Type::kReal, "", {"-1", "0", "2.5"}, not_finite, no_number},
+      {KEY(SHARDING),
+       {SHARDREC_OPTIONS_PLAN},
+       Type::kInteger,
+       "auto",
+       {"auto", "table_wise", "row_wise", "column_wise", "table_row_wise", "table_column_wise",
+        "grid", "data_parallel", "mixed"},
+       {-1, 9, 1e9},
+       no_name},
+      {KEY(SEED),
+       both,
+       Type::kInteger,
+       "0",
+       {"0", "-5", "9223372036854775807", "-9223372036854775808"},
+       {},
+       no_integer},
+      {KEY(THREADS), both, Type::kInteger, "", {"1", "1024"}, {-1, 0, 1025, 1e12}, no_integer},
+      {KEY(GRADIENT_DIVISOR),
+       collection,
+       Type::kInteger,
+       "ranks",
+       {"ranks", "none", "custom", "samples"},
+       {-1, 4},
+       no_name},
+      {KEY(GRADIENT_DIVISOR_VALUE),
+       collection,
+       Type::kReal,
+       "1",
+       {"0.5", "1e-30"},
+       {0, -1, kInfinity, kNan},
+       no_number},
+      {KEY(LOOKUPS), collection, Type::kInteger, "2", {"1", "8"}, {-1, 0, 9}, no_integer},
+      {KEY(BORROW),
+       {SHARDREC_OPTIONS_LOOKUP},
+       Type::kInteger,
+       "0",
+       {"0", "1"},
+       not_a_switch,
+       no_integer},
+      {KEY(DDP_AVERAGE),
+       {SHARDREC_OPTIONS_DDP},
+       Type::kInteger,
+       "1",
+       {"0", "1"},
+       not_a_switch,
+       no_integer},
+      {KEY(DDP_BROADCAST),
+       {SHARDREC_OPTIONS_DDP},
+       Type::kInteger,
+       "1",
+       {"0", "1"},
+       not_a_switch,
+       no_integer},
+  };
+  return all;
+}
+#undef KEY
+
+const std::vector<shardrec_options_kind> kKinds = {
+    SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,  SHARDREC_OPTIONS_PLAN,
+    SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP, SHARDREC_OPTIONS_DDP,
+    SHARDREC_OPTIONS_MLP};
+
+Options make(shardrec_options_kind kind) {
+  Options options;
+  EXPECT_OK(shardrec_options_create(kind, options.out()));
+  return options;
+}
+
+std::string text_of(shardrec_options* options, shardrec_option key) {
+  char* text = nullptr;
+  EXPECT_OK(shardrec_options_get_text(options, key, &text));
+  return take(text);
+}
+
+shardrec_status set_number(shardrec_options* options, const Key& key, double value) {
+  return key.type == Type::kReal
+             ? shardrec_options_set_f64(options, key.key, value)
+             : shardrec_options_set_i64(options, key.key, static_cast<int64_t>(value));
+}
+
+// Calls body(key, kind, options) for every key and every kind that takes it.
+template <class Body>
+void for_each_key(const Body& body) {
+  for (const Key& key : keys()) {
+    for (const shardrec_options_kind kind : key.kinds) {
+      SCOPED_TRACE(std::string(key.name) + " of kind " + std::to_string(kind));
+      const Options options = make(kind);
+      body(key, options);
+    }
+  }
+}
+
+TEST(Options, EveryKeyHasItsDefault) {
+  for_each_key([](const Key& key, shardrec_options* options) {
+    if (key.initial[0] != '\0') {
+      EXPECT_EQ(text_of(options, key.key), key.initial);
+      return;
+    }
+    int64_t integer = 77;
+    double real = 77;
+    char* text = nullptr;
+    EXPECT_EQ(shardrec_options_get_text(options, key.key, &text), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(text, nullptr);
+    if (key.type == Type::kReal) {
+      EXPECT_EQ(shardrec_options_get_f64(options, key.key, &real), SHARDREC_NOT_FOUND);
+    } else {
+      EXPECT_EQ(shardrec_options_get_i64(options, key.key, &integer), SHARDREC_NOT_FOUND);
+    }
+    EXPECT_EQ(integer, 77);
+    EXPECT_EQ(real, 77);
+    EXPECT_TRUE(contains(shardrec_last_error(), key.name)) << shardrec_last_error();
+  });
+}
+
+TEST(Options, ValuesComeBackInEveryForm) {
+  for_each_key([](const Key& key, shardrec_options* options) {
+    for (const char* value : key.good) {
+      SCOPED_TRACE(value);
+      EXPECT_OK(shardrec_options_set_text(options, key.key, value));
+      EXPECT_EQ(text_of(options, key.key), value);
+      const Options other = make(key.kinds[0]);
+      if (key.type == Type::kReal) {
+        double number = 0;
+        EXPECT_OK(shardrec_options_get_f64(options, key.key, &number));
+        EXPECT_EQ(number, std::strtod(value, nullptr));
+        EXPECT_OK(shardrec_options_set_f64(other, key.key, number));
+      } else {
+        int64_t number = 0;
+        EXPECT_OK(shardrec_options_get_i64(options, key.key, &number));
+        EXPECT_OK(shardrec_options_set_i64(other, key.key, number));
+      }
+      EXPECT_EQ(text_of(other, key.key), value);
+    }
+  });
+}
+
+TEST(Options, RefusedValuesChangeNothingAndTheSentenceNamesTheKey) {
+  for_each_key([](const Key& key, shardrec_options* options) {
+    const char* before = key.good.back();
+    ASSERT_OK(shardrec_options_set_text(options, key.key, before));
+    for (const double value : key.bad) {
+      SCOPED_TRACE(value);
+      EXPECT_EQ(set_number(options, key, value), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), key.name)) << shardrec_last_error();
+      EXPECT_TRUE(contains(shardrec_last_error(), "is accepted")) << shardrec_last_error();
+    }
+    for (const char* text : key.bad_texts) {
+      SCOPED_TRACE(text);
+      EXPECT_EQ(shardrec_options_set_text(options, key.key, text), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), key.name)) << shardrec_last_error();
+    }
+    EXPECT_EQ(shardrec_options_set_text(options, key.key, nullptr), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_options_set_text(options, key.key, "\xff"), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(text_of(options, key.key), before);
+  });
+}
+
+TEST(Options, AKeyIsOfOneType) {
+  for_each_key([](const Key& key, shardrec_options* options) {
+    int64_t integer = 77;
+    double real = 77;
+    if (key.type == Type::kReal) {
+      EXPECT_EQ(shardrec_options_set_i64(options, key.key, 0), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), "real number")) << shardrec_last_error();
+      EXPECT_EQ(shardrec_options_get_i64(options, key.key, &integer), SHARDREC_INVALID_ARGUMENT);
+    } else {
+      EXPECT_EQ(shardrec_options_set_f64(options, key.key, 1), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), "integer")) << shardrec_last_error();
+      EXPECT_EQ(shardrec_options_get_f64(options, key.key, &real), SHARDREC_INVALID_ARGUMENT);
+    }
+    EXPECT_TRUE(contains(shardrec_last_error(), key.name)) << shardrec_last_error();
+    EXPECT_EQ(integer, 77);
+    EXPECT_EQ(real, 77);
+  });
+}
+
+TEST(Options, KindsRefuseTheKeysOfOthers) {
+  for (const Key& key : keys()) {
+    for (const shardrec_options_kind kind : kKinds) {
+      if (std::find(key.kinds.begin(), key.kinds.end(), kind) != key.kinds.end()) continue;
+      SCOPED_TRACE(std::string(key.name) + " of kind " + std::to_string(kind));
+      const Options options = make(kind);
+      int64_t integer = 77;
+      double real = 77;
+      char* text = nullptr;
+      EXPECT_EQ(shardrec_options_set_i64(options, key.key, 1), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), key.name)) << shardrec_last_error();
+      EXPECT_EQ(shardrec_options_set_f64(options, key.key, 1), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_set_text(options, key.key, "1"), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_get_i64(options, key.key, &integer), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_get_f64(options, key.key, &real), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_get_text(options, key.key, &text), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(integer, 77);
+      EXPECT_EQ(real, 77);
+      EXPECT_EQ(text, nullptr);
+    }
+  }
+}
+
+TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
+  const Options options = make(SHARDREC_OPTIONS_PLAN);
+  for (const int number : {0, 1, 99, 109, 299, 301, 405, 602, 1000000}) {
+    const auto key = static_cast<shardrec_option>(number);
+    EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
+  }
+  for (const int number : {0, 8, 1000000}) {
+    const auto kind = static_cast<shardrec_options_kind>(number);
+    shardrec_options* out = nullptr;
+    EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(out, nullptr);
+    EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
+  }
+}
+
+TEST(Options, DtypesOfLaterReleasesAreUnsupported) {
+  const Options options = make(SHARDREC_OPTIONS_TABLE);
+  for (const char* dtype : {"float16", "bfloat16"}) {
+    EXPECT_EQ(shardrec_options_set_text(options, SHARDREC_OPTION_DTYPE, dtype),
+              SHARDREC_UNSUPPORTED);
+    EXPECT_TRUE(contains(shardrec_last_error(), dtype)) << shardrec_last_error();
+  }
+  for (const char* dtype : {"int32", "int64", "float64"}) {
+    EXPECT_EQ(shardrec_options_set_text(options, SHARDREC_OPTION_DTYPE, dtype),
+              SHARDREC_INVALID_ARGUMENT);
+    EXPECT_TRUE(contains(shardrec_last_error(), dtype)) << shardrec_last_error();
+  }
+  EXPECT_EQ(text_of(options, SHARDREC_OPTION_DTYPE), "float32");
+}
+
+TEST(Options, ANumberMayHaveAPlusSign) {
+  const Options options = make(SHARDREC_OPTIONS_COLLECTION);
+  EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_LOOKUPS, "+3"));
+  EXPECT_EQ(text_of(options, SHARDREC_OPTION_LOOKUPS), "3");
+}
+
+TEST(Options, TextsDoNotDependOnTheLocale) {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  const char* found = nullptr;
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "fr_FR.utf8"}) {
+    found = std::setlocale(LC_ALL, name);
+    if (found != nullptr) break;
+  }
+  if (found == nullptr) {
+    GTEST_SKIP() << "no locale with a decimal comma is installed (de_DE.UTF-8 would do)";
+  }
+  EXPECT_STREQ(std::localeconv()->decimal_point, ",");
+  const Options options = make(SHARDREC_OPTIONS_OPTIMIZER);
+  EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_LEARNING_RATE, "0.125"));
+  double value = 0;
+  EXPECT_OK(shardrec_options_get_f64(options, SHARDREC_OPTION_LEARNING_RATE, &value));
+  EXPECT_EQ(value, 0.125);
+  EXPECT_EQ(text_of(options, SHARDREC_OPTION_LEARNING_RATE), "0.125");
+  EXPECT_EQ(shardrec_options_set_text(options, SHARDREC_OPTION_LEARNING_RATE, "0,125"),
+            SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, -0.5),
+            SHARDREC_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(shardrec_last_error(), "-0.5")) << shardrec_last_error();
+  Model model;
+  EXPECT_OK(shardrec_model_create(nullptr, model.out()));
+  EXPECT_OK(shardrec_model_set_optimizer(model, options));
+  char* json = nullptr;
+  EXPECT_OK(shardrec_model_to_json(model, &json));
+  EXPECT_TRUE(contains(json, "\"learning_rate\": 0.125")) << json;
+  Model copy;
+  EXPECT_OK(shardrec_model_from_json(json, copy.out()));
+  shardrec_text_free(json);
+  std::setlocale(LC_ALL, before.c_str());
+}
+
+}  // namespace
+}  // namespace shardrec::test
