@@ -4,9 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "core/hash.h"
 #include "core/philox.h"
 
 namespace shardrec::compute {
@@ -44,9 +42,7 @@ class Quads {
 
 }  // namespace
 
-uint64_t table_key(uint64_t seed, std::string_view name) {
-  return XXH3_64bits_withSeed(name.data(), name.size(), seed);
-}
+uint64_t table_key(uint64_t seed, std::string_view name) { return core::hash64(seed, name); }
 
 void fill_uniform(const UniformValues& values, int64_t first_row, int64_t rows,
                   int64_t first_column, int64_t columns, float* data, size_t stride) noexcept {
