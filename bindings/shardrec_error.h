@@ -1,12 +1,12 @@
-/* Inserted into the Java and the Go wrapper: the calling thread's error in one block of memory, so that it
- * leaves the frame of the failing call whole. */
+/* Inserted into the Java and the Go wrapper: the calling thread's error in one block of memory, so
+ * that it leaves the frame of the failing call whole. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Fields ended by NUL: status, its name, the sentence; the numbers RANK, POSITION, VALUE, LIMIT, SEQUENCE;
- * the texts TABLE, FEATURE, OPERATION, PATH. A part that the error lacks is empty. The result is
- * malloc'ed; NULL when there is no memory. */
+/* Fields ended by NUL: status, its name, the sentence; the numbers RANK, POSITION, VALUE, LIMIT,
+ * SEQUENCE; the texts TABLE, FEATURE, OPERATION, PATH. A part that the error lacks is empty. The
+ * result is malloc'ed; NULL when there is no memory. */
 static char *shardrec_pack_error(shardrec_status status, size_t *size) {
   const char *name = shardrec_status_name(status);
   const char *sentence = shardrec_last_error();
@@ -19,7 +19,8 @@ static char *shardrec_pack_error(shardrec_status status, size_t *size) {
   for (i = 0; i < 5; ++i) {
     int64_t value = 0;
     numbers[1 + i][0] = '\0';
-    if (shardrec_last_error_i64((shardrec_error_part)(SHARDREC_ERROR_RANK + i), &value) == SHARDREC_OK)
+    if (shardrec_last_error_i64((shardrec_error_part)(SHARDREC_ERROR_RANK + i), &value) ==
+        SHARDREC_OK)
       snprintf(numbers[1 + i], sizeof numbers[0], "%lld", (long long)value);
   }
   for (i = 0; i < 4; ++i) {
