@@ -1,0 +1,204 @@
+// The promises of the numbers, exactly as the design words them, over random models, boxes, ranks
+// and batches.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "compute/kernels.h"
+#include "embedding/reference.h"
+#include "embedding/scenario.h"
+
+namespace shardrec::test {
+namespace {
+
+// Is the bag split over boxes of different rows?
+bool split_by_rows(const TablePlanSpec& plan, const std::vector<int64_t>& bag) {
+  if (plan.replicated) return false;
+  for (const BoxSpec& box : plan.boxes) {
+    bool some_in = false;
+    bool some_out = false;
+    for (const int64_t id : bag) {
+      const bool in = box.row <= id && id < box.row + box.rows;
+      some_in = some_in || in;
+      some_out = some_out || !in;
+    }
+    if (some_in && some_out) return true;
+  }
+  return false;
+}
+
+bool cut_by_columns(const TablePlanSpec& plan, const TableSpec& table) {
+  if (plan.replicated) return false;
+  for (const BoxSpec& box : plan.boxes) {
+    if (box.cols != table.dim) return true;
+  }
+  return false;
+}
+
+uint32_t bits(float value) {
+  uint32_t out = 0;
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
+
+void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b,
+                      const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (size_t i = 0; i < a.size(); ++i) {
+    ASSERT_EQ(bits(a[i]), bits(b[i]))
+        << what << " element " << i << ": " << a[i] << " and " << b[i];
+  }
+}
+
+// The comparison of a run with the one-rank run.
+void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& one,
+                     const Outcome& many, const ReferenceOutcome& reference) {
+  std::vector<bool> exact(scenario.tables.size(), true);
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    expect_same_bits(one.initial[t], many.initial[t], "initial table " + std::to_string(t));
+    exact[t] = !(scenario.optimizer.adagrad && cut_by_columns(deal.plan[t], scenario.tables[t]));
+    if (exact[t]) {
+      expect_same_bits(one.tables[t], many.tables[t], "table " + std::to_string(t));
+      expect_same_bits(one.states[t], many.states[t], "state " + std::to_string(t));
+      continue;
+    }
+    for (size_t i = 0; i < one.tables[t].size(); ++i) {
+      ASSERT_NEAR(one.tables[t][i], many.tables[t][i], 2e-6 + 2e-5 * std::abs(one.tables[t][i]));
+    }
+    for (size_t i = 0; i < one.states[t].size(); ++i) {
+      ASSERT_NEAR(one.states[t][i], many.states[t][i], 2e-6 + 2e-5 * std::abs(one.states[t][i]));
+    }
+  }
+  for (size_t s = 0; s < scenario.steps.size(); ++s) {
+    for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
+      for (size_t f = 0; f < scenario.features.size(); ++f) {
+        const auto t = static_cast<size_t>(scenario.features[f].table);
+        const auto column = static_cast<size_t>(scenario.column(f));
+        const bool split = split_by_rows(deal.plan[t], scenario.steps[s][i].bags[f]);
+        for (size_t c = column; c < column + static_cast<size_t>(scenario.tables[t].dim); ++c) {
+          const float a = one.outputs[s][i][c];
+          const float b = many.outputs[s][i][c];
+          if (!split && exact[t]) {
+            ASSERT_EQ(bits(a), bits(b)) << "step " << s << " sample " << i << " column " << c;
+            continue;
+          }
+          double bound = std::ldexp(reference.magnitudes[s][i][c], -21);
+          if (!exact[t]) bound += (2e-6 + 2e-5 * std::abs(a)) * 8;
+          ASSERT_LE(std::abs(static_cast<double>(a) - b), bound)
+              << "step " << s << " sample " << i << " column " << c;
+        }
+      }
+    }
+  }
+}
+
+void expect_reference(const Scenario& scenario, const Outcome& run,
+                      const ReferenceOutcome& reference) {
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    for (size_t i = 0; i < run.tables[t].size(); ++i) {
+      ASSERT_NEAR(run.tables[t][i], reference.tables[t][i],
+                  1e-5 + 2e-4 * std::abs(reference.tables[t][i]))
+          << "table " << t << " element " << i;
+    }
+    for (size_t i = 0; i < run.states[t].size(); ++i) {
+      ASSERT_NEAR(run.states[t][i], reference.states[t][i],
+                  1e-5 + 2e-4 * std::abs(reference.states[t][i]))
+          << "state of table " << t << " element " << i;
+    }
+  }
+  for (size_t s = 0; s < scenario.steps.size(); ++s) {
+    for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
+      for (size_t c = 0; c < run.outputs[s][i].size(); ++c) {
+        ASSERT_NEAR(run.outputs[s][i][c], reference.outputs[s][i][c],
+                    1e-4 + 2e-4 * reference.magnitudes[s][i][c])
+            << "step " << s << " sample " << i << " column " << c;
+      }
+    }
+  }
+}
+
+class Promises : public ::testing::TestWithParam<int> {};
+
+TEST_P(Promises, RandomTilingsGiveTheOneRankBits) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()));
+  const Scenario scenario = random_scenario(random, 10);
+  const Deal alone = one_rank(scenario);
+  const Outcome one = train(scenario, alone);
+  if (HasFatalFailure()) return;
+  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
+  expect_reference(scenario, one, reference);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    const Deal deal = random_deal(scenario, random, ranks);
+    const Outcome many = train(scenario, deal);
+    if (HasFatalFailure()) return;
+    expect_promises(scenario, deal, one, many, reference);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Promises, NamedKindsGiveTheOneRankBits) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 1000);
+  const Scenario scenario = random_scenario(random, 10);
+  const Outcome one = train(scenario, one_rank(scenario));
+  if (HasFatalFailure()) return;
+  const ReferenceOutcome reference =
+      reference_train(scenario, one.initial, one_rank(scenario).plan);
+  for (int kind = SHARDREC_SHARDING_AUTO; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
+    const int ranks = std::vector<int>{2, 3, 4, 8}[static_cast<size_t>((GetParam() + kind) % 4)];
+    SCOPED_TRACE("kind " + std::to_string(kind) + " ranks " + std::to_string(ranks));
+    const Deal deal = named_deal(scenario, random, ranks, std::max(1, ranks / 2),
+                                 static_cast<shardrec_sharding>(kind));
+    const Outcome many = train(scenario, deal);
+    if (HasFatalFailure()) return;
+    expect_promises(scenario, deal, one, many, reference);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Promises, ShardStatisticsFollowTheirBoxes) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 2000);
+  Scenario scenario = random_scenario(random, 10);
+  scenario.optimizer.adagrad = true;
+  scenario.optimizer.shard_statistics = true;
+  for (const int ranks : {1, 2, 4}) {
+    const Deal deal = random_deal(scenario, random, ranks);
+    const Outcome run = train(scenario, deal);
+    if (HasFatalFailure()) return;
+    expect_reference(scenario, run, reference_train(scenario, run.initial, deal.plan));
+  }
+}
+
+TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 3000);
+  const Scenario scenario = random_scenario(random, 10);
+  Deal deal = random_deal(scenario, random, 2);
+  deal.threads = 1;
+  compute::force_cpu_kernels(&compute::cpu_kernels_at(0));
+  const Outcome first = train(scenario, deal);
+  for (int set = 0; set < compute::cpu_kernel_count(); ++set) {
+    compute::force_cpu_kernels(&compute::cpu_kernels_at(set));
+    for (const int threads : {1, 2, 4}) {
+      deal.threads = threads;
+      const Outcome other = train(scenario, deal);
+      if (HasFatalFailure()) break;
+      EXPECT_LE(other.threads_seen, threads);
+      for (size_t t = 0; t < scenario.tables.size(); ++t) {
+        expect_same_bits(first.tables[t], other.tables[t], "table");
+        expect_same_bits(first.states[t], other.states[t], "state");
+      }
+      for (size_t s = 0; s < scenario.steps.size(); ++s) {
+        for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
+          expect_same_bits(first.outputs[s][i], other.outputs[s][i], "output");
+        }
+      }
+    }
+  }
+  compute::force_cpu_kernels(nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Promises, ::testing::Range(0, 12));
+
+}  // namespace
+}  // namespace shardrec::test

@@ -1,0 +1,397 @@
+#include "embedding/scenario.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "support/ranks.h"
+
+namespace shardrec::test {
+namespace {
+
+int64_t between(std::mt19937_64& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
+
+// Cuts a rectangle at random into boxes with random owners.
+void cut(std::mt19937_64& random, int ranks, int depth, const BoxSpec& box,
+         std::vector<BoxSpec>& out) {
+  if (depth > 0 && between(random, 0, 3) != 0) {
+    const bool by_rows = between(random, 0, 1) == 0;
+    if (by_rows && box.rows > 1) {
+      const int64_t at = between(random, 1, box.rows - 1);
+      BoxSpec a = box;
+      BoxSpec b = box;
+      a.rows = at;
+      b.row += at;
+      b.rows -= at;
+      cut(random, ranks, depth - 1, a, out);
+      cut(random, ranks, depth - 1, b, out);
+      return;
+    }
+    if (!by_rows && box.cols > 1) {
+      const int64_t at = between(random, 1, box.cols - 1);
+      BoxSpec a = box;
+      BoxSpec b = box;
+      a.cols = at;
+      b.col += at;
+      b.cols -= at;
+      cut(random, ranks, depth - 1, a, out);
+      cut(random, ranks, depth - 1, b, out);
+      return;
+    }
+  }
+  BoxSpec owned = box;
+  owned.rank = static_cast<int32_t>(between(random, 0, ranks - 1));
+  out.push_back(owned);
+}
+
+std::vector<std::vector<int64_t>> deal_out(const Scenario& scenario, std::mt19937_64& random,
+                                           int ranks) {
+  std::vector<std::vector<int64_t>> share;
+  for (const auto& step : scenario.steps) {
+    std::vector<int64_t> cuts = {0, static_cast<int64_t>(step.size())};
+    for (int r = 1; r < ranks; ++r) {
+      cuts.push_back(between(random, 0, static_cast<int64_t>(step.size())));
+    }
+    std::sort(cuts.begin(), cuts.end());
+    std::vector<int64_t> sizes;
+    for (int r = 0; r < ranks; ++r) {
+      sizes.push_back(cuts[static_cast<size_t>(r) + 1] - cuts[static_cast<size_t>(r)]);
+    }
+    share.push_back(sizes);
+  }
+  return share;
+}
+
+shardrec_model* make_model(const Scenario& scenario) {
+  shardrec_model* model = nullptr;
+  SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
+  shardrec_options* options = nullptr;
+  SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+  const OptimizerSpec& o = scenario.optimizer;
+  SR_EXPECT_OK(shardrec_options_set_i64(
+      options, SHARDREC_OPTION_OPTIMIZER,
+      o.adagrad ? SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD : SHARDREC_OPTIMIZER_SGD));
+  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, o.learning_rate));
+  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_EPS, o.eps));
+  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_WEIGHT_DECAY, o.weight_decay));
+  SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_DECAY_MODE, o.decay_mode));
+  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_MAX_GRADIENT, o.max_gradient));
+  SR_EXPECT_OK(shardrec_options_set_i64(
+      options, SHARDREC_OPTION_ROW_STATISTICS,
+      o.shard_statistics ? SHARDREC_ROW_STATISTICS_SHARD : SHARDREC_ROW_STATISTICS_ROW));
+  SR_EXPECT_OK(shardrec_model_set_optimizer(model, options));
+  shardrec_options_destroy(&options);
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    const std::string name = "table" + std::to_string(t);
+    SR_EXPECT_OK(shardrec_model_add_table(model, name.c_str(), scenario.tables[t].rows,
+                                          scenario.tables[t].dim, nullptr, nullptr));
+  }
+  for (size_t f = 0; f < scenario.features.size(); ++f) {
+    const std::string name = "feature" + std::to_string(f);
+    SR_EXPECT_OK(shardrec_model_add_feature(
+        model, scenario.features[f].table, name.c_str(),
+        scenario.features[f].mean ? SHARDREC_POOLING_MEAN : SHARDREC_POOLING_SUM));
+  }
+  return model;
+}
+
+shardrec_plan* make_plan(const shardrec_model* model, const Deal& deal) {
+  shardrec_topology* topology = nullptr;
+  SR_EXPECT_OK(shardrec_topology_create(deal.ranks, deal.ranks_per_node, &topology));
+  shardrec_plan* plan = nullptr;
+  SR_EXPECT_OK(shardrec_plan_create_empty(model, topology, &plan));
+  for (size_t t = 0; t < deal.plan.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    if (deal.plan[t].replicated) {
+      SR_EXPECT_OK(shardrec_plan_add_replicated(plan, table));
+    }
+    for (const BoxSpec& box : deal.plan[t].boxes) {
+      SR_EXPECT_OK(
+          shardrec_plan_add_box(plan, table, box.rank, box.row, box.rows, box.col, box.cols));
+    }
+  }
+  shardrec_topology_destroy(&topology);
+  return plan;
+}
+
+// A rank's slice of a global batch in the form that begin takes.
+struct Slice {
+  std::vector<int64_t> values;
+  std::vector<int32_t> values32;
+  std::vector<int64_t> lengths;
+  std::vector<int32_t> offsets;
+  std::vector<float> weights;
+  std::vector<float> gradient;
+};
+
+Slice slice_of(const Scenario& scenario, const std::vector<Sample>& step, int64_t first,
+               int64_t count) {
+  Slice slice;
+  slice.offsets.push_back(0);
+  for (size_t f = 0; f < scenario.features.size(); ++f) {
+    for (int64_t s = first; s < first + count; ++s) {
+      const Sample& sample = step[static_cast<size_t>(s)];
+      for (size_t i = 0; i < sample.bags[f].size(); ++i) {
+        slice.values.push_back(sample.bags[f][i]);
+        slice.values32.push_back(static_cast<int32_t>(sample.bags[f][i]));
+        slice.weights.push_back(sample.weights[f][i]);
+      }
+      slice.lengths.push_back(static_cast<int64_t>(sample.bags[f].size()));
+      slice.offsets.push_back(static_cast<int32_t>(slice.values.size()));
+    }
+  }
+  for (int64_t s = first; s < first + count; ++s) {
+    const auto& gradient = step[static_cast<size_t>(s)].gradient;
+    slice.gradient.insert(slice.gradient.end(), gradient.begin(), gradient.end());
+  }
+  return slice;
+}
+
+void read_table(shardrec_collection* tables, int32_t table, shardrec_table_part part, int64_t rows,
+                int64_t cols, std::vector<float>& out) {
+  out.assign(static_cast<size_t>(rows * cols), -1);
+  const shardrec_tensor tensor = matrix(out.data(), rows, cols);
+  SR_OK(shardrec_collection_read(tables, table, part, 0, rows, &tensor));
+}
+
+void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
+                std::mutex& mutex, Outcome& outcome) {
+  shardrec_model* model = make_model(scenario);
+  shardrec_plan* plan = make_plan(model, deal);
+  shardrec_options* options = nullptr;
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SEED, scenario.seed));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, deal.threads));
+  SR_OK(
+      shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_CUSTOM));
+  SR_OK(
+      shardrec_options_set_f64(options, SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, scenario.divisor));
+  shardrec_collection* tables = nullptr;
+  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  shardrec_lookup* lookup = nullptr;
+  SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
+
+  std::vector<std::vector<float>> initial(scenario.tables.size());
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    read_table(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, scenario.tables[t].rows,
+               scenario.tables[t].dim, initial[t]);
+  }
+  const int64_t width = scenario.width();
+  for (size_t s = 0; s < scenario.steps.size(); ++s) {
+    int64_t first = 0;
+    for (int r = 0; r < rank; ++r) first += deal.share[s][static_cast<size_t>(r)];
+    const int64_t count = deal.share[s][static_cast<size_t>(rank)];
+    Slice slice = slice_of(scenario, scenario.steps[s], first, count);
+    const shardrec_tensor values =
+        scenario.ids_are_32 ? vector_of(slice.values32) : vector_of(slice.values);
+    const shardrec_tensor weights = vector_of(slice.weights);
+    const shardrec_tensor* weights_or_null = scenario.weighted ? &weights : nullptr;
+    if (scenario.by_offsets) {
+      const shardrec_tensor offsets = vector_of(slice.offsets);
+      SR_OK(shardrec_lookup_begin_offsets(lookup, count, &values, &offsets, weights_or_null));
+    } else {
+      const shardrec_tensor lengths = vector_of(slice.lengths);
+      SR_OK(shardrec_lookup_begin(lookup, count, &values, &lengths, weights_or_null));
+    }
+    std::vector<float> out(static_cast<size_t>(count * width), -1);
+    const shardrec_tensor out_tensor = matrix(out.data(), count, width);
+    SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
+    {
+      const std::lock_guard lock(mutex);
+      for (int64_t i = 0; i < count; ++i) {
+        outcome.outputs[s][static_cast<size_t>(first + i)].assign(out.begin() + i * width,
+                                                                  out.begin() + (i + 1) * width);
+      }
+    }
+    const shardrec_tensor gradient = matrix(slice.gradient.data(), count, width);
+    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient));
+    SR_OK(shardrec_lookup_backward(lookup));
+  }
+  std::vector<std::vector<float>> weights(scenario.tables.size());
+  std::vector<std::vector<float>> states(scenario.tables.size());
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    const TableSpec& table = scenario.tables[t];
+    read_table(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, table.rows, table.dim,
+               weights[t]);
+    if (scenario.optimizer.adagrad) {
+      read_table(tables, static_cast<int32_t>(t), SHARDREC_TABLE_STATE, table.rows,
+                 scenario.optimizer.shard_statistics ? table.dim : 1, states[t]);
+    }
+  }
+  int64_t step = 0;
+  SR_OK(shardrec_collection_step(tables, &step));
+  EXPECT_EQ(step, static_cast<int64_t>(scenario.steps.size()));
+  {
+    const std::lock_guard lock(mutex);
+    int64_t seen = 0;
+    SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_THREADS_SEEN, &seen));
+    outcome.threads_seen = std::max(outcome.threads_seen, seen);
+    if (rank == 0) {
+      outcome.initial = initial;
+      outcome.tables = weights;
+      outcome.states = states;
+    } else {
+      EXPECT_EQ(outcome.tables.empty() || outcome.tables == weights, true)
+          << "rank " << rank << " reads other rows than rank 0";
+    }
+  }
+  shardrec_lookup_destroy(&lookup);
+  shardrec_collection_destroy(&tables);
+  shardrec_options_destroy(&options);
+  shardrec_plan_destroy(&plan);
+  shardrec_model_destroy(&model);
+}
+
+}  // namespace
+
+int64_t Scenario::width() const {
+  int64_t width = 0;
+  for (const FeatureSpec& feature : features)
+    width += tables[static_cast<size_t>(feature.table)].dim;
+  return width;
+}
+
+int64_t Scenario::column(size_t feature) const {
+  int64_t column = 0;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    for (size_t f = 0; f < features.size(); ++f) {
+      if (features[f].table != static_cast<int32_t>(t)) continue;
+      if (f == feature) return column;
+      column += tables[t].dim;
+    }
+  }
+  return column;
+}
+
+Scenario random_scenario(std::mt19937_64& random, int steps) {
+  Scenario scenario;
+  const int64_t table_count = between(random, 1, 5);
+  for (int64_t t = 0; t < table_count; ++t) {
+    static constexpr int64_t kRows[] = {1, 2, 5, 30, 200, 3000};
+    static constexpr int64_t kDims[] = {1, 3, 4, 8, 16, 33, 64, 70};
+    scenario.tables.push_back({kRows[between(random, 0, 5)], kDims[between(random, 0, 7)]});
+  }
+  const int64_t feature_count = between(random, 1, 6);
+  for (int64_t f = 0; f < feature_count; ++f) {
+    scenario.features.push_back(
+        {static_cast<int32_t>(between(random, 0, table_count - 1)), between(random, 0, 1) == 1});
+  }
+  OptimizerSpec& optimizer = scenario.optimizer;
+  optimizer.adagrad = between(random, 0, 2) != 0;
+  static constexpr shardrec_weight_decay kDecays[] = {
+      SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_L2, SHARDREC_WEIGHT_DECAY_DECOUPLE};
+  optimizer.decay_mode = kDecays[between(random, 0, 2)];
+  optimizer.weight_decay = optimizer.decay_mode == SHARDREC_WEIGHT_DECAY_NONE ? 0 : 0.05;
+  optimizer.max_gradient = between(random, 0, 2) == 0 ? 0.4 : 0;
+  scenario.weighted = between(random, 0, 1) == 1;
+  scenario.ids_are_32 = between(random, 0, 1) == 1;
+  scenario.by_offsets = between(random, 0, 1) == 1;
+  scenario.seed = between(random, 0, 1000);
+  std::normal_distribution<float> normal;
+  for (int s = 0; s < steps; ++s) {
+    // Beyond 512 samples, so that gradients are summed over several blocks.
+    const int64_t samples =
+        between(random, 0, 7) == 0 ? 0 : between(random, 1, s % 4 == 0 ? 1300 : 40);
+    std::vector<Sample> batch(static_cast<size_t>(samples));
+    for (Sample& sample : batch) {
+      for (const FeatureSpec& feature : scenario.features) {
+        const int64_t rows = scenario.tables[static_cast<size_t>(feature.table)].rows;
+        const int64_t length = between(random, 0, 2) == 0 ? 0 : between(random, 1, 6);
+        std::vector<int64_t> bag;
+        std::vector<float> weights;
+        for (int64_t i = 0; i < length; ++i) {
+          // Half of the ids are hot: duplicates within a bag and a batch.
+          bag.push_back(between(random, 0, 1) == 0
+                            ? between(random, 0, std::min<int64_t>(2, rows - 1))
+                            : between(random, 0, rows - 1));
+          weights.push_back(scenario.weighted ? normal(random) : 1.0F);
+        }
+        sample.bags.push_back(bag);
+        sample.weights.push_back(weights);
+      }
+      for (int64_t c = 0; c < scenario.width(); ++c) sample.gradient.push_back(normal(random));
+    }
+    scenario.steps.push_back(std::move(batch));
+  }
+  return scenario;
+}
+
+Deal one_rank(const Scenario& scenario) {
+  Deal deal;
+  for (const TableSpec& table : scenario.tables) {
+    deal.plan.push_back({false, {{0, 0, table.rows, 0, table.dim}}});
+  }
+  for (const auto& step : scenario.steps) deal.share.push_back({static_cast<int64_t>(step.size())});
+  return deal;
+}
+
+Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks) {
+  Deal deal;
+  deal.ranks = ranks;
+  deal.ranks_per_node = static_cast<int>(between(random, 1, ranks));
+  deal.threads = static_cast<int>(between(random, 1, 2));
+  for (const TableSpec& table : scenario.tables) {
+    TablePlanSpec plan;
+    if (between(random, 0, 4) == 0) {
+      plan.replicated = true;
+    } else {
+      cut(random, ranks, static_cast<int>(between(random, 0, 4)), {0, 0, table.rows, 0, table.dim},
+          plan.boxes);
+    }
+    deal.plan.push_back(plan);
+  }
+  deal.share = deal_out(scenario, random, ranks);
+  return deal;
+}
+
+Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, int ranks_per_node,
+                shardrec_sharding kind) {
+  Deal deal;
+  deal.ranks = ranks;
+  deal.ranks_per_node = ranks_per_node;
+  deal.share = deal_out(scenario, random, ranks);
+  shardrec_model* model = make_model(scenario);
+  shardrec_topology* topology = nullptr;
+  SR_EXPECT_OK(shardrec_topology_create(ranks, ranks_per_node, &topology));
+  shardrec_options* options = nullptr;
+  SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+  SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
+  shardrec_plan* plan = nullptr;
+  SR_EXPECT_OK(shardrec_plan_create(model, topology, options, &plan));
+  for (size_t t = 0; t < scenario.tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    TablePlanSpec spec;
+    int32_t boxes = 0;
+    SR_EXPECT_OK(shardrec_plan_box_count(plan, table, &boxes));
+    spec.replicated = boxes == 0;
+    for (int32_t b = 0; b < boxes; ++b) {
+      BoxSpec box;
+      SR_EXPECT_OK(
+          shardrec_plan_box(plan, table, b, &box.rank, &box.row, &box.rows, &box.col, &box.cols));
+      spec.boxes.push_back(box);
+    }
+    deal.plan.push_back(spec);
+  }
+  shardrec_plan_destroy(&plan);
+  shardrec_options_destroy(&options);
+  shardrec_topology_destroy(&topology);
+  shardrec_model_destroy(&model);
+  return deal;
+}
+
+Outcome train(const Scenario& scenario, const Deal& deal) {
+  Outcome outcome;
+  for (const auto& step : scenario.steps) outcome.outputs.emplace_back(step.size());
+  std::mutex mutex;
+  run_ranks(deal.ranks, deal.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 60));
+    train_rank(scenario, deal, rank, comm, mutex, outcome);
+  });
+  return outcome;
+}
+
+}  // namespace shardrec::test

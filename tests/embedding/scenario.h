@@ -1,0 +1,98 @@
+// Random training runs: a model, a plan for some number of ranks, batches and output gradients that
+// are the same samples however they are dealt out to ranks.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "shardrec/shardrec.h"
+
+namespace shardrec::test {
+
+struct TableSpec {
+  int64_t rows = 1;
+  int64_t dim = 1;
+};
+
+struct FeatureSpec {
+  int32_t table = 0;
+  bool mean = false;
+};
+
+struct BoxSpec {
+  int32_t rank = 0;
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+};
+
+struct TablePlanSpec {
+  bool replicated = false;
+  std::vector<BoxSpec> boxes;
+};
+
+struct OptimizerSpec {
+  bool adagrad = true;
+  double learning_rate = 0.1;
+  double eps = 1e-3;
+  double weight_decay = 0;
+  shardrec_weight_decay decay_mode = SHARDREC_WEIGHT_DECAY_NONE;
+  double max_gradient = 0;
+  bool shard_statistics = false;
+};
+
+// One sample of one step: a bag per feature and the gradient of its output row.
+struct Sample {
+  std::vector<std::vector<int64_t>> bags;   // by feature
+  std::vector<std::vector<float>> weights;  // by feature
+  std::vector<float> gradient;              // [width]
+};
+
+struct Scenario {
+  std::vector<TableSpec> tables;
+  std::vector<FeatureSpec> features;
+  OptimizerSpec optimizer;
+  bool weighted = false;
+  bool ids_are_32 = false;
+  bool by_offsets = false;
+  double divisor = 2;  // custom, so that it does not depend on the number of ranks
+  int64_t seed = 0;
+  std::vector<std::vector<Sample>> steps;  // the global batches
+
+  int64_t width() const;
+  // First column of a feature in output 0, worked out anew: tables in order, within them features.
+  int64_t column(size_t feature) const;
+};
+
+struct Deal {
+  int ranks = 1;
+  int ranks_per_node = 1;
+  int threads = 1;
+  std::vector<TablePlanSpec> plan;
+  std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
+};
+
+// What comes out of a run.
+struct Outcome {
+  std::vector<std::vector<std::vector<float>>> outputs;  // by step, by sample of the global batch
+  std::vector<std::vector<float>> tables;                // final weights, [rows * dim]
+  std::vector<std::vector<float>> states;                // as SHARDREC_TABLE_STATE
+  std::vector<std::vector<float>> initial;
+  int64_t threads_seen = 0;
+};
+
+Scenario random_scenario(std::mt19937_64& random, int steps);
+Deal one_rank(const Scenario& scenario);
+Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks);
+// A named kind of sharding; the boxes are filled in by the library.
+Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, int ranks_per_node,
+                shardrec_sharding kind);
+
+// Trains through the C API, on threads as ranks. Fails the current test on any status that is not
+// OK.
+Outcome train(const Scenario& scenario, const Deal& deal);
+
+}  // namespace shardrec::test
