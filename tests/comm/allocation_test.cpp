@@ -1,8 +1,11 @@
-// A steady exchange or reduction allocates nothing. Counts operator new of the whole program.
+// A steady exchange or reduction allocates nothing. Counts the allocations of the whole program.
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 #include <vector>
@@ -14,17 +17,39 @@ namespace {
 std::atomic<uint64_t> allocations{0};
 std::atomic<int64_t> alive{0};
 
-void* counted(size_t size, size_t alignment) {
+void count_allocation() {
   allocations.fetch_add(1, std::memory_order_relaxed);
+  alive.fetch_add(1, std::memory_order_relaxed);
+}
+void count_release() { alive.fetch_sub(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHARDREC_TEST_SANITIZER_COUNTS 1
+#endif
+#endif
+
+#ifdef SHARDREC_TEST_SANITIZER_COUNTS
+// A sanitizer brings its own operator new, and hooks for counting (the thread sanitizer's tell
+// nothing of aligned allocations).
+extern "C" {
+void __sanitizer_malloc_hook(const volatile void*, size_t) { count_allocation(); }
+void __sanitizer_free_hook(const volatile void*) { count_release(); }
+}
+#else
+namespace {
+
+void* counted(size_t size, size_t alignment) {
   const size_t rounded = (size + alignment - 1) / alignment * alignment;
   void* memory = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
   if (memory == nullptr) throw std::bad_alloc();
-  alive.fetch_add(1, std::memory_order_relaxed);
+  count_allocation();
   return memory;
 }
-
 void drop(void* memory) {
-  if (memory != nullptr) alive.fetch_sub(1, std::memory_order_relaxed);
+  if (memory != nullptr) count_release();
   std::free(memory);
 }
 
@@ -38,6 +63,7 @@ void operator delete(void* memory) noexcept { drop(memory); }
 void operator delete(void* memory, size_t) noexcept { drop(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { drop(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { drop(memory); }
+#endif
 
 namespace shardrec::comm {
 namespace {
@@ -121,7 +147,7 @@ TEST(SteadyState, DestroyedChannelsLeaveNothingBehind) {
       if (round == 19) before = alive.load();
       gate.barrier(kTest);
     }
-    EXPECT_EQ(alive.load(), before);
+    EXPECT_LE(alive.load(), before);
     gate.barrier(kTest);
   });
   for (const auto& error : errors) ASSERT_FALSE(error) << error->sentence();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -65,7 +66,7 @@ inline std::vector<std::optional<core::Error>> run_ranks(int ranks, const Body& 
 inline ConstBytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 inline std::string text_of(ConstBytes bytes) {
   std::string text(bytes.size(), '\0');
-  for (size_t i = 0; i < bytes.size(); ++i) text[i] = static_cast<char>(bytes[i]);
+  if (!bytes.empty()) std::memcpy(text.data(), bytes.data(), bytes.size());
   return text;
 }
 
