@@ -87,10 +87,10 @@ class Comparison {
       parts_.table = here[i].name;
       compare(sentence("the name of table ", i), there[i].name, here[i].name);
       const std::string of = sentence(" of table \"", here[i].name, "\"");
-      compare("rows" + of, there[i].rows, here[i].rows);
-      compare("dim" + of, there[i].dim, here[i].dim);
-      compare("dtype" + of, there[i].dtype, here[i].dtype);
-      compare("init" + of, there[i].init, here[i].init);
+      compare("the number of rows" + of, there[i].rows, here[i].rows);
+      compare("the dim" + of, there[i].dim, here[i].dim);
+      compare("the dtype" + of, there[i].dtype, here[i].dtype);
+      compare("the init" + of, there[i].init, here[i].init);
       compare("init_min" + of, there[i].init_min, here[i].init_min);
       compare("init_max" + of, there[i].init_max, here[i].init_max);
     }

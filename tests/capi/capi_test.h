@@ -30,6 +30,7 @@ class Owned {
     return *this;
   }
   Type** out() { return &handle_; }
+  Type* get() const { return handle_; }
   operator Type*() const { return handle_; }  // NOLINT(google-explicit-constructor)
 
  private:
