@@ -1,0 +1,232 @@
+// Sharded tables in plain memory, filled with values that tell where they belong, and saved and
+// loaded by ranks that are threads.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "comm/world.h"
+#include "core/error.h"
+#include "plan/plan.h"
+
+namespace shardrec::checkpoint {
+
+// A directory of its own, gone afterwards.
+class Scratch {
+ public:
+  Scratch() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "shardrec-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
+    root_ = pattern;
+  }
+  ~Scratch() { std::filesystem::remove_all(root_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string path(const std::string& name = "checkpoint") const { return root_ + "/" + name; }
+
+ private:
+  std::string root_;
+};
+
+inline std::string read_all(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+inline void write_all(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+inline std::vector<std::string> names_in(const std::string& directory) {
+  return core::default_environment().list(directory);
+}
+
+// What stands in a cell: a number of its own for every table, row and column; for a state, every
+// table, row and first and last column it is taken over.
+inline float weight_at(size_t table, int64_t row, int64_t col) {
+  return static_cast<float>(table * 1000003 + static_cast<uint64_t>(row * 131 + col * 7) % 999983);
+}
+inline float state_at(size_t table, int64_t row, int64_t col, int64_t cols) {
+  return -weight_at(table, row, col * 1000 + cols);
+}
+
+enum class Use : uint8_t { kSave, kLoad };
+
+// The tables of one rank under a plan: memory with gaps between rows, and the pieces that are
+// saved (each cell by one rank) or loaded (by every rank that holds it).
+class RankTables {
+ public:
+  RankTables(const plan::Model& model, const plan::Plan& plan, int rank, Use use, float fill) {
+    const bool by_shard = model.optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
+    for (size_t t = 0; t < model.tables.size(); ++t) {
+      const plan::Table& table = model.tables[t];
+      const auto add = [&](const plan::Box& box, bool owns_state) {
+        Piece piece{.table = static_cast<int32_t>(t),
+                    .row = box.row,
+                    .rows = box.rows,
+                    .col = box.col,
+                    .cols = box.cols};
+        add_piece(piece, fill);
+        if (!has_state(model.optimizer) || !owns_state) return;
+        piece.part = Part::kState;
+        if (!by_shard) {
+          piece.col = 0;
+          piece.cols = table.dim;
+        }
+        add_piece(piece, fill);
+      };
+      if (plan.tables[t].replicated && (use == Use::kLoad || rank == 0)) {
+        add({rank, 0, table.rows, 0, table.dim}, true);
+      }
+      for (const plan::Box& box : plan.tables[t].boxes) {
+        if (box.rank == rank) add(box, use == Use::kLoad || by_shard || box.col == 0);
+      }
+    }
+    for (size_t i = 0; i < pieces_.size(); ++i) pieces_[i].data = memory_[i].data();
+  }
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
+
+  void set_values() {
+    each([](float& value, float expected) { value = expected; });
+  }
+  // Cells that do not hold what belongs there.
+  int64_t wrong() {
+    int64_t count = 0;
+    each([&](float& value, float expected) { count += value == expected ? 0 : 1; });
+    return count;
+  }
+  // Floats of all memory, gaps included, that are not `value`.
+  int64_t other_than(float value) const {
+    int64_t count = 0;
+    for (const auto& memory : memory_) {
+      for (const float element : memory) count += element == value ? 0 : 1;
+    }
+    return count;
+  }
+
+ private:
+  void add_piece(Piece piece, float fill) {
+    const int64_t width = piece.part == Part::kWeights ? piece.cols : 1;
+    piece.stride = width + static_cast<int64_t>(pieces_.size() % 3);
+    memory_.emplace_back(static_cast<size_t>(piece.rows * piece.stride), fill);
+    pieces_.push_back(piece);
+  }
+
+  template <class Visit>
+  void each(const Visit& visit) {
+    for (const Piece& piece : pieces_) {
+      const auto table = static_cast<size_t>(piece.table);
+      for (int64_t row = 0; row < piece.rows; ++row) {
+        float* first = piece.data + row * piece.stride;
+        if (piece.part == Part::kState) {
+          visit(*first, state_at(table, piece.row + row, piece.col, piece.cols));
+          continue;
+        }
+        for (int64_t col = 0; col < piece.cols; ++col) {
+          visit(first[col], weight_at(table, piece.row + row, piece.col + col));
+        }
+      }
+    }
+  }
+
+  std::vector<Piece> pieces_;
+  std::vector<std::vector<float>> memory_;
+};
+
+using Errors = std::vector<std::optional<core::Error>>;
+
+struct Seams {
+  core::Control* control = nullptr;
+  core::Environment* environment = &core::default_environment();
+  int faulty_rank = -1;  // -1: control and environment are for all ranks, else for this one
+
+  core::Control* control_of(int rank) const {
+    return faulty_rank < 0 || rank == faulty_rank ? control : nullptr;
+  }
+  core::Environment& environment_of(int rank) const {
+    return faulty_rank < 0 || rank == faulty_rank ? *environment : core::default_environment();
+  }
+};
+
+inline Errors save_all(const plan::Model& model, const plan::Plan& plan,
+                       const std::string& directory, int64_t step, const Seams& seams = {}) {
+  return comm::run_ranks(plan.topology.ranks, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), rank,
+                                  communicator.size());
+    RankTables tables(model, plan, rank, Use::kSave, 0);
+    tables.set_values();
+    save({collectives, rank, communicator.size()}, directory, model, step, tables.pieces(),
+         seams.control_of(rank), seams.environment_of(rank));
+  });
+}
+
+struct Loaded {
+  Errors errors;
+  int64_t wrong = 0;    // cells without their value, over all ranks
+  int64_t changed = 0;  // floats that were written, over all ranks
+  std::vector<int64_t> steps;
+};
+
+inline Loaded load_all(const plan::Model& model, const plan::Plan& plan,
+                       const std::string& directory, const Seams& seams = {}) {
+  const auto ranks = static_cast<size_t>(plan.topology.ranks);
+  constexpr float kUntouched = 0.5F;  // no cell's value
+  Loaded out;
+  out.steps.assign(ranks, -1);
+  std::vector<RankTables> tables;
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    tables.emplace_back(model, plan, static_cast<int>(rank), Use::kLoad, kUntouched);
+  }
+  out.errors = comm::run_ranks(plan.topology.ranks, [&](comm::Communicator& communicator) {
+    const int rank = communicator.rank();
+    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), rank,
+                                  communicator.size());
+    out.steps[static_cast<size_t>(rank)] = load({collectives, rank, communicator.size()}, directory,
+                                                model, tables[static_cast<size_t>(rank)].pieces(),
+                                                seams.control_of(rank), seams.environment_of(rank));
+  });
+  for (RankTables& own : tables) {
+    out.wrong += own.wrong();
+    out.changed += own.other_than(kUntouched);
+  }
+  return out;
+}
+
+inline void expect_ok(const Errors& errors) {
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    EXPECT_FALSE(errors[rank].has_value()) << "rank " << rank << ": " << errors[rank]->sentence();
+  }
+}
+
+inline void expect_all(const Errors& errors, shardrec_status status, const std::string& part = "") {
+  for (size_t rank = 0; rank < errors.size(); ++rank) {
+    ASSERT_TRUE(errors[rank].has_value()) << "rank " << rank;
+    EXPECT_EQ(errors[rank]->status(), status) << errors[rank]->sentence();
+    EXPECT_NE(errors[rank]->sentence().find(part), std::string::npos) << errors[rank]->sentence();
+  }
+}
+
+inline plan::Model model_of(const std::vector<std::pair<int64_t, int64_t>>& sizes,
+                            shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
+                            shardrec_row_statistics statistics = SHARDREC_ROW_STATISTICS_ROW) {
+  plan::Model model;
+  for (const auto& [rows, dim] : sizes) {
+    add_table(model, {.name = "t" + std::to_string(model.tables.size()), .rows = rows, .dim = dim});
+  }
+  set_optimizer(model, {.kind = optimizer, .row_statistics = statistics});
+  return model;
+}
+
+}  // namespace shardrec::checkpoint
