@@ -6,6 +6,7 @@
 package shardrec
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -18,7 +19,8 @@ type Error = capi.Error
 
 // StatusOf returns the status of an error of this package, StatusOk for any other error and for nil.
 func StatusOf(err error) Status {
-	if e, ok := err.(*Error); ok {
+	var e *Error
+	if errors.As(err, &e) {
 		return Status(e.Status)
 	}
 	return StatusOk
