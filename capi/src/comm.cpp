@@ -1,6 +1,7 @@
 #include "shardrec/comm.h"
 
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <string>
 
@@ -92,12 +93,25 @@ void check_reducible(const core::FlatView& view, comm::Reduction reduction) {
   }
 }
 
+std::atomic<int> living_comms{0};
+std::atomic<int> most_ranks{1};
+
 }  // namespace
 
 Comm::Comm(std::shared_ptr<comm::Communicator> communicator)
     : membership(std::make_shared<Membership>(std::move(communicator))),
       collectives(membership->communicator().open_channel(comm::Purpose::kControl),
-                  membership->communicator().rank(), membership->communicator().size()) {}
+                  membership->communicator().rank(), membership->communicator().size()) {
+  const int ranks = membership->communicator().ranks_in_process();
+  if (living_comms.fetch_add(1) == 0) most_ranks.store(1);
+  int most = most_ranks.load();
+  while (most < ranks && !most_ranks.compare_exchange_weak(most, ranks)) {
+  }
+}
+
+Comm::~Comm() { living_comms.fetch_sub(1); }
+
+int ranks_in_process() noexcept { return living_comms.load() == 0 ? 1 : most_ranks.load(); }
 
 void Comm::closing() noexcept {
   if (!membership->closed()) membership->communicator().fail("shardrec_comm_destroy");

@@ -56,6 +56,9 @@ class Membership {
 
 struct Comm {
   explicit Comm(std::shared_ptr<comm::Communicator> communicator);
+  ~Comm();
+  Comm(const Comm&) = delete;
+  Comm& operator=(const Comm&) = delete;
 
   // Peers that wait for this rank must not wait for ever.
   void closing() noexcept;
@@ -63,6 +66,10 @@ struct Comm {
   std::shared_ptr<Membership> membership;
   comm::Collectives collectives;  // of the handle's own calls; exclusive
 };
+
+// How many ranks share this process: the most of any communicator that was made since there was
+// none. For defaults of what is made without a communicator. Any thread.
+int ranks_in_process() noexcept;
 
 // Numbers of the handle's own operations (comm::Operation::kind); they share a channel.
 enum class CommCall : uint32_t {

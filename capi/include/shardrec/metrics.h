@@ -20,7 +20,7 @@ typedef enum shardrec_metric {
   SHARDREC_METRIC_NE = 2,   /* mean cross-entropy / entropy of the base rate (He et al. 2014);
                                NOT_FOUND when all labels are equal */
   SHARDREC_METRIC_LOSS = 3, /* mean binary cross-entropy, nats */
-  SHARDREC_METRIC_CTR = 4,  /* mean label */
+  SHARDREC_METRIC_CTR = 4,  /* mean label; NOT_FOUND without samples */
   SHARDREC_METRIC_SAMPLES = 5,            /* number of samples, all ranks */
   SHARDREC_METRIC_SAMPLES_PER_SECOND = 6, /* samples of all ranks / seconds from create or reset to compute */
   SHARDREC_METRIC_FORCE_32 = 0x7fffffff
@@ -34,7 +34,7 @@ SHARDREC_API shardrec_status shardrec_metrics_create(shardrec_comm *comm, shardr
 SHARDREC_API void shardrec_metrics_destroy(shardrec_metrics **metrics);
 
 /* Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
- * Keeps 8 bytes a sample. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (with the position),
+ * Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (with the position),
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_update(shardrec_metrics *metrics,
                                                      const shardrec_tensor *probabilities,

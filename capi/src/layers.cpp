@@ -1,0 +1,222 @@
+#include "shardrec/layers.h"
+
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "checkpoint/mlp_file.h"
+#include "comm_object.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/interaction.h"
+#include "dense/loss.h"
+#include "dense/mlp.h"
+#include "guard.h"
+#include "handle.h"
+#include "options.h"
+
+namespace shardrec::capi {
+
+template <>
+struct Handle<shardrec_mlp> {
+  using Object = dense::Mlp;
+  static constexpr Kind kKind = Kind::kMlp;
+};
+template <>
+struct Handle<shardrec_interaction> {
+  using Object = dense::Interaction;
+  static constexpr Kind kKind = Kind::kInteraction;
+};
+
+}  // namespace shardrec::capi
+
+using namespace shardrec::capi;
+namespace core = shardrec::core;
+namespace dense = shardrec::dense;
+
+namespace {
+
+int threads_from(const Options& options) {
+  const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
+  return threads ? static_cast<int>(*threads) : core::default_thread_count(ranks_in_process());
+}
+
+// A compact view of `shape` at data.
+shardrec_tensor view_of(float* data, const std::vector<int64_t>& shape) {
+  shardrec_tensor view{};
+  view.data = data;
+  view.device_type = SHARDREC_DEVICE_CPU;
+  view.dtype = SHARDREC_FLOAT32;
+  view.ndim = static_cast<int32_t>(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    view.shape[d] = shape[d];
+    view.stride[d] = stride;
+    stride *= shape[d];
+  }
+  return view;
+}
+
+std::span<float> optional_column(const shardrec_tensor* tensor, const char* name, int64_t size) {
+  if (tensor == nullptr) return {};
+  return core::column_view<float>(tensor, name, size);
+}
+
+}  // namespace
+
+shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options* options,
+                                    shardrec_mlp** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const Options values = read_options(options, SHARDREC_OPTIONS_MLP);
+    create(out, std::make_shared<dense::Mlp>(
+                    inputs, dense::MlpOptions{
+                                .optimizer = optimizer_from(values),
+                                .seed = static_cast<uint64_t>(values.i64(SHARDREC_OPTION_SEED)),
+                                .threads = threads_from(values)}));
+  });
+}
+
+void shardrec_mlp_destroy(shardrec_mlp** mlp) { destroy(mlp); }
+
+shardrec_status shardrec_mlp_add_linear(shardrec_mlp* mlp, int64_t outputs,
+                                        shardrec_activation activation) {
+  return guard([&] { enter(mlp, Access::kExclusive)->add_linear(outputs, activation); });
+}
+
+shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp* mlp, int32_t* out) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    require_out(out, "out");
+    *out = static_cast<int32_t>(use->parameters().infos().size());
+  });
+}
+
+shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
+                                       shardrec_tensor* out_parameter,
+                                       shardrec_tensor* out_gradient) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    const dense::Parameters& parameters = use->parameters();
+    const auto count = static_cast<int64_t>(parameters.infos().size());
+    if (index < 0 || index >= count) {
+      core::fail(
+          SHARDREC_NOT_FOUND,
+          core::sentence("there is no parameter ", index, "; the stack has ", count, " parameters"),
+          {.value = index, .limit = count});
+    }
+    const dense::ParameterInfo& info = parameters.infos()[static_cast<size_t>(index)];
+    if (out_parameter != nullptr) {
+      *out_parameter = view_of(parameters.values(info.offset), info.shape);
+    }
+    if (out_gradient != nullptr) {
+      *out_gradient = view_of(parameters.gradients(info.offset), info.shape);
+    }
+  });
+}
+
+shardrec_status shardrec_mlp_forward(shardrec_mlp* mlp, const shardrec_tensor* input,
+                                     const shardrec_tensor* output) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    use->forward(core::matrix_view(input, "input"), core::matrix_view(output, "output"));
+  });
+}
+
+shardrec_status shardrec_mlp_backward(shardrec_mlp* mlp, const shardrec_tensor* output_gradient,
+                                      const shardrec_tensor* input_gradient) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    use->backward(core::matrix_view(output_gradient, "output_gradient"),
+                  input_gradient == nullptr ? core::Matrix{}
+                                            : core::matrix_view(input_gradient, "input_gradient"));
+  });
+}
+
+shardrec_status shardrec_mlp_step(shardrec_mlp* mlp) {
+  return guard([&] { enter(mlp, Access::kExclusive)->step(); });
+}
+
+shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp* mlp, double learning_rate) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    if (!std::isfinite(learning_rate) || learning_rate < 0) {
+      refuse_value("learning_rate", learning_rate, "a finite number, 0 or more,");
+    }
+    use->parameters().set_learning_rate(learning_rate);
+  });
+}
+
+shardrec_status shardrec_mlp_save(const shardrec_mlp* mlp, const char* path) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    shardrec::checkpoint::save_mlp(*use, std::string(require_text(path, "path")));
+  });
+}
+
+shardrec_status shardrec_mlp_load(shardrec_mlp* mlp, const char* path) {
+  return guard([&] {
+    const auto use = enter(mlp, Access::kExclusive);
+    shardrec::checkpoint::load_mlp(*use, std::string(require_text(path, "path")));
+  });
+}
+
+shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
+                                            const shardrec_options* options,
+                                            shardrec_interaction** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const Options values = read_options(options, SHARDREC_OPTIONS_MLP);
+    create(out, std::make_shared<dense::Interaction>(features, dim, threads_from(values)));
+  });
+}
+
+void shardrec_interaction_destroy(shardrec_interaction** interaction) { destroy(interaction); }
+
+shardrec_status shardrec_interaction_outputs(const shardrec_interaction* interaction,
+                                             int64_t* out) {
+  return guard([&] {
+    const auto use = enter(interaction, Access::kShared);
+    require_out(out, "out");
+    *out = use->outputs();
+  });
+}
+
+shardrec_status shardrec_interaction_forward(shardrec_interaction* interaction,
+                                             const shardrec_tensor* dense_vectors,
+                                             const shardrec_tensor* embeddings,
+                                             const shardrec_tensor* output) {
+  return guard([&] {
+    const auto use = enter(interaction, Access::kExclusive);
+    use->forward(core::matrix_view(dense_vectors, "dense"),
+                 core::matrix_view(embeddings, "embeddings"), core::matrix_view(output, "output"));
+  });
+}
+
+shardrec_status shardrec_interaction_backward(shardrec_interaction* interaction,
+                                              const shardrec_tensor* output_gradient,
+                                              const shardrec_tensor* dense_gradient,
+                                              const shardrec_tensor* embedding_gradient) {
+  return guard([&] {
+    const auto use = enter(interaction, Access::kExclusive);
+    use->backward(core::matrix_view(output_gradient, "output_gradient"),
+                  core::matrix_view(dense_gradient, "dense_gradient"),
+                  core::matrix_view(embedding_gradient, "embedding_gradient"));
+  });
+}
+
+shardrec_status shardrec_bce_with_logits(const shardrec_tensor* logits,
+                                         const shardrec_tensor* labels,
+                                         const shardrec_tensor* probabilities,
+                                         const shardrec_tensor* gradient, double* out_loss) {
+  return guard([&] {
+    const std::span<const float> z = core::column_view<float>(logits, "logits");
+    const auto batch = static_cast<int64_t>(z.size());
+    const double loss =
+        dense::bce_with_logits(z, core::column_view<float>(labels, "labels", batch),
+                               optional_column(probabilities, "probabilities", batch),
+                               optional_column(gradient, "gradient", batch));
+    if (out_loss != nullptr) *out_loss = loss;
+  });
+}

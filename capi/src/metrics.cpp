@@ -1,0 +1,78 @@
+#include "shardrec/metrics.h"
+
+#include <memory>
+#include <span>
+
+#include "comm_object.h"
+#include "core/tensor.h"
+#include "dense/metrics.h"
+#include "guard.h"
+#include "handle.h"
+
+namespace shardrec::capi {
+
+struct MetricsObject {
+  std::shared_ptr<Membership> membership;  // null: this rank alone
+  dense::Metrics metrics;
+};
+
+template <>
+struct Handle<shardrec_metrics> {
+  using Object = MetricsObject;
+  static constexpr Kind kKind = Kind::kMetrics;
+};
+
+}  // namespace shardrec::capi
+
+using namespace shardrec::capi;
+namespace core = shardrec::core;
+namespace dense = shardrec::dense;
+
+shardrec_status shardrec_metrics_create(shardrec_comm* comm, shardrec_metrics** out) {
+  return guard([&] {
+    require_out(out, "out");
+    if (comm == nullptr) {
+      create(out, std::make_shared<MetricsObject>(MetricsObject{nullptr, dense::Metrics(nullptr)}));
+      return;
+    }
+    const auto use = enter(comm, Access::kShared);
+    use->membership->require_open();
+    create(out, std::make_shared<MetricsObject>(
+                    MetricsObject{use->membership, dense::Metrics(use->membership->share())}));
+  });
+}
+
+void shardrec_metrics_destroy(shardrec_metrics** metrics) { destroy(metrics); }
+
+shardrec_status shardrec_metrics_update(shardrec_metrics* metrics,
+                                        const shardrec_tensor* probabilities,
+                                        const shardrec_tensor* labels) {
+  return guard([&] {
+    const auto use = enter(metrics, Access::kExclusive);
+    const std::span<const float> predicted =
+        core::column_view<float>(probabilities, "probabilities");
+    use->metrics.update(predicted, core::column_view<float>(
+                                       labels, "labels", static_cast<int64_t>(predicted.size())));
+  });
+}
+
+shardrec_status shardrec_metrics_compute(shardrec_metrics* metrics) {
+  return guard([&] {
+    const auto use = enter(metrics, Access::kExclusive);
+    if (use->membership != nullptr) use->membership->require_open();
+    use->metrics.compute();
+  });
+}
+
+shardrec_status shardrec_metrics_get(const shardrec_metrics* metrics, shardrec_metric metric,
+                                     double* out) {
+  return guard([&] {
+    const auto use = enter(metrics, Access::kExclusive);
+    require_out(out, "out");
+    *out = use->metrics.get(metric);
+  });
+}
+
+shardrec_status shardrec_metrics_reset(shardrec_metrics* metrics) {
+  return guard([&] { enter(metrics, Access::kExclusive)->metrics.reset(); });
+}

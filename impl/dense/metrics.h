@@ -1,0 +1,73 @@
+// Metrics of binary predictions over all ranks (capi's metrics.h): every rank gets the same bits.
+//
+// For the AUC each rank takes a range of predictions: the ranks agree on limits drawn from all
+// their samples, send each range to its rank, and add up the counts. Limits part different
+// predictions only, so that ties stay together. Thread rule: one thread at a time. The channel is
+// opened by the first compute.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/collectives.h"
+#include "comm/communicator.h"
+#include "dense/auc.h"
+#include "shardrec/metrics.h"
+
+namespace shardrec::dense {
+
+class Metrics {
+ public:
+  // communicator null: this rank alone.
+  explicit Metrics(std::shared_ptr<comm::Communicator> communicator);
+
+  // Sizes are equal. Throws INVALID_ARGUMENT with the position of a probability outside 0 .. 1 or a
+  // label that is neither 0 nor 1, and OUT_OF_MEMORY; then nothing was added.
+  void update(std::span<const float> probabilities, std::span<const float> labels);
+
+  // Collective when there is a communicator.
+  void compute();
+
+  // Throws INVALID_STATE before a compute, NOT_FOUND for a metric that the samples do not define,
+  // INVALID_ARGUMENT for an unknown one.
+  double get(shardrec_metric metric) const;
+
+  void reset();
+
+ private:
+  // What peers may still read when this object is gone.
+  struct Samples {
+    std::vector<PackedSample> packed;
+  };
+  struct Results {
+    PairCounts pairs;
+    double loss_sum = 0;
+    double seconds = 0;
+  };
+  // What every rank tells of its samples; up to kLimits predictions follow, evenly spaced in its
+  // order.
+  struct Summary {
+    int64_t samples = 0;
+    double loss_sum = 0;
+    double seconds = 0;
+  };
+
+  Results over_ranks(const Summary& own);
+  std::span<const PackedSample> own_range(const std::vector<PackedSample>& limits);
+
+  std::shared_ptr<comm::Communicator> communicator_;
+  std::shared_ptr<comm::Channel> channel_;
+  std::optional<comm::Collectives> collectives_;
+  std::shared_ptr<Samples> samples_;
+  std::vector<PackedSample> spare_;
+  std::vector<PackedSample> range_;
+  double loss_sum_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::optional<Results> results_;
+};
+
+}  // namespace shardrec::dense

@@ -1,0 +1,182 @@
+// A steady step of the dense half allocates nothing. Counts every allocation of the whole process
+// while it is asked to: malloc and its relatives, operator new among their callers.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "comm/world.h"
+#include "dense/ddp.h"
+#include "dense/interaction.h"
+#include "dense/loss.h"
+#include "dense/mlp.h"
+#include "dense/reference.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SHARDREC_TEST_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SHARDREC_TEST_SANITIZED 1
+#endif
+
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+void count() {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+}  // namespace
+
+#ifdef SHARDREC_TEST_SANITIZED
+// The sanitizers own malloc and tell of each call.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*,
+                                                                           size_t),
+                                                         void (*on_free)(const volatile void*));
+namespace {
+void on_malloc(const volatile void*, size_t) { count(); }
+void on_free(const volatile void*) {}
+const int installed = __sanitizer_install_malloc_and_free_hooks(&on_malloc, &on_free);
+}  // namespace
+#else
+extern "C" {
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t items, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t items, size_t size) {
+  count();
+  return __libc_calloc(items, size);
+}
+void* realloc(void* memory, size_t size) {
+  count();
+  return __libc_realloc(memory, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, size_t alignment, size_t size) {
+  count();
+  *out = __libc_memalign(alignment, size);
+  return *out == nullptr ? ENOMEM : 0;
+}
+}
+#endif
+
+namespace shardrec::dense {
+namespace {
+
+template <class Step>
+int64_t allocations_of(int times, const Step& step) {
+  const int64_t before = allocations.load();
+  counting.store(true);
+  for (int i = 0; i < times; ++i) step();
+  counting.store(false);
+  return allocations.load() - before;
+}
+
+TEST(SteadyStep, TheCounterSeesAllocations) {
+  EXPECT_GE(
+      allocations_of(1, [] { std::vector<std::unique_ptr<int>>(3)[0] = std::make_unique<int>(1); }),
+      2);
+  EXPECT_GE(allocations_of(1, [] { std::free(std::aligned_alloc(64, 64)); }), 1);
+}
+
+// Bottom stack, interaction, top stack, loss, and the way back, as a DLRM does.
+TEST(SteadyStep, LayersAllocateNothing) {
+  constexpr int64_t kBatch = 700, kFeatures = 9, kDim = 16;
+  constexpr int64_t kProducts = kDim + (kFeatures + 1) * kFeatures / 2;
+  std::mt19937 random(1);
+  Mlp bottom(13, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM}, .threads = 2});
+  bottom.add_linear(64, SHARDREC_ACTIVATION_RELU);
+  bottom.add_linear(kDim, SHARDREC_ACTIVATION_RELU);
+  Interaction interaction(kFeatures, kDim, 2);
+  Mlp top(kProducts, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAGRAD}, .threads = 2});
+  top.add_linear(40, SHARDREC_ACTIVATION_RELU);
+  top.add_linear(1, SHARDREC_ACTIVATION_NONE);
+
+  test::Rows input(kBatch, 13), dense(kBatch, kDim), embeddings(kBatch, kFeatures * kDim);
+  test::Rows products(kBatch, kProducts), logits(kBatch, 1), gradient(kBatch, 1);
+  test::Rows dproducts(kBatch, kProducts), ddense(kBatch, kDim),
+      dembeddings(kBatch, kFeatures * kDim);
+  input.fill(random);
+  embeddings.fill(random);
+  std::vector<float> labels(kBatch), probabilities(kBatch);
+  const auto step = [&](int64_t batch) {
+    const auto first = [batch](test::Rows& rows) {
+      core::Matrix view = rows.view();
+      view.rows = batch;
+      return view;
+    };
+    const auto column = [batch](test::Rows& rows) {
+      return std::span(&rows.at(0, 0), static_cast<size_t>(batch));
+    };
+    const auto size = static_cast<size_t>(batch);
+    bottom.forward(first(input), first(dense));
+    interaction.forward(first(dense), first(embeddings), first(products));
+    top.forward(first(products), first(logits));
+    bce_with_logits(column(logits), std::span(labels).first(size),
+                    std::span(probabilities).first(size), column(gradient));
+    top.backward(first(gradient), first(dproducts));
+    interaction.backward(first(dproducts), first(ddense), first(dembeddings));
+    bottom.backward(first(ddense), {});
+    top.step();
+    bottom.step();
+  };
+  for (int i = 0; i < 20; ++i) step(kBatch);
+  EXPECT_EQ(allocations_of(30, [&] { step(kBatch); }), 0);
+  EXPECT_EQ(allocations_of(30, [&] { step(123); }), 0) << "a smaller batch";
+}
+
+TEST(SteadyStep, DdpAllReduceAllocatesNothing) {
+  constexpr int kRanks = 2;
+  const auto errors = comm::run_ranks(kRanks, [&](comm::Communicator& communicator) {
+    const std::shared_ptr<comm::Communicator> borrowed(&communicator, [](comm::Communicator*) {});
+    std::vector<std::vector<float>> values, gradients;
+    for (const size_t size : {300000U, 10U, 400000U, 3U}) {
+      values.emplace_back(size);
+      gradients.emplace_back(size, 1.0F);
+    }
+    Ddp ddp(borrowed, {});
+    for (size_t i = 0; i < values.size(); ++i) {
+      ddp.add("p" + std::to_string(i), {static_cast<int64_t>(values[i].size())}, values[i],
+              gradients[i]);
+    }
+    ddp.commit();
+    comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),
+                           communicator.size());
+    const comm::Operation operation{.name = "gate", .kind = 1};
+    for (int i = 0; i < 20; ++i) ddp.all_reduce();
+    for (int i = 0; i < 3; ++i) gate.barrier(operation);
+    const int64_t before = allocations.load();
+    if (communicator.rank() == 0) counting.store(true);
+    gate.barrier(operation);
+    for (int i = 0; i < 10; ++i) ddp.all_reduce();
+    gate.barrier(operation);
+    if (communicator.rank() == 0) counting.store(false);
+    gate.barrier(operation);
+    EXPECT_EQ(allocations.load() - before, 0);
+    gate.barrier(operation);
+  });
+  for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
+}
+
+}  // namespace
+}  // namespace shardrec::dense
