@@ -1,0 +1,468 @@
+// Malformed calls: each gives its status, a sentence that names the culprit, and changes nothing.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "capi_test.h"
+
+namespace shardrec::test {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// One good object of each kind, and a place for each out-parameter that must stay as it is.
+class Malformed : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, table_options.out()));
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, plan_options.out()));
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, optimizer_options.out()));
+    ASSERT_OK(shardrec_model_create(nullptr, model.out()));
+    ASSERT_OK(shardrec_model_add_table(model, "user", 100, 8, nullptr, nullptr));
+    ASSERT_OK(shardrec_model_add_table(model, "item", 50, 4, nullptr, nullptr));
+    ASSERT_OK(shardrec_model_add_feature(model, 0, "user_id", SHARDREC_POOLING_SUM));
+    ASSERT_OK(shardrec_topology_create(4, 2, topology.out()));
+    ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
+    ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 50, 0, 8));
+    ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+    ASSERT_OK(shardrec_control_create(control.out()));
+    ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+    ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+    before = state();
+    ASSERT_OK(shardrec_live_objects(&live_before));
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(state(), before) << "a refused call changed something";
+    int64_t live = 0;
+    ASSERT_OK(shardrec_live_objects(&live));
+    EXPECT_EQ(live, live_before) << "a refused call left a handle behind";
+    EXPECT_EQ(out_comm, nullptr);
+    EXPECT_EQ(out_group, nullptr);
+    EXPECT_EQ(out_model, nullptr);
+    EXPECT_EQ(out_plan, nullptr);
+    EXPECT_EQ(out_topology, nullptr);
+    EXPECT_EQ(out_text, nullptr);
+    EXPECT_EQ(out32, -77);
+    EXPECT_EQ(out64, -77);
+    EXPECT_EQ(out_real, -77);
+  }
+
+  // All that the objects can tell of themselves.
+  std::string state() {
+    std::string all;
+    char* text = nullptr;
+    EXPECT_OK(shardrec_model_to_json(model, &text));
+    all += take(text);
+    EXPECT_OK(shardrec_plan_to_json(plan, &text));
+    all += take(text);
+    EXPECT_OK(shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, &text));
+    all += take(text);
+    double seconds = 0;
+    EXPECT_OK(shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, &seconds));
+    EXPECT_OK(shardrec_comm_status(comm));
+    return all + std::to_string(seconds);
+  }
+
+  // A handle of another kind, and a closed one.
+  template <class Type, class Other>
+  static Type* as(Other* other) {
+    return std::bit_cast<Type*>(other);
+  }
+  shardrec_model* closed_model() {
+    shardrec_model* fresh = nullptr;
+    EXPECT_OK(shardrec_model_create(nullptr, &fresh));
+    shardrec_model* copy = fresh;
+    shardrec_model_destroy(&copy);
+    return fresh;
+  }
+
+  Options table_options, plan_options, optimizer_options;
+  Model model;
+  Topology topology;
+  Plan plan;
+  Control control;
+  Local group;
+  Comm comm;
+  std::string before;
+  int64_t live_before = 0;
+
+  shardrec_comm* out_comm = nullptr;
+  shardrec_local* out_group = nullptr;
+  shardrec_model* out_model = nullptr;
+  shardrec_plan* out_plan = nullptr;
+  shardrec_topology* out_topology = nullptr;
+  char* out_text = nullptr;
+  int32_t out32 = -77;
+  int64_t out64 = -77;
+  double out_real = -77;
+};
+
+TEST_F(Malformed, HandlesOfEveryKind) {
+  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
+  auto* garbage_comm = std::bit_cast<shardrec_comm*>(uint64_t{8});
+  expect_refused({
+      {"NULL model", [&] { return shardrec_model_table_count(nullptr, &out32); },
+       SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_model is needed"},
+      {"garbage model", [&] { return shardrec_model_table_count(garbage, &out32); },
+       SHARDREC_INVALID_HANDLE, "no handle of this library; a shardrec_model is needed"},
+      {"plan as a model",
+       [&] { return shardrec_model_table_count(as<shardrec_model>(plan.get()), &out32); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_plan; a shardrec_model is needed"},
+      {"closed model", [&] { return shardrec_model_table_count(closed_model(), &out32); },
+       SHARDREC_CLOSED, "this shardrec_model was destroyed"},
+      {"closed model to plan_create",
+       [&] { return shardrec_plan_create(closed_model(), topology, nullptr, &out_plan); },
+       SHARDREC_CLOSED, "shardrec_model"},
+      {"NULL comm", [&] { return shardrec_comm_barrier(nullptr); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_comm is needed"},
+      {"garbage comm", [&] { return shardrec_comm_close(garbage_comm); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_comm is needed"},
+      {"model as a comm",
+       [&] { return shardrec_comm_rank(as<shardrec_comm>(model.get()), &out32); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_comm is needed"},
+      {"comm as a group",
+       [&] { return shardrec_comm_create_local(as<shardrec_local>(comm.get()), 1, &out_comm); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_comm; a shardrec_local is needed"},
+      {"NULL topology", [&] { return shardrec_plan_create(model, nullptr, nullptr, &out_plan); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
+      {"model as options",
+       [&] {
+         return shardrec_plan_create(model, topology, as<shardrec_options>(model.get()), &out_plan);
+       },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_options is needed"},
+      {"garbage options",
+       [&] {
+         return shardrec_model_set_optimizer(model, std::bit_cast<shardrec_options*>(uint64_t{1}));
+       },
+       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
+      {"NULL options", [&] { return shardrec_options_set_i64(nullptr, SHARDREC_OPTION_SEED, 1); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
+      {"options as a control",
+       [&] { return shardrec_control_cancel(as<shardrec_control>(plan_options.get())); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_options; a shardrec_control is needed"},
+      {"NULL plan", [&] { return shardrec_plan_check(nullptr); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_plan is needed"},
+      {"NULL control", [&] { return shardrec_control_progress(nullptr, &out64, &out64); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_control is needed"},
+  });
+}
+
+TEST_F(Malformed, OutParametersThatAreMissing) {
+  expect_refused({
+      {"model_create", [&] { return shardrec_model_create(nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_table_count", [&] { return shardrec_model_table_count(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_feature_count", [&] { return shardrec_model_feature_count(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_to_json", [&] { return shardrec_model_to_json(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"model_from_json", [&] { return shardrec_model_from_json("{}", nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"topology_create", [&] { return shardrec_topology_create(1, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_create", [&] { return shardrec_plan_create(model, topology, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_box_count", [&] { return shardrec_plan_box_count(plan, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_to_text", [&] { return shardrec_plan_to_text(plan, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"local_create", [&] { return shardrec_local_create(1, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"comm_rank", [&] { return shardrec_comm_rank(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"comm_size", [&] { return shardrec_comm_size(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"comm_get_f64",
+       [&] { return shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"options_create", [&] { return shardrec_options_create(SHARDREC_OPTIONS_DDP, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"options_get_text",
+       [&] { return shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"control_create", [&] { return shardrec_control_create(nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"capabilities", [&] { return shardrec_capabilities(nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out_text is NULL"},
+      {"live_objects", [&] { return shardrec_live_objects(nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"log_next", [&] { return shardrec_log_next(0, nullptr, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"tensor_vector", [&] { return shardrec_tensor_vector(nullptr, SHARDREC_INT32, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+  });
+}
+
+TEST_F(Malformed, GroupsAndCommunicators) {
+  const auto no_property = static_cast<shardrec_comm_property>(9);
+  expect_refused({
+      {"no ranks", [&] { return shardrec_local_create(0, 1, &out_group); },
+       SHARDREC_INVALID_ARGUMENT, "ranks is 0; 1 to 1024"},
+      {"negative ranks", [&] { return shardrec_local_create(-3, 1, &out_group); },
+       SHARDREC_INVALID_ARGUMENT, "ranks is -3"},
+      {"too many ranks", [&] { return shardrec_local_create(1025, 1, &out_group); },
+       SHARDREC_INVALID_ARGUMENT, "ranks is 1025"},
+      {"ranks_per_node 0", [&] { return shardrec_local_create(4, 0, &out_group); },
+       SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 0; 1 to 4"},
+      {"ranks_per_node above ranks", [&] { return shardrec_local_create(4, 5, &out_group); },
+       SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 5; 1 to 4"},
+      {"negative rank", [&] { return shardrec_comm_create_local(group, -1, &out_comm); },
+       SHARDREC_INVALID_ARGUMENT, "rank is -1; 0 to 1"},
+      {"rank beyond", [&] { return shardrec_comm_create_local(group, 2, &out_comm); },
+       SHARDREC_INVALID_ARGUMENT, "rank is 2; 0 to 1"},
+      {"rank taken", [&] { return shardrec_comm_create_local(group, 0, &out_comm); },
+       SHARDREC_INVALID_STATE, "0"},
+      {"deadline 0", [&] { return shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0); },
+       SHARDREC_INVALID_ARGUMENT, "SHARDREC_COMM_STEP_SECONDS is 0"},
+      {"negative deadline",
+       [&] { return shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, -1.5); },
+       SHARDREC_INVALID_ARGUMENT, "SHARDREC_COMM_SETUP_SECONDS is -1.5"},
+      {"NaN deadline",
+       [&] { return shardrec_comm_set_f64(comm, SHARDREC_COMM_WARN_SECONDS, kNan); },
+       SHARDREC_INVALID_ARGUMENT, "SHARDREC_COMM_WARN_SECONDS is nan"},
+      {"unknown property", [&] { return shardrec_comm_set_f64(comm, no_property, 1); },
+       SHARDREC_INVALID_ARGUMENT, "property is 9"},
+      {"unknown property read", [&] { return shardrec_comm_get_f64(comm, no_property, &out_real); },
+       SHARDREC_INVALID_ARGUMENT, "property is 9"},
+      {"reason not UTF-8", [&] { return shardrec_comm_abort(comm, "\xc3("); },
+       SHARDREC_INVALID_ARGUMENT, "reason is not UTF-8"},
+  });
+}
+
+TEST_F(Malformed, TensorsOfAllReduce) {
+  std::array<float, 8> data{};
+  shardrec_tensor good{};
+  ASSERT_OK(shardrec_tensor_vector(data.data(), SHARDREC_FLOAT32, 4, &good));
+  const auto reduce = [&](auto change, shardrec_reduction how = SHARDREC_REDUCTION_SUM) {
+    shardrec_tensor tensor = good;
+    change(tensor);
+    return shardrec_comm_all_reduce(comm, &tensor, how);
+  };
+  expect_refused({
+      {"NULL", [&] { return shardrec_comm_all_reduce(comm, nullptr, SHARDREC_REDUCTION_SUM); },
+       SHARDREC_INVALID_ARGUMENT, "tensor is NULL"},
+      {"CUDA",
+       [&] { return reduce([](shardrec_tensor& t) { t.device_type = SHARDREC_DEVICE_CUDA; }); },
+       SHARDREC_UNSUPPORTED, "tensor is on a CUDA device"},
+      {"device type", [&] { return reduce([](shardrec_tensor& t) { t.device_type = 99; }); },
+       SHARDREC_INVALID_ARGUMENT, "tensor has device type 99"},
+      {"device id", [&] { return reduce([](shardrec_tensor& t) { t.device_id = 1; }); },
+       SHARDREC_INVALID_ARGUMENT, "tensor has device id 1"},
+      {"unknown dtype", [&] { return reduce([](shardrec_tensor& t) { t.dtype = 12345; }); },
+       SHARDREC_INVALID_ARGUMENT, "unknown dtype 12345"},
+      {"dtype that is not reduced",
+       [&] { return reduce([](shardrec_tensor& t) { t.dtype = SHARDREC_BFLOAT16; }); },
+       SHARDREC_INVALID_ARGUMENT, "dtype bfloat16"},
+      {"negative ndim", [&] { return reduce([](shardrec_tensor& t) { t.ndim = -1; }); },
+       SHARDREC_INVALID_ARGUMENT, "-1 dimensions"},
+      {"ndim 9", [&] { return reduce([](shardrec_tensor& t) { t.ndim = 9; }); },
+       SHARDREC_INVALID_ARGUMENT, "9 dimensions; 0 to 8"},
+      {"negative size", [&] { return reduce([](shardrec_tensor& t) { t.shape[0] = -4; }); },
+       SHARDREC_INVALID_ARGUMENT, "shape [-4]"},
+      {"size that overflows",
+       [&] {
+         return reduce([](shardrec_tensor& t) {
+           t.ndim = 3;
+           t.shape[0] = t.shape[1] = t.shape[2] = int64_t{1} << 40;
+         });
+       },
+       SHARDREC_INVALID_ARGUMENT, "which no memory can hold"},
+      {"gaps", [&] { return reduce([](shardrec_tensor& t) { t.stride[0] = 2; }); },
+       SHARDREC_INVALID_ARGUMENT, "stride 2 in dimension 0"},
+      {"negative stride", [&] { return reduce([](shardrec_tensor& t) { t.stride[0] = -1; }); },
+       SHARDREC_INVALID_ARGUMENT, "stride -1"},
+      {"no data", [&] { return reduce([](shardrec_tensor& t) { t.data = nullptr; }); },
+       SHARDREC_INVALID_ARGUMENT, "tensor has no data"},
+      {"data out of alignment",
+       [&] { return reduce([](shardrec_tensor& t) { t.data = static_cast<char*>(t.data) + 1; }); },
+       SHARDREC_INVALID_ARGUMENT, "not aligned"},
+      {"mean of integers",
+       [&] {
+         return reduce([](shardrec_tensor& t) { t.dtype = SHARDREC_INT32; },
+                       SHARDREC_REDUCTION_MEAN);
+       },
+       SHARDREC_INVALID_ARGUMENT, "SHARDREC_REDUCTION_MEAN"},
+      {"unknown reduction",
+       [&] { return reduce([](shardrec_tensor&) {}, static_cast<shardrec_reduction>(4)); },
+       SHARDREC_INVALID_ARGUMENT, "reduction is 4"},
+  });
+}
+
+TEST_F(Malformed, Models) {
+  const auto add = [&](const char* name, int64_t rows, int64_t dim,
+                       shardrec_options* options = nullptr) {
+    return shardrec_model_add_table(model, name, rows, dim, options, &out32);
+  };
+  const auto feature = [&](int32_t table, const char* name, int pooling = SHARDREC_POOLING_SUM) {
+    return shardrec_model_add_feature(model, table, name, static_cast<shardrec_pooling>(pooling));
+  };
+  expect_refused({
+      {"options for a model", [&] { return shardrec_model_create(plan_options, &out_model); },
+       SHARDREC_INVALID_ARGUMENT, "NULL is accepted"},
+      {"NULL name", [&] { return add(nullptr, 1, 1); }, SHARDREC_INVALID_ARGUMENT, "name is NULL"},
+      {"empty name", [&] { return add("", 1, 1); }, SHARDREC_INVALID_ARGUMENT, "empty"},
+      {"name that is not UTF-8", [&] { return add("\xff", 1, 1); }, SHARDREC_INVALID_ARGUMENT,
+       "name is not UTF-8"},
+      {"name taken", [&] { return add("user", 1, 1); }, SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"no rows", [&] { return add("t", 0, 1); }, SHARDREC_INVALID_ARGUMENT, "0 rows"},
+      {"negative rows", [&] { return add("t", INT64_MIN, 1); }, SHARDREC_INVALID_ARGUMENT,
+       "-9223372036854775808 rows"},
+      {"too many rows", [&] { return add("t", (int64_t{1} << 40) + 1, 1); },
+       SHARDREC_INVALID_ARGUMENT, "1099511627777 rows"},
+      {"no columns", [&] { return add("t", 1, 0); }, SHARDREC_INVALID_ARGUMENT, "0 columns"},
+      {"too many columns", [&] { return add("t", 1, 65537); }, SHARDREC_INVALID_ARGUMENT,
+       "65537 columns"},
+      {"options of another kind", [&] { return add("t", 1, 1, plan_options); },
+       SHARDREC_INVALID_ARGUMENT, "kind PLAN; kind TABLE is accepted"},
+      {"an initial range upside down",
+       [&] {
+         Options options;
+         EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, options.out()));
+         EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_INIT_MIN, 2));
+         EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_INIT_MAX, 1));
+         return add("t", 1, 1, options);
+       },
+       SHARDREC_INVALID_ARGUMENT, "\"t\""},
+      {"feature of no table", [&] { return feature(2, "f"); }, SHARDREC_INVALID_ARGUMENT,
+       "table 2; the model has 2 tables"},
+      {"feature of a negative table", [&] { return feature(-1, "f"); }, SHARDREC_INVALID_ARGUMENT,
+       "table -1"},
+      {"feature taken", [&] { return feature(1, "user_id"); }, SHARDREC_INVALID_ARGUMENT,
+       "\"user_id\""},
+      {"feature without a name", [&] { return feature(1, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "name is NULL"},
+      {"sequence", [&] { return feature(1, "f", SHARDREC_POOLING_NONE); }, SHARDREC_UNSUPPORTED,
+       "\"f\""},
+      {"unknown pooling", [&] { return feature(1, "f", 7); }, SHARDREC_INVALID_ARGUMENT, "7"},
+      {"optimizer options of another kind",
+       [&] { return shardrec_model_set_optimizer(model, table_options); },
+       SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind OPTIMIZER is accepted"},
+      {"an optimizer that tables do not take",
+       [&] {
+         Options options;
+         EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, options.out()));
+         EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "adam"));
+         return shardrec_model_set_optimizer(model, options);
+       },
+       SHARDREC_UNSUPPORTED, "adam"},
+      {"columns of no feature",
+       [&] { return shardrec_model_feature_columns(model, 1, &out64, &out64, &out64); },
+       SHARDREC_NOT_FOUND, "no feature 1"},
+      {"columns of a negative feature",
+       [&] { return shardrec_model_feature_columns(model, -1, &out64, &out64, &out64); },
+       SHARDREC_NOT_FOUND, "no feature -1"},
+      {"NULL JSON", [&] { return shardrec_model_from_json(nullptr, &out_model); },
+       SHARDREC_INVALID_ARGUMENT, "json is NULL"},
+      {"no JSON", [&] { return shardrec_model_from_json("{", &out_model); },
+       SHARDREC_INVALID_ARGUMENT, "model"},
+      {"JSON of something else",
+       [&] { return shardrec_model_from_json(R"({"format": "shardrec-plan-1"})", &out_model); },
+       SHARDREC_INVALID_ARGUMENT, "format"},
+  });
+}
+
+TEST_F(Malformed, TopologiesAndPlans) {
+  const auto box = [&](int32_t table, int32_t rank, int64_t row, int64_t rows, int64_t col,
+                       int64_t cols) {
+    return shardrec_plan_add_box(plan, table, rank, row, rows, col, cols);
+  };
+  const auto read = [&](int32_t table, int32_t number) {
+    return shardrec_plan_box(plan, table, number, &out32, &out64, &out64, &out64, &out64);
+  };
+  expect_refused({
+      {"no ranks", [&] { return shardrec_topology_create(0, 1, &out_topology); },
+       SHARDREC_INVALID_ARGUMENT, "ranks is 0"},
+      {"too many ranks", [&] { return shardrec_topology_create(1048577, 1, &out_topology); },
+       SHARDREC_INVALID_ARGUMENT, "ranks is 1048577"},
+      {"ranks_per_node", [&] { return shardrec_topology_create(2, 3, &out_topology); },
+       SHARDREC_INVALID_ARGUMENT, "ranks_per_node is 3"},
+      {"options of another kind",
+       [&] { return shardrec_plan_create(model, topology, table_options, &out_plan); },
+       SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind PLAN is accepted"},
+      {"box of no table", [&] { return box(2, 0, 0, 1, 0, 1); }, SHARDREC_INVALID_ARGUMENT, "2"},
+      {"box on no rank", [&] { return box(0, 4, 50, 50, 0, 8); }, SHARDREC_INVALID_ARGUMENT, "4"},
+      {"box on a negative rank", [&] { return box(0, -1, 50, 50, 0, 8); },
+       SHARDREC_INVALID_ARGUMENT, "-1"},
+      {"empty box", [&] { return box(0, 0, 50, 0, 0, 8); }, SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"box with negative columns", [&] { return box(0, 0, 50, 50, 0, -8); },
+       SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"box beyond the rows", [&] { return box(0, 0, 50, 51, 0, 8); }, SHARDREC_INVALID_ARGUMENT,
+       "\"user\""},
+      {"box that overflows", [&] { return box(0, 0, INT64_MAX, INT64_MAX, 0, 8); },
+       SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"box beyond the columns", [&] { return box(0, 0, 50, 50, 1, 8); }, SHARDREC_INVALID_ARGUMENT,
+       "\"user\""},
+      {"box that overlaps", [&] { return box(0, 0, 49, 51, 0, 8); }, SHARDREC_INVALID_ARGUMENT,
+       "overlap"},
+      {"box of a replicated table", [&] { return box(1, 0, 0, 50, 0, 4); },
+       SHARDREC_INVALID_ARGUMENT, "\"item\""},
+      {"replicated with boxes", [&] { return shardrec_plan_add_replicated(plan, 0); },
+       SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"replicated, no table", [&] { return shardrec_plan_add_replicated(plan, 5); },
+       SHARDREC_INVALID_ARGUMENT, "5"},
+      {"a hole", [&] { return shardrec_plan_check(plan); }, SHARDREC_INVALID_ARGUMENT, "\"user\""},
+      {"count of no table", [&] { return shardrec_plan_box_count(plan, 2, &out32); },
+       SHARDREC_NOT_FOUND, "no table 2"},
+      {"no such box", [&] { return read(0, 1); }, SHARDREC_NOT_FOUND,
+       "no box 1; table \"user\" has 1 boxes"},
+      {"negative box", [&] { return read(0, -1); }, SHARDREC_NOT_FOUND, "no box -1"},
+      {"box of no table", [&] { return read(-1, 0); }, SHARDREC_NOT_FOUND, "no table -1"},
+      {"NULL JSON", [&] { return shardrec_plan_from_json(model, nullptr, &out_plan); },
+       SHARDREC_INVALID_ARGUMENT, "json is NULL"},
+      {"no JSON", [&] { return shardrec_plan_from_json(model, "[]", &out_plan); },
+       SHARDREC_INVALID_ARGUMENT, "plan"},
+      {"a plan with a hole",
+       [&] {
+         char* text = nullptr;
+         EXPECT_OK(shardrec_plan_to_json(plan, &text));
+         return shardrec_plan_from_json(model, take(text).c_str(), &out_plan);
+       },
+       SHARDREC_INVALID_ARGUMENT, "\"user\""},
+  });
+}
+
+TEST_F(Malformed, LogAndTensors) {
+  shardrec_tensor tensor{};
+  const auto no_dtype = static_cast<shardrec_dtype>(1);
+  expect_refused({
+      {"level", [&] { return shardrec_log_set_level(static_cast<shardrec_log_level>(5)); },
+       SHARDREC_INVALID_ARGUMENT, "level is 5"},
+      {"timeout", [&] { return shardrec_log_next(-1, nullptr, nullptr, &out_text); },
+       SHARDREC_INVALID_ARGUMENT, "timeout_ms is -1"},
+      {"dtype", [&] { return shardrec_tensor_vector(nullptr, no_dtype, 0, &tensor); },
+       SHARDREC_INVALID_ARGUMENT, "dtype is 1"},
+      {"length", [&] { return shardrec_tensor_vector(nullptr, SHARDREC_INT32, -1, &tensor); },
+       SHARDREC_INVALID_ARGUMENT, "length is -1"},
+      {"rows", [&] { return shardrec_tensor_matrix(nullptr, SHARDREC_INT32, -1, 0, &tensor); },
+       SHARDREC_INVALID_ARGUMENT, "rows is -1"},
+      {"cols", [&] { return shardrec_tensor_matrix(nullptr, SHARDREC_INT32, 0, -2, &tensor); },
+       SHARDREC_INVALID_ARGUMENT, "cols is -2"},
+  });
+  EXPECT_EQ(tensor.dtype, 0);
+}
+
+TEST_F(Malformed, DestroyTakesAnything) {
+  shardrec_model_destroy(nullptr);
+  shardrec_model* none = nullptr;
+  shardrec_model_destroy(&none);
+  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
+  shardrec_model_destroy(&garbage);
+  EXPECT_EQ(garbage, nullptr);
+  auto* foreign = as<shardrec_model>(plan.get());
+  shardrec_model_destroy(&foreign);
+  EXPECT_EQ(foreign, nullptr);
+  shardrec_model* closed = closed_model();
+  shardrec_model_destroy(&closed);
+  shardrec_text_free(nullptr);
+}
+
+}  // namespace
+}  // namespace shardrec::test
