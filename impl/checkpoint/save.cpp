@@ -26,9 +26,10 @@ class Leftovers {
   Leftovers(Environment& environment, const std::string& directory)
       : environment_(environment), directory_(directory) {}
   ~Leftovers() {
-    for (const std::string& name : names_) {
+    // The manifest, added last, goes first: what is half removed is no checkpoint.
+    for (auto name = names_.rbegin(); name != names_.rend(); ++name) {
       try {
-        environment_.remove(join_path(directory_, name));
+        environment_.remove(join_path(directory_, *name));
       } catch (...) {
         // A file without a manifest is no checkpoint, so one that stays does no harm.
       }

@@ -1,0 +1,339 @@
+// What saving and loading do when something fails: all ranks end the same way, and nothing is left
+// half done.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "checkpoint/manifest.h"
+#include "checkpoint/world.h"
+#include "core/environment.h"
+
+namespace shardrec::checkpoint {
+namespace {
+
+// Lets `allowed` operations pass and fails the next one (and, when `for_good`, all later ones but
+// those that remove and examine).
+class FaultyEnvironment final : public core::Environment {
+ public:
+  FaultyEnvironment(int64_t allowed, bool for_good) : allowed_(allowed), for_good_(for_good) {}
+
+  bool failed() const { return count_.load() > allowed_; }
+
+  std::unique_ptr<core::ReadFile> open(const std::string& path) override {
+    step("open", path);
+    return std::make_unique<Reader>(*this, real_.open(path), path);
+  }
+  std::unique_ptr<core::WriteFile> create(const std::string& path) override {
+    step("create", path);
+    return std::make_unique<Writer>(*this, real_.create(path), path);
+  }
+  bool exists(const std::string& path) override { return real_.exists(path); }
+  void rename(const std::string& from, const std::string& to) override {
+    step("rename", to);
+    real_.rename(from, to);
+  }
+  void remove(const std::string& path) override { real_.remove(path); }
+  void make_directories(const std::string& path) override {
+    step("make the directory", path);
+    real_.make_directories(path);
+  }
+  void sync_directory(const std::string& path) override {
+    step("sync", path);
+    real_.sync_directory(path);
+  }
+  std::vector<std::string> list(const std::string& directory) override {
+    return real_.list(directory);
+  }
+  std::chrono::steady_clock::time_point now() override { return real_.now(); }
+
+ private:
+  class Reader final : public core::ReadFile {
+   public:
+    Reader(FaultyEnvironment& faults, std::unique_ptr<core::ReadFile> real, std::string path)
+        : faults_(faults), real_(std::move(real)), path_(std::move(path)) {}
+    int64_t size() const override { return real_->size(); }
+    void read_at(int64_t offset, std::span<std::byte> out) const override {
+      faults_.step("read", path_);
+      real_->read_at(offset, out);
+    }
+
+   private:
+    FaultyEnvironment& faults_;
+    std::unique_ptr<core::ReadFile> real_;
+    std::string path_;
+  };
+
+  class Writer final : public core::WriteFile {
+   public:
+    Writer(FaultyEnvironment& faults, std::unique_ptr<core::WriteFile> real, std::string path)
+        : faults_(faults), real_(std::move(real)), path_(std::move(path)) {}
+    void append(std::span<const std::byte> bytes) override {
+      faults_.step("write", path_);
+      real_->append(bytes);
+    }
+    void sync() override {
+      faults_.step("sync", path_);
+      real_->sync();
+    }
+    void close() override {
+      faults_.step("close", path_);
+      real_->close();
+    }
+
+   private:
+    FaultyEnvironment& faults_;
+    std::unique_ptr<core::WriteFile> real_;
+    std::string path_;
+  };
+
+  void step(const char* what, const std::string& path) {
+    const int64_t before = count_.fetch_add(1);
+    if (before == allowed_ || (for_good_ && before > allowed_)) {
+      core::fail(SHARDREC_IO_ERROR, core::sentence("cannot ", what, " ", path, ": injected"),
+                 {.path = path});
+    }
+  }
+
+  core::Environment& real_ = core::default_environment();
+  int64_t allowed_;
+  bool for_good_;
+  std::atomic<int64_t> count_{0};
+};
+
+class Failure : public ::testing::Test {
+ protected:
+  void save_good() { expect_ok(save_all(model_, plan_, scratch_.path(), 9)); }
+
+  Scratch scratch_;
+  plan::Model model_ = model_of({{7, 3}, {4, 6}});
+  plan::Plan plan_ = make_plan(model_, {3, 2}, SHARDREC_SHARDING_ROW_WISE);
+};
+
+// The n-th operation of one rank fails, for every n and every rank, until none does.
+TEST_F(Failure, OfAnyOperationOfAnyRankEndsASaveOnAllRanksAndLeavesNothing) {
+  for (int rank = 0; rank < 3; ++rank) {
+    int faults = 0;
+    for (int64_t allowed = 0;; ++allowed) {
+      ASSERT_LT(allowed, 100);
+      FaultyEnvironment environment(allowed, allowed % 2 == 0);
+      const std::string directory = scratch_.path(core::sentence("save", rank, "-", allowed));
+      const Errors errors =
+          save_all(model_, plan_, directory, 9, {.environment = &environment, .faulty_rank = rank});
+      if (!environment.failed()) {
+        expect_ok(errors);
+        EXPECT_EQ(load_all(model_, plan_, directory).wrong, 0);
+        break;
+      }
+      ++faults;
+      expect_all(errors, SHARDREC_IO_ERROR, "injected");
+      for (const auto& error : errors) {
+        EXPECT_EQ(error->parts().rank, rank);
+        EXPECT_FALSE(error->parts().path.empty());
+      }
+      if (std::filesystem::exists(directory)) {
+        EXPECT_EQ(names_in(directory), std::vector<std::string>{}) << "after " << allowed;
+      }
+    }
+    EXPECT_GE(faults, 6);
+  }
+}
+
+TEST_F(Failure, OfAnyOperationOfAnyRankEndsALoadOnAllRanks) {
+  save_good();
+  const plan::Plan plan = make_plan(model_, {2, 1}, SHARDREC_SHARDING_COLUMN_WISE);
+  for (int rank = 0; rank < 2; ++rank) {
+    int untouched = 0;
+    for (int64_t allowed = 0;; ++allowed) {
+      ASSERT_LT(allowed, 200);
+      FaultyEnvironment environment(allowed, false);
+      const Loaded loaded = load_all(model_, plan, scratch_.path(),
+                                     {.environment = &environment, .faulty_rank = rank});
+      if (!environment.failed()) {
+        expect_ok(loaded.errors);
+        EXPECT_EQ(loaded.wrong, 0);
+        break;
+      }
+      expect_all(loaded.errors, SHARDREC_IO_ERROR, "injected");
+      EXPECT_EQ(loaded.errors[0]->parts().rank, rank);
+      untouched += loaded.changed == 0 ? 1 : 0;
+    }
+    // Manifest, three headers, checksums: nothing is written before all of that is done.
+    EXPECT_GE(untouched, 12);
+  }
+}
+
+TEST_F(Failure, ASaveDoesNotTouchACheckpointThatIsThere) {
+  save_good();
+  const std::string manifest = read_all(scratch_.path() + "/manifest.json");
+  const auto names = names_in(scratch_.path());
+  expect_all(save_all(model_, plan_, scratch_.path(), 10), SHARDREC_INVALID_ARGUMENT,
+             "already holds a checkpoint");
+  EXPECT_EQ(read_all(scratch_.path() + "/manifest.json"), manifest);
+  EXPECT_EQ(names_in(scratch_.path()), names);
+  EXPECT_EQ(load_all(model_, plan_, scratch_.path()).steps, (std::vector<int64_t>{9, 9, 9}));
+}
+
+TEST_F(Failure, ASaveReplacesWhatAnInterruptedOneLeft) {
+  std::filesystem::create_directories(scratch_.path());
+  write_all(scratch_.path() + "/rank_00000.safetensors", "half");
+  write_all(scratch_.path() + "/rank_00001.safetensors.tmp", "half");
+  write_all(scratch_.path() + "/manifest.json.tmp", "half");
+  save_good();
+  const Loaded loaded = load_all(model_, plan_, scratch_.path());
+  expect_ok(loaded.errors);
+  EXPECT_EQ(loaded.wrong, 0);
+}
+
+TEST_F(Failure, ADirectoryThatCannotBeMadeIsNamedOnAllRanks) {
+  write_all(scratch_.path("file"), "x");
+  expect_all(save_all(model_, plan_, scratch_.path("file"), 1), SHARDREC_IO_ERROR, "rank 0");
+  expect_all(save_all(model_, plan_, scratch_.path("file/below"), 1), SHARDREC_IO_ERROR, "rank 0");
+  expect_all(save_all(model_, plan_, "", 1), SHARDREC_INVALID_ARGUMENT);
+  expect_ok(save_all(model_, plan_, scratch_.path("a/b/c"), 1));
+}
+
+TEST_F(Failure, LoadingWhereNothingIsSaysSo) {
+  expect_all(load_all(model_, plan_, scratch_.path("nowhere")).errors, SHARDREC_NOT_FOUND,
+             "no checkpoint");
+  std::filesystem::create_directories(scratch_.path("empty"));
+  expect_all(load_all(model_, plan_, scratch_.path("empty")).errors, SHARDREC_NOT_FOUND,
+             "no checkpoint");
+}
+
+TEST_F(Failure, ACheckpointOfAnotherModelIsRefusedWithTheTable) {
+  save_good();
+  const auto refused = [&](const plan::Model& model, shardrec_status status,
+                           const std::string& part) {
+    const Loaded loaded =
+        load_all(model, make_plan(model, {2, 1}, SHARDREC_SHARDING_ROW_WISE), scratch_.path());
+    expect_all(loaded.errors, status, part);
+    EXPECT_EQ(loaded.changed, 0);
+  };
+  refused(model_of({{7, 3}, {5, 6}}), SHARDREC_INVALID_ARGUMENT, "table \"t1\" has 4 rows");
+  refused(model_of({{7, 4}, {4, 6}}), SHARDREC_INVALID_ARGUMENT, "table \"t0\" has 7 rows");
+  refused(model_of({{7, 3}, {4, 6}, {1, 1}}), SHARDREC_NOT_FOUND, "no table \"t2\"");
+  refused(model_of({{7, 3}, {4, 6}}, SHARDREC_OPTIMIZER_SGD), SHARDREC_INVALID_ARGUMENT,
+          "rowwise_adagrad");
+}
+
+TEST_F(Failure, PiecesThatMissACellAreNeverACheckpoint) {
+  plan::Plan hole = plan_;
+  hole.tables[0].boxes.pop_back();
+  expect_all(save_all(model_, hole, scratch_.path(), 1), SHARDREC_INTERNAL, "table \"t0\"");
+  EXPECT_EQ(names_in(scratch_.path()), std::vector<std::string>{});
+  plan::Plan twice = plan_;
+  twice.tables[1].boxes[0].rows += 1;
+  expect_all(save_all(model_, twice, scratch_.path(), 1), SHARDREC_INTERNAL, "overlap");
+  EXPECT_EQ(names_in(scratch_.path()), std::vector<std::string>{});
+}
+
+TEST_F(Failure, RanksThatSeeDifferentDirectoriesLoadNothing) {
+  save_good();
+  const std::string other = scratch_.path("other");
+  expect_ok(save_all(model_, plan_, other, 10));
+  // Rank 1's view of the directory is another one.
+  class Elsewhere final : public core::Environment {
+   public:
+    Elsewhere(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
+    std::unique_ptr<core::ReadFile> open(const std::string& path) override {
+      return real_.open(moved(path));
+    }
+    std::unique_ptr<core::WriteFile> create(const std::string& path) override {
+      return real_.create(moved(path));
+    }
+    bool exists(const std::string& path) override { return real_.exists(moved(path)); }
+    void rename(const std::string& from, const std::string& to) override { real_.rename(from, to); }
+    void remove(const std::string& path) override { real_.remove(path); }
+    void make_directories(const std::string& path) override { real_.make_directories(path); }
+    void sync_directory(const std::string& path) override { real_.sync_directory(path); }
+    std::vector<std::string> list(const std::string& path) override { return real_.list(path); }
+    std::chrono::steady_clock::time_point now() override { return real_.now(); }
+
+   private:
+    std::string moved(const std::string& path) const {
+      return path.starts_with(from_) ? to_ + path.substr(from_.size()) : path;
+    }
+    core::Environment& real_ = core::default_environment();
+    std::string from_;
+    std::string to_;
+  } elsewhere(scratch_.path(), other);
+  const Loaded loaded =
+      load_all(model_, plan_, scratch_.path(), {.environment = &elsewhere, .faulty_rank = 1});
+  expect_all(loaded.errors, SHARDREC_IO_ERROR, "rank 1 sees another checkpoint");
+  EXPECT_EQ(loaded.changed, 0);
+}
+
+TEST_F(Failure, OfAPeerEndsTheCall) {
+  const auto errors = comm::run_ranks(2, [&](comm::Communicator& communicator) {
+    if (communicator.rank() == 1) core::fail(SHARDREC_INTERNAL, "this rank goes away");
+    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), 0, 2);
+    save({collectives, 0, 2}, scratch_.path(), model_, 1, {}, nullptr);
+  });
+  ASSERT_TRUE(errors[0].has_value());
+  EXPECT_EQ(errors[0]->status(), SHARDREC_PEER_FAILED);
+}
+
+TEST(Cancel, EndsASaveOnAllRanksAndLeavesNothing) {
+  Scratch scratch;
+  const plan::Model model = model_of({{5, 3}});
+  core::Control control;
+  control.cancel();
+  expect_all(save_all(model, make_plan(model, {2, 1}, SHARDREC_SHARDING_ROW_WISE), scratch.path(),
+                      1, {.control = &control, .faulty_rank = 1}),
+             SHARDREC_CANCELLED);
+  EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{});
+}
+
+TEST(Cancel, EndsALoadOnAllRanksAndChangesNothing) {
+  Scratch scratch;
+  const plan::Model model = model_of({{5, 3}});
+  const plan::Plan plan = make_plan(model, {2, 1}, SHARDREC_SHARDING_ROW_WISE);
+  expect_ok(save_all(model, plan, scratch.path(), 1));
+  core::Control control;
+  control.cancel();
+  const Loaded loaded =
+      load_all(model, plan, scratch.path(), {.control = &control, .faulty_rank = 0});
+  expect_all(loaded.errors, SHARDREC_CANCELLED);
+  EXPECT_EQ(loaded.changed, 0);
+}
+
+// Cancels when a given number of operations has passed.
+TEST(Cancel, TakesEffectBetweenBlocks) {
+  Scratch scratch;
+  const plan::Model model = model_of({{1 << 20, 8}}, SHARDREC_OPTIMIZER_SGD);
+  const plan::Plan plan = make_plan(model, {1, 1}, SHARDREC_SHARDING_TABLE_WISE);
+  core::Control control;
+  std::thread watcher([&] {
+    while (control.done() < (3 << 20)) std::this_thread::yield();
+    control.cancel();
+  });
+  const Errors errors = save_all(model, plan, scratch.path(), 1, {.control = &control});
+  watcher.join();
+  // A watcher that the scheduler starved comes too late to cancel; then all 32 MiB are there.
+  if (errors[0]) {
+    expect_all(errors, SHARDREC_CANCELLED);
+    EXPECT_LT(control.done(), int64_t{32} << 20);
+    EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{});
+  } else {
+    EXPECT_EQ(control.done(), int64_t{32} << 20);
+  }
+}
+
+TEST(Progress, CountsTheBytesOfAllBlocks) {
+  Scratch scratch;
+  const plan::Model model = model_of({{1000, 3}});
+  const plan::Plan plan = make_plan(model, {1, 1}, SHARDREC_SHARDING_TABLE_WISE);
+  core::Control control;
+  expect_ok(save_all(model, plan, scratch.path(), 1, {.control = &control}));
+  EXPECT_EQ(control.total(), 1000 * 4 * 4);
+  EXPECT_EQ(control.done(), control.total());
+  expect_ok(load_all(model, plan, scratch.path(), {.control = &control}).errors);
+  // Read twice: once to verify, once to copy.
+  EXPECT_EQ(control.total(), 2 * 1000 * 4 * 4);
+  EXPECT_EQ(control.done(), control.total());
+}
+
+}  // namespace
+}  // namespace shardrec::checkpoint
