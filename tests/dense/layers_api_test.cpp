@@ -1,0 +1,315 @@
+// The C functions of layers.h, ddp.h and metrics.h: what they accept, refuse and promise.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "capi/capi_test.h"
+
+namespace shardrec::test {
+namespace {
+
+using Mlp = Owned<shardrec_mlp, shardrec_mlp_destroy>;
+using Interaction = Owned<shardrec_interaction, shardrec_interaction_destroy>;
+using Ddp = Owned<shardrec_ddp, shardrec_ddp_destroy>;
+using Metrics = Owned<shardrec_metrics, shardrec_metrics_destroy>;
+
+shardrec_tensor matrix(std::vector<float>& data, int64_t rows, int64_t cols) {
+  shardrec_tensor view{};
+  EXPECT_OK(shardrec_tensor_matrix(data.data(), SHARDREC_FLOAT32, rows, cols, &view));
+  return view;
+}
+shardrec_tensor vector(std::vector<float>& data) {
+  shardrec_tensor view{};
+  EXPECT_OK(shardrec_tensor_vector(data.data(), SHARDREC_FLOAT32, static_cast<int64_t>(data.size()),
+                                   &view));
+  return view;
+}
+
+Mlp small_stack(const shardrec_options* options = nullptr) {
+  Mlp mlp;
+  EXPECT_OK(shardrec_mlp_create(2, options, mlp.out()));
+  EXPECT_OK(shardrec_mlp_add_linear(mlp, 3, SHARDREC_ACTIVATION_RELU));
+  EXPECT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  return mlp;
+}
+
+TEST(LayersApi, ParametersAreCompactViewsOfTheShapesAndWritingThemSetsValues) {
+  Mlp mlp = small_stack();
+  int32_t count = 0;
+  ASSERT_OK(shardrec_mlp_parameter_count(mlp, &count));
+  ASSERT_EQ(count, 4);
+  const std::vector<std::vector<int64_t>> shapes = {{3, 2}, {3}, {1, 3}, {1}};
+  for (int32_t p = 0; p < count; ++p) {
+    shardrec_tensor value{}, gradient{};
+    ASSERT_OK(shardrec_mlp_parameter(mlp, p, &value, &gradient));
+    int64_t size = 1;
+    for (const shardrec_tensor* view : {&value, &gradient}) {
+      ASSERT_EQ(view->ndim, static_cast<int32_t>(shapes[static_cast<size_t>(p)].size()));
+      EXPECT_EQ(view->dtype, SHARDREC_FLOAT32);
+      EXPECT_EQ(view->device_type, SHARDREC_DEVICE_CPU);
+      size = 1;
+      for (int32_t d = view->ndim; d-- > 0;) {
+        EXPECT_EQ(view->shape[d], shapes[static_cast<size_t>(p)][static_cast<size_t>(d)]);
+        EXPECT_EQ(view->stride[d], size);
+        size *= view->shape[d];
+      }
+    }
+    for (int64_t i = 0; i < size; ++i) static_cast<float*>(value.data)[i] = 1;
+    EXPECT_OK(shardrec_mlp_parameter(mlp, p, nullptr, nullptr));
+  }
+  std::vector<float> in = {1, 2, -9, 1}, out(2);
+  const shardrec_tensor input = matrix(in, 2, 2), output = matrix(out, 2, 1);
+  ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
+  EXPECT_EQ(out, (std::vector<float>{13, 1})) << "3 * relu(1 + 2 + 1) + 1; 3 * relu(-7) + 1";
+}
+
+TEST(LayersApi, ALinearModelLearnsALine) {
+  Options options;
+  ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_MLP, options.out()));
+  ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAM));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.05));
+  Mlp mlp;
+  ASSERT_OK(shardrec_mlp_create(1, options, mlp.out()));
+  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  std::vector<float> x, y, out(64), gradient(64);
+  for (int i = 0; i < 64; ++i) {
+    x.push_back(static_cast<float>(i) / 32 - 1);
+    y.push_back(3 * x.back() - 2);
+  }
+  const shardrec_tensor input = matrix(x, 64, 1), output = matrix(out, 64, 1),
+                        dy = matrix(gradient, 64, 1);
+  for (int step = 0; step < 800; ++step) {
+    ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
+    for (size_t i = 0; i < 64; ++i) gradient[i] = (out[i] - y[i]) / 32;
+    ASSERT_OK(shardrec_mlp_backward(mlp, &dy, nullptr));
+    ASSERT_OK(shardrec_mlp_step(mlp));
+  }
+  shardrec_tensor weight{}, bias{};
+  ASSERT_OK(shardrec_mlp_parameter(mlp, 0, &weight, nullptr));
+  ASSERT_OK(shardrec_mlp_parameter(mlp, 1, &bias, nullptr));
+  EXPECT_NEAR(*static_cast<float*>(weight.data), 3, 1e-3);
+  EXPECT_NEAR(*static_cast<float*>(bias.data), -2, 1e-3);
+}
+
+TEST(LayersApi, MalformedCallsAreRefusedByName) {
+  Mlp mlp = small_stack(), untouched = small_stack(), bad;
+  Interaction interaction, none;
+  ASSERT_OK(shardrec_interaction_create(2, 4, nullptr, interaction.out()));
+  std::vector<float> data(64), more(64);
+  const shardrec_tensor input = matrix(data, 4, 2), output = matrix(more, 4, 1);
+  shardrec_tensor wrong = input, half = input, gpu = input, strided = input, null = input;
+  wrong.dtype = SHARDREC_FLOAT64;
+  half.shape[0] = -1;
+  gpu.device_type = SHARDREC_DEVICE_CUDA;
+  strided.stride[1] = 2;
+  null.data = nullptr;
+  shardrec_options* table = nullptr;
+  ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &table));
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  int64_t outputs = 0;
+  int32_t count = 0;
+  const auto foreign = [](shardrec_interaction* handle) {
+    return static_cast<shardrec_mlp*>(static_cast<void*>(handle));
+  };
+  expect_refused({
+      {"no inputs", [&] { return shardrec_mlp_create(0, nullptr, bad.out()); },
+       SHARDREC_INVALID_ARGUMENT, "inputs"},
+      {"too many inputs", [&] { return shardrec_mlp_create(65537, nullptr, bad.out()); },
+       SHARDREC_INVALID_ARGUMENT, "inputs"},
+      {"no out", [&] { return shardrec_mlp_create(2, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out"},
+      {"options of another kind", [&] { return shardrec_mlp_create(2, table, bad.out()); },
+       SHARDREC_INVALID_ARGUMENT, "options"},
+      {"null handle", [&] { return shardrec_mlp_add_linear(nullptr, 1, SHARDREC_ACTIVATION_NONE); },
+       SHARDREC_INVALID_HANDLE, "mlp"},
+      {"foreign handle", [&] { return shardrec_mlp_parameter_count(foreign(interaction), &count); },
+       SHARDREC_INVALID_HANDLE, "mlp"},
+      {"unknown activation",
+       [&] { return shardrec_mlp_add_linear(mlp, 1, static_cast<shardrec_activation>(5)); },
+       SHARDREC_INVALID_ARGUMENT, "activation"},
+      {"no outputs", [&] { return shardrec_mlp_add_linear(mlp, 0, SHARDREC_ACTIVATION_NONE); },
+       SHARDREC_INVALID_ARGUMENT, "outputs"},
+      {"parameter -1", [&] { return shardrec_mlp_parameter(mlp, -1, nullptr, nullptr); },
+       SHARDREC_NOT_FOUND, "parameter -1"},
+      {"parameter 4", [&] { return shardrec_mlp_parameter(mlp, 4, nullptr, nullptr); },
+       SHARDREC_NOT_FOUND, "parameter 4"},
+      {"no input", [&] { return shardrec_mlp_forward(mlp, nullptr, &output); },
+       SHARDREC_INVALID_ARGUMENT, "input"},
+      {"input of doubles", [&] { return shardrec_mlp_forward(mlp, &wrong, &output); },
+       SHARDREC_INVALID_ARGUMENT, "input"},
+      {"negative rows", [&] { return shardrec_mlp_forward(mlp, &half, &output); },
+       SHARDREC_INVALID_ARGUMENT, "input"},
+      {"input on a GPU", [&] { return shardrec_mlp_forward(mlp, &gpu, &output); },
+       SHARDREC_UNSUPPORTED, "input"},
+      {"column stride 2", [&] { return shardrec_mlp_forward(mlp, &strided, &output); },
+       SHARDREC_INVALID_ARGUMENT, "input"},
+      {"no data", [&] { return shardrec_mlp_forward(mlp, &null, &output); },
+       SHARDREC_INVALID_ARGUMENT, "input"},
+      {"output of two columns", [&] { return shardrec_mlp_forward(mlp, &input, &input); },
+       SHARDREC_INVALID_ARGUMENT, "output"},
+      {"backward first", [&] { return shardrec_mlp_backward(untouched, &output, nullptr); },
+       SHARDREC_INVALID_STATE, "forward"},
+      {"step first", [&] { return shardrec_mlp_step(untouched); }, SHARDREC_INVALID_STATE,
+       "backward"},
+      {"learning rate NaN", [&] { return shardrec_mlp_set_learning_rate(mlp, nan); },
+       SHARDREC_INVALID_ARGUMENT, "learning_rate"},
+      {"learning rate -1", [&] { return shardrec_mlp_set_learning_rate(mlp, -1); },
+       SHARDREC_INVALID_ARGUMENT, "learning_rate"},
+      {"no path", [&] { return shardrec_mlp_save(mlp, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "path"},
+      {"no file", [&] { return shardrec_mlp_load(mlp, "/nonexistent/file"); }, SHARDREC_NOT_FOUND,
+       "/nonexistent/file"},
+      {"features -1", [&] { return shardrec_interaction_create(-1, 4, nullptr, none.out()); },
+       SHARDREC_INVALID_ARGUMENT, "features"},
+      {"dim 0", [&] { return shardrec_interaction_create(2, 0, nullptr, none.out()); },
+       SHARDREC_INVALID_ARGUMENT, "dim"},
+      {"interaction backward first",
+       [&] { return shardrec_interaction_backward(interaction, &input, &input, &input); },
+       SHARDREC_INVALID_STATE, "forward"},
+      {"interaction of wrong shapes",
+       [&] { return shardrec_interaction_forward(interaction, &input, &input, &input); },
+       SHARDREC_INVALID_ARGUMENT, "dense"},
+      {"no out of outputs", [&] { return shardrec_interaction_outputs(interaction, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out"},
+  });
+  EXPECT_OK(shardrec_interaction_outputs(interaction, &outputs));
+  EXPECT_EQ(outputs, 4 + 3);
+  EXPECT_EQ(static_cast<shardrec_mlp*>(bad), nullptr);
+  shardrec_options_destroy(&table);
+  EXPECT_OK(shardrec_mlp_forward(mlp, &input, &output)) << "the refused calls changed nothing";
+}
+
+TEST(LayersApi, LossRefusesLabelsOutsideWithTheirPosition) {
+  std::vector<float> logits = {0, 1, 2}, labels = {0, 1, 2}, gradient(3, 7);
+  const shardrec_tensor z = vector(logits), y = vector(labels), g = vector(gradient);
+  double loss = -1;
+  EXPECT_EQ(shardrec_bce_with_logits(&z, &y, nullptr, &g, &loss), SHARDREC_INVALID_ARGUMENT);
+  int64_t position = 0;
+  EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_POSITION, &position));
+  EXPECT_EQ(position, 2);
+  EXPECT_EQ(loss, -1);
+  EXPECT_EQ(gradient[0], 7);
+  labels[2] = 1;
+  EXPECT_OK(shardrec_bce_with_logits(&z, &y, nullptr, &g, nullptr));
+  EXPECT_FLOAT_EQ(gradient[0], 0.5F / 3);
+  labels.pop_back();
+  const shardrec_tensor shorter = vector(labels);
+  EXPECT_EQ(shardrec_bce_with_logits(&z, &shorter, nullptr, nullptr, &loss),
+            SHARDREC_INVALID_ARGUMENT);
+}
+
+TEST(LayersApi, TwoRanksTrainTheSameStackDataParallel) {
+  std::vector<std::vector<float>> weights(2);
+  run_ranks(2, [&](shardrec_comm* comm, int rank) {
+    Options options;
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_MLP, options.out()));
+    ASSERT_OK(
+        shardrec_options_set_i64(options, SHARDREC_OPTION_SEED, rank));  // commit makes them equal
+    Mlp mlp = small_stack(options);
+    Ddp ddp;
+    ASSERT_OK(shardrec_ddp_create(comm, nullptr, ddp.out()));
+    for (int32_t p = 0; p < 4; ++p) {
+      shardrec_tensor value{}, gradient{};
+      ASSERT_OK(shardrec_mlp_parameter(mlp, p, &value, &gradient));
+      ASSERT_OK(shardrec_ddp_add(ddp, ("p" + std::to_string(p)).c_str(), &value, &gradient));
+    }
+    ASSERT_OK(shardrec_ddp_commit(ddp));
+    std::vector<float> in = {1, 2, 3, static_cast<float>(rank)}, out(2), g = {1, -1};
+    const shardrec_tensor input = matrix(in, 2, 2), output = matrix(out, 2, 1),
+                          dy = matrix(g, 2, 1);
+    for (int step = 0; step < 3; ++step) {
+      ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
+      ASSERT_OK(shardrec_mlp_backward(mlp, &dy, nullptr));
+      ASSERT_OK(shardrec_ddp_all_reduce(ddp));
+      ASSERT_OK(shardrec_mlp_step(mlp));
+    }
+    for (int32_t p = 0; p < 4; ++p) {
+      shardrec_tensor value{};
+      ASSERT_OK(shardrec_mlp_parameter(mlp, p, &value, nullptr));
+      const auto* floats = static_cast<const float*>(value.data);
+      int64_t size = 1;
+      for (int32_t d = 0; d < value.ndim; ++d) size *= value.shape[d];
+      auto& mine = weights[static_cast<size_t>(rank)];
+      mine.insert(mine.end(), floats, floats + size);
+    }
+    EXPECT_OK(shardrec_comm_close(comm));
+  });
+  ASSERT_EQ(weights[0].size(), 13U);
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
+TEST(LayersApi, DdpRefusesMalformedParametersAndNamesAMismatch) {
+  run_ranks(2, [&](shardrec_comm* comm, int rank) {
+    Ddp ddp;
+    ASSERT_OK(shardrec_ddp_create(comm, nullptr, ddp.out()));
+    std::vector<float> a(6), b(6);
+    const shardrec_tensor value = matrix(a, 2, 3), gradient = matrix(b, 2, 3),
+                          other = matrix(b, 3, 2);
+    shardrec_tensor doubles = value, strided = value;
+    doubles.dtype = SHARDREC_FLOAT64;
+    strided.shape[1] = 2;
+    expect_refused({
+        {"no name", [&] { return shardrec_ddp_add(ddp, nullptr, &value, &gradient); },
+         SHARDREC_INVALID_ARGUMENT, "name"},
+        {"empty name", [&] { return shardrec_ddp_add(ddp, "", &value, &gradient); },
+         SHARDREC_INVALID_ARGUMENT, "name"},
+        {"not UTF-8", [&] { return shardrec_ddp_add(ddp, "\xff", &value, &gradient); },
+         SHARDREC_INVALID_ARGUMENT, "name"},
+        {"no parameter", [&] { return shardrec_ddp_add(ddp, "w", nullptr, &gradient); },
+         SHARDREC_INVALID_ARGUMENT, "parameter"},
+        {"no gradient", [&] { return shardrec_ddp_add(ddp, "w", &value, nullptr); },
+         SHARDREC_INVALID_ARGUMENT, "gradient"},
+        {"doubles", [&] { return shardrec_ddp_add(ddp, "w", &doubles, &gradient); },
+         SHARDREC_UNSUPPORTED, "parameter"},
+        {"not compact", [&] { return shardrec_ddp_add(ddp, "w", &strided, &gradient); },
+         SHARDREC_INVALID_ARGUMENT, "parameter"},
+        {"two shapes", [&] { return shardrec_ddp_add(ddp, "w", &value, &other); },
+         SHARDREC_INVALID_ARGUMENT, "\"w\""},
+        {"all_reduce before commit", [&] { return shardrec_ddp_all_reduce(ddp); },
+         SHARDREC_INVALID_STATE, "commit"},
+    });
+    ASSERT_OK(shardrec_ddp_add(ddp, rank == 0 ? "left" : "right", &value, &gradient));
+    EXPECT_EQ(shardrec_ddp_commit(ddp), SHARDREC_MISMATCH);
+    EXPECT_TRUE(contains(shardrec_last_error(), "\"right\"")) << shardrec_last_error();
+    int64_t culprit = -1;
+    EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit));
+    EXPECT_EQ(culprit, 1);
+    EXPECT_OK(shardrec_comm_status(comm)) << "the communicator lives on";
+    EXPECT_OK(shardrec_comm_barrier(comm));
+    EXPECT_OK(shardrec_comm_close(comm));
+  });
+}
+
+TEST(LayersApi, MetricsCountOverRanksAndRefuseBadSamples) {
+  run_ranks(2, [&](shardrec_comm* comm, int rank) {
+    Metrics metrics;
+    ASSERT_OK(shardrec_metrics_create(comm, metrics.out()));
+    std::vector<float> p = {0.25F, rank == 0 ? 0.5F : 0.75F}, y = {0, 1}, bad = {0, 2};
+    const shardrec_tensor predicted = vector(p), labels = vector(y), wrong = vector(bad);
+    double value = -1;
+    EXPECT_EQ(shardrec_metrics_get(metrics, SHARDREC_METRIC_AUC, &value), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(shardrec_metrics_update(metrics, &predicted, &wrong), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_OK(shardrec_metrics_update(metrics, &predicted, &labels));
+    EXPECT_OK(shardrec_metrics_compute(metrics));
+    EXPECT_OK(shardrec_metrics_get(metrics, SHARDREC_METRIC_AUC, &value));
+    EXPECT_EQ(value, 1);
+    EXPECT_OK(shardrec_metrics_get(metrics, SHARDREC_METRIC_SAMPLES, &value));
+    EXPECT_EQ(value, 4);
+    EXPECT_OK(shardrec_metrics_reset(metrics));
+    EXPECT_OK(shardrec_metrics_compute(metrics));
+    EXPECT_EQ(shardrec_metrics_get(metrics, SHARDREC_METRIC_AUC, &value), SHARDREC_NOT_FOUND);
+    EXPECT_OK(shardrec_comm_close(comm));
+    EXPECT_EQ(shardrec_metrics_compute(metrics), SHARDREC_CLOSED);
+  });
+  Metrics alone;
+  ASSERT_OK(shardrec_metrics_create(nullptr, alone.out()));
+  EXPECT_OK(shardrec_metrics_compute(alone));
+}
+
+}  // namespace
+}  // namespace shardrec::test
