@@ -1,0 +1,251 @@
+// Models and plans through the C API: what was put in comes out, also through JSON.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "capi_test.h"
+
+namespace shardrec::test {
+namespace {
+
+std::string json_of(shardrec_model* model) {
+  char* text = nullptr;
+  EXPECT_OK(shardrec_model_to_json(model, &text));
+  return take(text);
+}
+
+std::string json_of(shardrec_plan* plan) {
+  char* text = nullptr;
+  EXPECT_OK(shardrec_plan_to_json(plan, &text));
+  return take(text);
+}
+
+Options options_with(shardrec_options_kind kind,
+                     const std::vector<std::pair<shardrec_option, const char*>>& values) {
+  Options options;
+  EXPECT_OK(shardrec_options_create(kind, options.out()));
+  for (const auto& [key, value] : values) EXPECT_OK(shardrec_options_set_text(options, key, value));
+  return options;
+}
+
+Model some_model() {
+  Model model;
+  EXPECT_OK(shardrec_model_create(nullptr, model.out()));
+  const Options optimizer =
+      options_with(SHARDREC_OPTIONS_OPTIMIZER, {{SHARDREC_OPTION_OPTIMIZER, "rowwise_adagrad"},
+                                                {SHARDREC_OPTION_LEARNING_RATE, "0.1"},
+                                                {SHARDREC_OPTION_EPS, "1e-10"},
+                                                {SHARDREC_OPTION_WEIGHT_DECAY, "0.02"},
+                                                {SHARDREC_OPTION_WEIGHT_DECAY_MODE, "decouple"},
+                                                {SHARDREC_OPTION_MAX_GRADIENT, "3"},
+                                                {SHARDREC_OPTION_ROW_STATISTICS, "shard"}});
+  EXPECT_OK(shardrec_model_set_optimizer(model, optimizer));
+  const Options table = options_with(SHARDREC_OPTIONS_TABLE, {{SHARDREC_OPTION_INIT_MIN, "-0.25"},
+                                                              {SHARDREC_OPTION_INIT_MAX, "0.125"}});
+  int32_t index = -1;
+  EXPECT_OK(shardrec_model_add_table(model, "na\"me \xf0\x9f\x98\x80", 943, 64, table, &index));
+  EXPECT_EQ(index, 0);
+  const Options zeros = options_with(SHARDREC_OPTIONS_TABLE, {{SHARDREC_OPTION_INIT, "zeros"}});
+  EXPECT_OK(shardrec_model_add_table(model, "item", int64_t{1} << 40, 8, zeros, &index));
+  EXPECT_EQ(index, 1);
+  EXPECT_OK(shardrec_model_add_feature(model, 1, "item_id", SHARDREC_POOLING_MEAN));
+  EXPECT_OK(shardrec_model_add_feature(model, 0, "user_id", SHARDREC_POOLING_SUM));
+  EXPECT_OK(shardrec_model_add_feature(model, 1, "history", SHARDREC_POOLING_SUM));
+  return model;
+}
+
+TEST(Model, OutputColumnsAreTableMajor) {
+  const Model model = some_model();
+  int32_t count = 0;
+  EXPECT_OK(shardrec_model_table_count(model, &count));
+  EXPECT_EQ(count, 2);
+  EXPECT_OK(shardrec_model_feature_count(model, &count));
+  EXPECT_EQ(count, 3);
+  const std::vector<std::pair<int64_t, int64_t>> expected = {{64, 8}, {0, 64}, {72, 8}};
+  for (int32_t feature = 0; feature < 3; ++feature) {
+    int64_t column = -1;
+    int64_t columns = -1;
+    int64_t width = -1;
+    EXPECT_OK(shardrec_model_feature_columns(model, feature, &column, &columns, &width));
+    EXPECT_EQ(column, expected[static_cast<size_t>(feature)].first);
+    EXPECT_EQ(columns, expected[static_cast<size_t>(feature)].second);
+    EXPECT_EQ(width, 80);
+  }
+  EXPECT_OK(shardrec_model_feature_columns(model, 0, nullptr, nullptr, nullptr));
+}
+
+TEST(Model, JsonHoldsEverythingAndReadsBack) {
+  const Model model = some_model();
+  const std::string json = json_of(model);
+  for (const char* part :
+       {"\"shardrec-model-1\"", "\"rowwise_adagrad\"", "\"learning_rate\": 0.1", "\"eps\": 1e-10",
+        "\"decouple\"", "1099511627776", "\"zeros\"", "-0.25", "\"mean\"", "\"history\""}) {
+    EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;
+  }
+  Model copy;
+  ASSERT_OK(shardrec_model_from_json(json.c_str(), copy.out()));
+  EXPECT_EQ(json_of(copy), json);
+}
+
+TEST(Model, UnknownJsonKeysAreRefusedWithTheirPlace) {
+  std::string json = json_of(some_model());
+  const size_t at = json.find("\"rows\"");
+  ASSERT_NE(at, std::string::npos);
+  json.insert(at, "\"colour\": 3, ");
+  shardrec_model* model = nullptr;
+  EXPECT_EQ(shardrec_model_from_json(json.c_str(), &model), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(model, nullptr);
+  EXPECT_TRUE(contains(shardrec_last_error(), "colour")) << shardrec_last_error();
+  EXPECT_TRUE(contains(shardrec_last_error(), "tables[0]")) << shardrec_last_error();
+}
+
+TEST(Model, ItsOptionsMayGoAfterwards) {
+  Model model;
+  ASSERT_OK(shardrec_model_create(nullptr, model.out()));
+  Options table = options_with(SHARDREC_OPTIONS_TABLE, {{SHARDREC_OPTION_INIT, "zeros"}});
+  ASSERT_OK(shardrec_model_add_table(model, "t", 10, 4, table, nullptr));
+  ASSERT_OK(shardrec_options_set_text(table, SHARDREC_OPTION_INIT, "uniform"));
+  shardrec_options_destroy(table.out());
+  EXPECT_TRUE(contains(json_of(model), "zeros"));
+}
+
+struct BoxNumbers {
+  int32_t rank;
+  int64_t row, rows, col, cols;
+  bool operator==(const BoxNumbers&) const = default;
+};
+
+std::vector<BoxNumbers> boxes_of(shardrec_plan* plan, int32_t table) {
+  int32_t count = -1;
+  EXPECT_OK(shardrec_plan_box_count(plan, table, &count));
+  std::vector<BoxNumbers> boxes;
+  for (int32_t box = 0; box < count; ++box) {
+    BoxNumbers numbers{};
+    EXPECT_OK(shardrec_plan_box(plan, table, box, &numbers.rank, &numbers.row, &numbers.rows,
+                                &numbers.col, &numbers.cols));
+    boxes.push_back(numbers);
+  }
+  return boxes;
+}
+
+TEST(Plan, BoxesGivenByHandComeBackInOrder) {
+  const Model model = some_model();
+  Topology topology;
+  ASSERT_OK(shardrec_topology_create(3, 2, topology.out()));
+  Plan plan;
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
+  EXPECT_EQ(shardrec_plan_check(plan), SHARDREC_INVALID_ARGUMENT);
+  ASSERT_OK(shardrec_plan_add_box(plan, 0, 2, 500, 443, 0, 64));
+  ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 500, 40, 24));
+  ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 500, 0, 40));
+  ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+  EXPECT_OK(shardrec_plan_check(plan));
+  const std::vector<BoxNumbers> expected = {
+      {1, 0, 500, 0, 40}, {1, 0, 500, 40, 24}, {2, 500, 443, 0, 64}};
+  EXPECT_EQ(boxes_of(plan, 0), expected);
+  EXPECT_TRUE(boxes_of(plan, 1).empty());
+  EXPECT_OK(shardrec_plan_box(plan, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr));
+
+  const std::string json = json_of(plan);
+  Plan copy;
+  ASSERT_OK(shardrec_plan_from_json(model, json.c_str(), copy.out()));
+  EXPECT_EQ(json_of(copy), json);
+  EXPECT_EQ(boxes_of(copy, 0), expected);
+}
+
+TEST(Plan, EveryNamedKindIsATilingAndReadsBackFromJson) {
+  const Model model = some_model();
+  for (const auto& [ranks, per_node] : std::vector<std::pair<int, int>>{{1, 1}, {4, 2}, {5, 2}}) {
+    Topology topology;
+    ASSERT_OK(shardrec_topology_create(ranks, per_node, topology.out()));
+    for (int kind = SHARDREC_SHARDING_AUTO; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
+      SCOPED_TRACE(kind);
+      Options options;
+      ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, options.out()));
+      ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
+      Plan plan;
+      ASSERT_OK(shardrec_plan_create(model, topology, options, plan.out()));
+      EXPECT_OK(shardrec_plan_check(plan));
+      Plan copy;
+      ASSERT_OK(shardrec_plan_from_json(model, json_of(plan).c_str(), copy.out()));
+      EXPECT_EQ(json_of(copy), json_of(plan));
+      char* text = nullptr;
+      EXPECT_OK(shardrec_plan_to_text(plan, &text));
+      EXPECT_TRUE(contains(text, "item")) << text;
+      shardrec_text_free(text);
+    }
+  }
+}
+
+TEST(Plan, KeepsItsModelWhenTheModelChanges) {
+  Model model = some_model();
+  Topology topology;
+  ASSERT_OK(shardrec_topology_create(2, 2, topology.out()));
+  Plan plan;
+  ASSERT_OK(shardrec_plan_create(model, topology, nullptr, plan.out()));
+  const std::string before = json_of(plan);
+  ASSERT_OK(shardrec_model_add_table(model, "later", 10, 4, nullptr, nullptr));
+  shardrec_model_destroy(model.out());
+  shardrec_topology_destroy(topology.out());
+  EXPECT_EQ(json_of(plan), before);
+  EXPECT_OK(shardrec_plan_check(plan));
+}
+
+TEST(Control, CountsNothingBeforeTheWork) {
+  Control control;
+  ASSERT_OK(shardrec_control_create(control.out()));
+  int64_t done = -1;
+  int64_t total = -1;
+  EXPECT_OK(shardrec_control_progress(control, &done, &total));
+  EXPECT_EQ(done, 0);
+  EXPECT_EQ(total, 0);
+  EXPECT_OK(shardrec_control_progress(control, nullptr, nullptr));
+  EXPECT_OK(shardrec_control_cancel(control));
+}
+
+TEST(Library, HashesAsXxh3) {
+  // Values of the reference implementation, xxhash 0.8.
+  EXPECT_EQ(shardrec_hash64(0, nullptr, 0), UINT64_C(0x2d06800538d394c2));
+  EXPECT_EQ(shardrec_hash64(0, "ignored", 0), UINT64_C(0x2d06800538d394c2));
+  EXPECT_EQ(shardrec_hash64(0, "ignored", -1), UINT64_C(0x2d06800538d394c2));
+  EXPECT_EQ(shardrec_hash64(0, nullptr, 8), UINT64_C(0x2d06800538d394c2));
+  EXPECT_EQ(shardrec_hash64(0, "68fd1e64", 8), UINT64_C(0x00b0431058060b4d));
+  EXPECT_EQ(shardrec_hash64(1, "68fd1e64 and more", 8), UINT64_C(0x5705b9eaec3433a1));
+  std::vector<char> bytes(1000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 7);
+  EXPECT_EQ(shardrec_hash64(12345, bytes.data(), 1000), UINT64_C(0x5688215cdb93071d));
+}
+
+TEST(Library, TellsItsVersionAndCapabilities) {
+  EXPECT_EQ(shardrec_api_version(), SHARDREC_API_VERSION);
+  char* text = nullptr;
+  ASSERT_OK(shardrec_capabilities(&text));
+  const std::string json = take(text);
+  for (const char* part : {"\"version\": \"0.1.0\"", "\"api_version\": 1",
+                           "\"engines\": [\"local\"]", "\"devices\": [\"cpu\"]",
+                           "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
+    EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;
+  }
+}
+
+TEST(Tensors, AreFilledAsCompactViews) {
+  float data[6] = {};
+  shardrec_tensor tensor{};
+  ASSERT_OK(shardrec_tensor_matrix(data, SHARDREC_FLOAT32, 2, 3, &tensor));
+  EXPECT_EQ(tensor.data, data);
+  EXPECT_EQ(tensor.device_type, SHARDREC_DEVICE_CPU);
+  EXPECT_EQ(tensor.device_id, 0);
+  EXPECT_EQ(tensor.dtype, SHARDREC_FLOAT32);
+  EXPECT_EQ(tensor.ndim, 2);
+  EXPECT_EQ(tensor.shape[0], 2);
+  EXPECT_EQ(tensor.shape[1], 3);
+  EXPECT_EQ(tensor.stride[0], 3);
+  EXPECT_EQ(tensor.stride[1], 1);
+  ASSERT_OK(shardrec_tensor_vector(nullptr, SHARDREC_INT64, 0, &tensor));
+  EXPECT_EQ(tensor.ndim, 1);
+  EXPECT_EQ(tensor.shape[0], 0);
+}
+
+}  // namespace
+}  // namespace shardrec::test
