@@ -60,7 +60,7 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 
 std::byte* Scratch::resize(size_t bytes) {
   if (bytes <= capacity_) return pages_.get();
-  if (bytes > SIZE_MAX - 64) out_of_memory(bytes);
+  if (bytes > PTRDIFF_MAX) out_of_memory(bytes);
   const size_t rounded = (bytes + 63) & ~size_t{63};
   pages_.reset();  // before the new allocation: the contents are not kept
   capacity_ = 0;

@@ -6,7 +6,6 @@
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
-#include <tbb/task_scheduler_observer.h>
 
 #include <algorithm>
 #include <atomic>
@@ -36,37 +35,26 @@ void release(void* address) noexcept {
   if (__tsan_release != nullptr) __tsan_release(address);
 }
 
+// Blocks every signal of this thread; returns the mask before.
+sigset_t block_signals() noexcept {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  return before;
+}
+
 // Blocks every signal of this thread for a scope: threads that oneTBB starts meanwhile inherit
 // that.
 class SignalsBlocked {
  public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
+  SignalsBlocked() noexcept : before_(block_signals()) {}
   ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   SignalsBlocked(const SignalsBlocked&) = delete;
   SignalsBlocked& operator=(const SignalsBlocked&) = delete;
 
  private:
   sigset_t before_;
-};
-
-// Workers may have been started by another user of oneTBB in this process: block their signals when
-// they first come here. They keep them blocked.
-class WorkerSignals final : public tbb::task_scheduler_observer {
- public:
-  explicit WorkerSignals(tbb::task_arena& arena) : tbb::task_scheduler_observer(arena) {
-    observe(true);
-  }
-  ~WorkerSignals() override { observe(false); }
-  void on_scheduler_entry(bool is_worker) override {
-    if (!is_worker) return;
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, nullptr);
-  }
 };
 
 // oneTBB has one pool of workers per process, by default one less than the processors. Ranks that
@@ -115,6 +103,11 @@ class WorkerLimit {
     limit_ = limit;
   }
 
+  // oneTBB frees its tables when its last worker ends, in an order that only it knows. Where the
+  // thread sanitizer watches, they stay.
+  tbb::task_scheduler_handle kept_ = __tsan_release == nullptr
+                                         ? tbb::task_scheduler_handle{}
+                                         : tbb::task_scheduler_handle{tbb::attach{}};
   std::mutex mutex_;
   int64_t workers_ = 0;
   int64_t limit_ = 0;  // 0: oneTBB's default
@@ -183,6 +176,10 @@ class Job {
   std::atomic<int> most_seen_{0};
 };
 
+// This thread works for oneTBB and has had its signals blocked. Another user of oneTBB in this
+// process may have started it.
+thread_local bool worker_signals_blocked = false;
+
 // How many task objects oneTBB has made for this thread so far, at least.
 thread_local int reserved_tasks = 0;
 
@@ -192,7 +189,6 @@ class Team {
   explicit Team(int workers)
       : workers_(workers),
         arena_(1 + workers_.allowed(), 1),
-        signals_(arena_),
         context_(tbb::task_group_context::isolated),
         helpers_(context_) {}
 
@@ -201,6 +197,7 @@ class Team {
   // Has at most `helpers` of the team work on the job beside the caller; returns when it is done.
   void run(Job& job, int helpers) {
     arena_.execute([&] {
+      caller_ = pthread_self();
       reserve(2 * workers_.allowed());
       release(&fork_);
       start(helpers, &job);
@@ -218,6 +215,10 @@ class Team {
       for (int i = 0; i < count; ++i) {
         helpers_.run([this, job] {
           if (job == nullptr) return;
+          if (!worker_signals_blocked && pthread_equal(pthread_self(), caller_) == 0) {
+            block_signals();
+            worker_signals_blocked = true;
+          }
           acquire(&fork_);
           job->work();
           release(&join_);
@@ -239,10 +240,10 @@ class Team {
 
   Workers workers_;
   tbb::task_arena arena_;
-  WorkerSignals signals_;
   tbb::task_group_context context_;  // isolated: a host that cancels its tasks does not cancel ours
   tbb::task_group helpers_;
-  char fork_ = 0;  // addresses that stand for fork and join
+  pthread_t caller_{};  // takes tasks too while it waits
+  char fork_ = 0;       // addresses that stand for fork and join
   char join_ = 0;
 };
 

@@ -29,14 +29,12 @@
 #define SHARDREC_COUNTS_ALLOCATIONS 0
 #endif
 
-namespace {
-
-std::atomic<int64_t> allocations{0};
-
-}  // namespace
-
 #if SHARDREC_COUNTS_ALLOCATIONS
 // Every allocation of the process is counted; operator new ends in malloc.
+namespace {
+std::atomic<int64_t> allocations{0};
+}  // namespace
+
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
