@@ -1,0 +1,139 @@
+package capi
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"unsafe"
+)
+
+const float32Type, invalidArgument, invalidHandle = 73730, 1, 2
+
+func matrix(values []float32, rows, columns, stride int) Tensor {
+	return Matrix(unsafe.Pointer(unsafe.SliceData(values)), float32Type, rows, columns, stride)
+}
+
+func vector(values []float32) Tensor {
+	return Vector(unsafe.Pointer(unsafe.SliceData(values)), float32Type, len(values))
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// However goroutines move between threads.
+func TestErrorsBelongToTheirCall(t *testing.T) {
+	var goroutines sync.WaitGroup
+	for g := 1; g <= 32; g++ {
+		goroutines.Add(1)
+		go func() {
+			defer goroutines.Done()
+			var options uintptr
+			if err := Options_create(1, &options); err != nil {
+				t.Error(err)
+			}
+			for range 200 {
+				err := Options_set_f64(options, 101, -float64(g))
+				e, ok := err.(*Error)
+				if !ok || e.Status != invalidArgument || !strings.Contains(e.Sentence, fmt.Sprintf("-%d", g)) {
+					t.Errorf("goroutine %d got %v", g, err)
+				}
+			}
+			Options_destroy(&options)
+		}()
+	}
+	goroutines.Wait()
+}
+
+func TestTextsCrossWholeAndNULIsRefused(t *testing.T) {
+	var model, again uintptr
+	var json, same string
+	check(t, Model_create(0, &model))
+	check(t, Model_add_table(model, "usér 😀", 3, 4, 0, nil))
+	check(t, Model_to_json(model, &json))
+	check(t, Model_from_json(json, &again))
+	check(t, Model_to_json(again, &same))
+	if json != same || !strings.Contains(json, "usér 😀") {
+		t.Errorf("%q is not %q", same, json)
+	}
+	if e, ok := Model_add_table(model, "a\x00b", 3, 4, 0, nil).(*Error); !ok || e.Status != invalidArgument {
+		t.Error("a name with NUL was accepted")
+	}
+	Model_destroy(&model)
+	Model_destroy(&again)
+	if e, ok := Model_to_json(model, &json).(*Error); model != 0 || !ok || e.Status != invalidHandle || json != "" {
+		t.Error("destroy did not clear the ticket, or a failing call left its text")
+	}
+}
+
+func TestOutParametersOfEveryKind(t *testing.T) {
+	var model, group, comm uintptr
+	var table, size int32
+	var column, width int64
+	var seconds float64
+	check(t, Model_create(0, &model))
+	check(t, Model_add_table(model, "a", 3, 4, 0, nil))
+	check(t, Model_add_table(model, "b", 3, 8, 0, &table))
+	check(t, Model_add_feature(model, 0, "a", 0))
+	check(t, Model_add_feature(model, 1, "b", 0))
+	check(t, Model_feature_columns(model, 1, &column, nil, &width))
+	check(t, Local_create(3, 3, &group))
+	check(t, Comm_create_local(group, 2, &comm))
+	check(t, Comm_size(comm, &size))
+	check(t, Comm_set_f64(comm, 1, 12.5))
+	check(t, Comm_get_f64(comm, 1, &seconds))
+	if table != 1 || column != 4 || width != 12 || size != 3 || seconds != 12.5 {
+		t.Error(table, column, width, size, seconds)
+	}
+	level, rank, text := int32(0), int32(0), "before"
+	check(t, Log_next(0, &level, &rank, &text))
+	if text != "" {
+		t.Errorf("no message, but %d %d %q", level, rank, text)
+	}
+	for _, handle := range []struct {
+		destroy func(*uintptr)
+		ticket  uintptr
+	}{{Comm_destroy, comm}, {Local_destroy, group}, {Model_destroy, model}} {
+		handle.destroy(&handle.ticket)
+	}
+}
+
+func TestTensorsCrossWithShapeAndStride(t *testing.T) {
+	logits, labels, gradient, loss := make([]float32, 4), []float32{1, 0, 0, 1}, make([]float32, 4), 0.0
+	check(t, Bce_with_logits(vector(logits), matrix(labels, 4, 1, 1), Tensor{}, vector(gradient), &loss))
+	if math.Abs(loss-math.Ln2) > 1e-6 || gradient[0] != -0.125 || gradient[1] != 0.125 {
+		t.Error(loss, gradient)
+	}
+
+	// Two vectors of two columns; rows of the embeddings are three elements apart, of the output five.
+	var interaction uintptr
+	check(t, Interaction_create(1, 2, 0, &interaction))
+	dense, embeddings, output := []float32{1, 2, 3, 4}, []float32{5, 6, -1, 7, 8}, make([]float32, 8)
+	check(t, Interaction_forward(interaction, matrix(dense, 2, 2, 2), matrix(embeddings, 2, 2, 3), matrix(output, 2, 3, 5)))
+	if want := []float32{1, 2, 17, 0, 0, 3, 4, 53}; fmt.Sprint(output) != fmt.Sprint(want) {
+		t.Error(output, "is not", want)
+	}
+	Interaction_destroy(&interaction)
+}
+
+func TestTensorsOfTheLibraryCanBeWritten(t *testing.T) {
+	var mlp uintptr
+	check(t, Mlp_create(3, 0, &mlp))
+	defer Mlp_destroy(&mlp)
+	check(t, Mlp_add_linear(mlp, 2, 0))
+	var weights, bias Tensor
+	check(t, Mlp_parameter(mlp, 0, &weights, nil))
+	check(t, Mlp_parameter(mlp, 1, &bias, nil))
+	copy(weights.Float32s(), []float32{1, 2, 3, 4, 5, 6})
+	copy(bias.Float32s(), []float32{10, 20})
+	output := make([]float32, 2)
+	check(t, Mlp_forward(mlp, matrix([]float32{1, 1, 1}, 1, 3, 3), matrix(output, 1, 2, 2)))
+	if len(weights.Float32s()) != 6 || len(bias.Float32s()) != 2 || output[0] != 16 || output[1] != 35 {
+		t.Error(weights.Float32s(), bias.Float32s(), output)
+	}
+}
