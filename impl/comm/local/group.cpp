@@ -54,34 +54,35 @@ std::string Group::last_seen(int rank) const {
 }
 
 void Group::kill(Failure failure) noexcept {
+  const std::lock_guard one_at_a_time(death_);
   {
     const std::lock_guard lock(mutex_);
-    if (dead_.load()) return;
+    if (dying_) return;
     failure_ = std::move(failure);
-    dead_.store(true);
-    ring_everybody();
+    dying_ = true;
   }
-  // A dead group gets no further children, so this ends. One at a time: a child may die here.
+  // Children first: who sees this group dead sees them dead. A dying group gets no more of them.
   for (;;) {
     std::weak_ptr<Group> next;
     {
       const std::lock_guard lock(mutex_);
-      if (children_.empty()) return;
+      if (children_.empty()) break;
       next = std::move(children_.back());
       children_.pop_back();
     }
-    const std::shared_ptr<Group> alive = next.lock();
-    if (alive == nullptr) continue;
+    const std::shared_ptr<Group> child = next.lock();
+    if (child == nullptr) continue;
+    Failure inherited{.cause = failure_.cause, .culprit = failure_.culprit, .inherited = true};
     try {
-      Failure copy = failure_;
-      copy.inherited = true;
-      alive->kill(std::move(copy));
-    } catch (...) {  // no memory for the words
-      Failure bare{.cause = failure_.cause, .culprit = failure_.culprit};
-      bare.inherited = true;
-      alive->kill(std::move(bare));
+      inherited = failure_;
+      inherited.inherited = true;
+    } catch (...) {  // no memory for the words: the failure goes without them
     }
+    child->kill(std::move(inherited));
   }
+  const std::lock_guard lock(mutex_);
+  dead_.store(true);
+  ring_everybody();
 }
 
 void Group::kill_and_throw(Failure failure, const Place& place) {
@@ -130,7 +131,7 @@ void Group::ring_everybody() noexcept {
 
 std::shared_ptr<Group> Group::child(const Place& place, int color, int ranks, int ranks_per_node) {
   const std::lock_guard lock(mutex_);
-  check(place);  // under the lock: after death nobody would kill the child
+  if (dying_) throw_failure(failure_, place);  // nobody would kill the child any more
   const auto key = std::pair(place.sequence, color);
   auto found = births_.find(key);
   if (found == births_.end()) {

@@ -44,7 +44,7 @@ class Group {
   }
   std::string last_seen(int rank) const;
 
-  // The first failure counts, for children too.
+  // The first failure counts, for children too. Returns when the group and they are dead.
   void kill(Failure failure) noexcept;
   // Throws the first failure, which may be another one.
   [[noreturn]] void kill_and_throw(Failure failure, const Place& place);
@@ -90,9 +90,11 @@ class Group {
   const int ranks_per_node_;
   std::vector<Member> members_;
   std::atomic<bool> dead_{false};
-  Failure failure_;  // constant once dead_
+  Failure failure_;  // constant once dying_
 
-  std::mutex mutex_;  // no lock of another group, and no code of others, under it
+  std::mutex death_;  // held by the first killer until dead_; before mutex_, and before children's
+  std::mutex mutex_;  // no code of others runs under it
+  bool dying_ = false;
   std::map<uint64_t, std::shared_ptr<Lanes>> channels_;
   std::map<std::pair<uint64_t, int>, Birth> births_;
   std::vector<std::weak_ptr<Group>> children_;
