@@ -168,6 +168,20 @@ TEST(LocalEngine, OrderlyLeaveHarmsNobodyUntilSomebodyWaitsForTheRank) {
   EXPECT_SAYS(*error, "rank 1 has closed");
 }
 
+TEST(LocalEngine, DisconnectDuringAnOwnWaitEndsItWithClosedAndThePeersWithPeerFailed) {
+  const auto group = local::make_group(2, 2);
+  Rank zero(group, 0);
+  Rank one(group, 1);
+  const auto error = thrown_while_waiting([&] { receive(*one.channel, 2, post(*one.channel, 2)); },
+                                          [&] { one.comm->disconnect(); });
+  EXPECT_EQ(error.status(), SHARDREC_CLOSED);
+  const auto peer = error_of([&] { post(*zero.channel, 2); });
+  ASSERT_TRUE(peer);
+  EXPECT_EQ(peer->status(), SHARDREC_PEER_FAILED);
+  EXPECT_EQ(peer->parts().rank, 1);
+  EXPECT_SAYS(*peer, "rank 1 gave up \"forward\"");
+}
+
 TEST(LocalEngine, FailNamesTheRankAndTheOperationItLeaves) {
   const auto group = local::make_group(2, 2);
   Rank zero(group, 0);

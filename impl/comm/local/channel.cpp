@@ -147,13 +147,13 @@ const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) co
 }
 
 void LocalChannel::check(const Place& place) const {
-  group_->check(place);
   if (group_->departed(rank_)) {
     core::fail(SHARDREC_CLOSED,
                core::sentence("rank ", rank_, " has closed or destroyed its communicator; \"",
                               place.operation, "\" needs it"),
                {.rank = rank_, .operation = place.operation});
   }
+  group_->check(place);
 }
 
 void LocalChannel::wait(const Wait& wait) {
@@ -173,6 +173,15 @@ void LocalChannel::wait(const Wait& wait) {
     lanes_->bell(rank_).sleep(wait.wish, std::min(alarm, deadline),
                               [&] { return must_look(wait); });
     if (wait.done()) return;
+    if (group_->departed(rank_)) {
+      // Left from another thread: the peers must not take this rank's half of the exchange for
+      // whole.
+      group_->kill({.cause = Cause::kGaveUp,
+                    .culprit = rank_,
+                    .witness = rank_,
+                    .sequence = wait.place.sequence,
+                    .operation = wait.place.operation});
+    }
     check(wait.place);
     for (int rank = 0; rank < lanes_->ranks(); ++rank) {
       if (hopeless(wait, rank)) fail_hopeless(wait, rank);

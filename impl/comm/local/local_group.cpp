@@ -40,7 +40,7 @@ class LocalCommunicator final : public Communicator {
       : group_(std::move(group)), rank_(rank) {
     group_->join(rank);
   }
-  ~LocalCommunicator() override { group_->depart(rank_, Membership::kDestroyed); }
+  ~LocalCommunicator() override { disconnect(); }
   LocalCommunicator(const LocalCommunicator&) = delete;
   LocalCommunicator& operator=(const LocalCommunicator&) = delete;
 
@@ -74,6 +74,7 @@ class LocalCommunicator final : public Communicator {
   }
   void check() const override { group_->check({.rank = rank_}); }
   void leave() noexcept override { group_->depart(rank_, Membership::kLeft); }
+  void disconnect() noexcept override { group_->depart(rank_, Membership::kDestroyed); }
 
  private:
   std::shared_ptr<Communicator> join_child(const Place& place, const Wanted& mine,
