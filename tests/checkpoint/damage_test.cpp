@@ -155,11 +155,13 @@ TEST_F(Damage, ManifestsThatLieAboutFilesAreRefused) {
 TEST_F(Damage, ManifestsOfImpossibleNumbersAreRefused) {
   expect_manifest_refused([](Manifest& m) { m.step = -1; }, "step");
   expect_manifest_refused([](Manifest& m) { m.tables[0].rows = 0; }, "tables[0].rows");
-  expect_manifest_refused([](Manifest& m) { m.tables[0].rows = INT64_MAX; }, "tables[0].rows");
+  expect_manifest_refused([](Manifest& m) { m.tables[0].rows = (int64_t{1} << 40) + 1; },
+                          "tables[0].rows");
   expect_manifest_refused([](Manifest& m) { m.tables[0].dim = 65537; }, "tables[0].dim");
   expect_manifest_refused([](Manifest& m) { m.tables.push_back(m.tables[0]); }, "twice");
   expect_manifest_refused([](Manifest& m) { m.tensors[0].row = -1; }, "tensors[0].row");
-  expect_manifest_refused([](Manifest& m) { m.tensors[0].rows = INT64_MAX; }, "tensors[0].rows");
+  expect_manifest_refused([](Manifest& m) { m.tensors[0].rows = int64_t{1} << 40; },
+                          "tensors[0].rows");
   expect_manifest_refused([](Manifest& m) { m.tensors[0].col = 3; }, "tensors[0].col");
   expect_manifest_refused([](Manifest& m) { m.tensors[0].cols = 0; }, "tensors[0].cols");
 }
