@@ -1,8 +1,12 @@
 // Options: every key of the header, one row each, against what the setters and getters do.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
@@ -313,15 +317,28 @@ TEST(Options, ANumberMayHaveAPlusSign) {
   EXPECT_EQ(text_of(options, SHARDREC_OPTION_LOOKUPS), "3");
 }
 
+// Switches to a locale with a decimal comma, which is compiled where none is installed; false when
+// that is not possible either.
+bool use_comma_locale() {
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "fr_FR.utf8"}) {
+    if (std::setlocale(LC_ALL, name) != nullptr) return true;
+  }
+  const std::string folder = ::testing::TempDir() + "shardrec_locale_" + std::to_string(getpid());
+  const std::string command = "mkdir -p " + folder + " && localedef -i de_DE -f UTF-8 " + folder +
+                              "/de_DE.UTF-8 >/dev/null 2>&1";
+  const bool made = std::system(command.c_str()) == 0;
+  setenv("LOCPATH", folder.c_str(), 1);
+  const bool found = made && std::setlocale(LC_ALL, "de_DE.UTF-8") != nullptr;
+  unsetenv("LOCPATH");
+  std::filesystem::remove_all(folder);
+  return found;
+}
+
 TEST(Options, TextsDoNotDependOnTheLocale) {
   const std::string before = std::setlocale(LC_ALL, nullptr);
-  const char* found = nullptr;
-  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "fr_FR.utf8"}) {
-    found = std::setlocale(LC_ALL, name);
-    if (found != nullptr) break;
-  }
-  if (found == nullptr) {
-    GTEST_SKIP() << "no locale with a decimal comma is installed (de_DE.UTF-8 would do)";
+  if (!use_comma_locale()) {
+    GTEST_SKIP() << "no locale with a decimal comma is installed, and localedef cannot make one "
+                    "(the package locales would do)";
   }
   EXPECT_STREQ(std::localeconv()->decimal_point, ",");
   const Options options = make(SHARDREC_OPTIONS_OPTIMIZER);

@@ -24,8 +24,8 @@ typedef struct shardrec_local shardrec_local;
 typedef struct shardrec_comm shardrec_comm;
 
 typedef enum shardrec_comm_property {
-  SHARDREC_COMM_STEP_SECONDS = 1, /* f64, > 0; deadline of barrier, all_reduce, begin, forward, backward,
-                                     rows, layers' reductions; default 600 */
+  SHARDREC_COMM_STEP_SECONDS = 1, /* f64, > 0, at most 1e9 (all three); deadline of barrier, all_reduce,
+                                     begin, forward, backward, rows, layers' reductions; default 600 */
   SHARDREC_COMM_SETUP_SECONDS = 2, /* f64, > 0; deadline of create, commit, save, load; default 1800 */
   SHARDREC_COMM_WARN_SECONDS = 3, /* f64, > 0; a wait this long logs the late rank; default 30 */
   SHARDREC_COMM_PROPERTY_FORCE_32 = 0x7fffffff

@@ -59,7 +59,7 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
                                                           const shardrec_options *options);
 
-/* Counts. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Since 0.1. */
+/* Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_table_count(const shardrec_model *model, int32_t *out);
 SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *model,
                                                           int32_t *out);

@@ -96,13 +96,14 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype; default FLOAT32 */
   SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */
   SHARDREC_OPTION_INIT_MIN = 202, /* f64, finite; default -sqrt(1 / rows) */
-  SHARDREC_OPTION_INIT_MAX = 203, /* f64, finite, >= INIT_MIN; default sqrt(1 / rows) */
+  SHARDREC_OPTION_INIT_MAX = 203, /* f64, finite, >= INIT_MIN (checked where it is used);
+                                     default sqrt(1 / rows) */
   /* Plan. */
   SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
-  SHARDREC_OPTION_THREADS = 401,          /* i64 >= 1; default: processors / ranks of this process;
-                                             kinds COLLECTION and MLP */
+  SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this
+                                             process; kinds COLLECTION and MLP */
   SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
   SHARDREC_OPTION_LOOKUPS = 404, /* i64 in [1, 8]; lookups alive at once; default 2 */
@@ -134,8 +135,8 @@ SHARDREC_API shardrec_status shardrec_options_set_i64(shardrec_options *options,
 SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options,
                                                       shardrec_option key, double value);
 
-/* Sets a value by its text, as a command line or a configuration file has it: numbers in C's
- * notation, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
+/* Sets a value by its text, as a command line or a configuration file has it: decimal numbers
+ * in C's notation, whatever the locale, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
  * Errors: as shardrec_options_set_i64. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options,
                                                        shardrec_option key, const char *value);

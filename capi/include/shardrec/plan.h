@@ -50,9 +50,11 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
                                                   shardrec_plan **out);
 
 /* Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
- * check that the models are the same. Collective, blocking (setup deadline).
- * Errors: as shardrec_plan_create; MISMATCH (models differ; names a rank and a table), PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.1. */
+ * check that models and options are the same. What one rank gets wrong in its arguments, every rank
+ * gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
+ * (setup deadline).
+ * Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
+ * difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm,
                                                       const shardrec_model *model,
                                                       const shardrec_options *options,
