@@ -17,23 +17,29 @@
 
 #include "core/float_mode.h"
 
-// The thread sanitizer's own annotations; absent in programs built without it. oneTBB is not
-// instrumented, so fork and join are invisible to the sanitizer unless they are told here.
+// The thread sanitizer's own annotations: oneTBB is not instrumented, so fork and join are
+// invisible to the sanitizer unless they are told here. Not weak references in every build: other
+// programs carry these names too (Go's race detector), and their run-time does not know our
+// threads.
+#ifdef SHARDREC_THREAD_SANITIZER
 extern "C" {
-__attribute__((weak)) void __tsan_acquire(void* address);
-__attribute__((weak)) void __tsan_release(void* address);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
 }
+#endif
 
 namespace shardrec::core {
 namespace {
 
-void acquire(void* address) noexcept {
-  if (__tsan_acquire != nullptr) __tsan_acquire(address);
-}
-
-void release(void* address) noexcept {
-  if (__tsan_release != nullptr) __tsan_release(address);
-}
+#ifdef SHARDREC_THREAD_SANITIZER
+constexpr bool kThreadSanitizer = true;
+void acquire(void* address) noexcept { __tsan_acquire(address); }
+void release(void* address) noexcept { __tsan_release(address); }
+#else
+constexpr bool kThreadSanitizer = false;
+void acquire(void* /*address*/) noexcept {}
+void release(void* /*address*/) noexcept {}
+#endif
 
 // Blocks every signal of this thread; returns the mask before.
 sigset_t block_signals() noexcept {
@@ -105,9 +111,8 @@ class WorkerLimit {
 
   // oneTBB frees its tables when its last worker ends, in an order that only it knows. Where the
   // thread sanitizer watches, they stay.
-  tbb::task_scheduler_handle kept_ = __tsan_release == nullptr
-                                         ? tbb::task_scheduler_handle{}
-                                         : tbb::task_scheduler_handle{tbb::attach{}};
+  tbb::task_scheduler_handle kept_ =
+      kThreadSanitizer ? tbb::task_scheduler_handle{tbb::attach{}} : tbb::task_scheduler_handle{};
   std::mutex mutex_;
   int64_t workers_ = 0;
   int64_t limit_ = 0;  // 0: oneTBB's default
