@@ -60,8 +60,11 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 
 std::byte* Scratch::resize(size_t bytes) {
   if (bytes <= capacity_) return pages_.get();
-  if (bytes > PTRDIFF_MAX) out_of_memory(bytes);
-  const size_t rounded = (bytes + 63) & ~size_t{63};
+  // The first size is taken as it is; who comes back for more gets an eighth on top, so that
+  // batches of about one size soon stop allocating.
+  const size_t slack = capacity_ == 0 ? 0 : bytes / 8;
+  if (bytes > PTRDIFF_MAX / 2) out_of_memory(bytes);
+  const size_t rounded = (bytes + slack + 63) & ~size_t{63};
   pages_.reset();  // before the new allocation: the contents are not kept
   capacity_ = 0;
   void* memory = std::aligned_alloc(64, rounded);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace shardrec::core {
 
@@ -28,8 +29,8 @@ class Pages {
   size_t mapped_ = 0;  // as mapped
 };
 
-// A 64-byte aligned buffer that only grows, so that a steady step allocates nothing. Growing
-// discards the contents. Not thread-safe.
+// A 64-byte aligned buffer that only grows, and from the second time on by an eighth more than
+// asked, so that a steady step allocates nothing. Growing discards the contents. Not thread-safe.
 class Scratch {
  public:
   // At least `bytes` bytes at 64-byte alignment, valid until the next call. Throws OUT_OF_MEMORY.
@@ -50,5 +51,11 @@ class Scratch {
   std::unique_ptr<std::byte, Free> pages_;
   size_t capacity_ = 0;
 };
+
+// Room for `count` elements of an empty vector, growing as Scratch does.
+template <class T>
+void reserve_with_slack(std::vector<T>& vector, size_t count) {
+  if (count > vector.capacity()) vector.reserve(count + count / 8);
+}
 
 }  // namespace shardrec::core

@@ -120,15 +120,15 @@ Verdict CheckedBatch::read_lengths(const Length* lengths, const Layout& layout,
       int64_t sum = 0;
       for (int64_t i = base; i < base + batch_size_; ++i) {
         const int64_t length = lengths[i];
-        // Above kMostIds the sum cannot fit either, and adding it up could overflow.
-        if (length < 0 || length > kMostIds || sum > kMostIds) {
-          Verdict& verdict = verdicts_[static_cast<size_t>(f)];
-          verdict = {.defect = length < 0 ? Defect::kNegativeLength : Defect::kLengthSum,
-                     .argument = Argument::kLengths,
-                     .feature = static_cast<int32_t>(f),
-                     .position = i,
-                     .value = length < 0 ? length : sum + (length > kMostIds ? length : 0),
-                     .limit = length < 0 ? 0 : ids_};
+        // Longer than all ids: wrong already, and adding it up could overflow.
+        if (length < 0 || length > ids_) {
+          verdicts_[static_cast<size_t>(f)] = {
+              .defect = length < 0 ? Defect::kNegativeLength : Defect::kLongLength,
+              .argument = Argument::kLengths,
+              .feature = static_cast<int32_t>(f),
+              .position = i,
+              .value = length,
+              .limit = ids_};
           break;
         }
         lengths_[static_cast<size_t>(i)] = static_cast<uint32_t>(length);

@@ -10,6 +10,10 @@ namespace {
 // balance.
 constexpr int64_t kTaskBytes = 128 << 10;
 
+int64_t ids_per_task(int64_t width) {
+  return std::max<int64_t>(64, kTaskBytes / (width * static_cast<int64_t>(sizeof(float))));
+}
+
 }  // namespace
 
 PartialSums::PartialSums(const Layout& layout)
@@ -29,6 +33,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
   const auto blocks = layout_.blocks_of(layout_.rank());
   size_t bytes = 0;
   size_t offsets = 0;
+  size_t most_tasks = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     for (size_t b = 0; b < blocks.size(); ++b) {
@@ -36,12 +41,14 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
       if (!layout_.answers(part, source)) continue;
       bytes += rows_bytes(static_cast<uint64_t>(received[b].bags), part.width);
       offsets += static_cast<size_t>(received[b].bags) + 1;
+      most_tasks += static_cast<size_t>(received[b].ids / ids_per_task(part.width)) + 1;
     }
   }
   std::byte* out = buffer.resize(bytes);
   int64_t* offset = work.resize_as<int64_t>(offsets).data();
 
   tasks_.clear();
+  core::reserve_with_slack(tasks_, most_tasks);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     std::byte* message = out;
@@ -59,15 +66,14 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
                   .offsets = offset,
                   .out = static_cast<float*>(static_cast<void*>(out)),
                   .out_stride = static_cast<size_t>(shard.width())};
-      const int64_t ids_per_task =
-          std::max<int64_t>(64, kTaskBytes / (shard.width() * static_cast<int64_t>(sizeof(float))));
+      const int64_t enough = ids_per_task(shard.width());
       int64_t end = 0;
       int64_t task_ids = 0;
       offset[0] = 0;
       for_each_bag(block, inbox.batch_size(source), [&](int64_t bag, int64_t, uint32_t length) {
         end += length;
         offset[bag + 1] = end;
-        if (end - task_ids >= ids_per_task) {
+        if (end - task_ids >= enough) {
           task.last = bag + 1;
           tasks_.push_back(task);
           task.first = bag + 1;

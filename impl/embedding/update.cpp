@@ -74,6 +74,11 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
 
   work.resize(lane_bytes_ * static_cast<size_t>(int64_t{8} * threads.count()));
   pieces_.clear();
+  size_t most_pieces = 0;
+  for (const IndexPlan& plan : plans_) {
+    most_pieces += static_cast<size_t>(plan.occurrences() / kPieceOccurrences) + 1;
+  }
+  core::reserve_with_slack(pieces_, most_pieces);
   for (size_t s = 0; s < plans_.size(); ++s) {
     const auto run = plans_[s].run();
     for (int64_t first = 0; first < plans_[s].unique();) {

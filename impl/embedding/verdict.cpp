@@ -54,6 +54,8 @@ std::string describe(const Verdict& v) {
       return sentence("the batch has ", v.value, " ids, at most ", v.limit, " are accepted");
     case Defect::kNegativeLength:
       return sentence(element, " is ", v.value, ", a bag's length must not be negative");
+    case Defect::kLongLength:
+      return sentence(element, " is ", v.value, ", values has ", v.limit, " ids in all");
     case Defect::kFirstOffset:
       return sentence("offsets[0] is ", v.value, ", it must be 0");
     case Defect::kFallingOffset:

@@ -27,6 +27,7 @@ enum class Defect : uint8_t {
   kNoData,             // data is NULL
   kTooMany,            // value: ids; limit
   kNegativeLength,     // feature, position, value
+  kLongLength,         // feature, position, value; limit: ids
   kFirstOffset,        // value
   kFallingOffset,      // feature, position, value; limit: the offset before it
   kLengthSum,          // value: sum of the lengths, or the last offset; limit: ids

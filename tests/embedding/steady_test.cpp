@@ -1,0 +1,247 @@
+// A steady step allocates nothing, in the whole process; and the memory of a collection stays
+// within its bound.
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <barrier>
+#include <cstdlib>
+#include <random>
+
+#include "support/ranks.h"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocations{0};
+
+void count() noexcept {
+  if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
+}
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(SHARDREC_SANITIZED)
+// glibc's own entry points, under the names that everything in the process calls.
+extern "C" {
+void* __libc_malloc(size_t size);                      // NOLINT(bugprone-reserved-identifier)
+void* __libc_calloc(size_t count, size_t size);        // NOLINT(bugprone-reserved-identifier)
+void* __libc_realloc(void* pointer, size_t size);      // NOLINT(bugprone-reserved-identifier)
+void* __libc_memalign(size_t alignment, size_t size);  // NOLINT(bugprone-reserved-identifier)
+
+void* malloc(size_t size) {
+  count();
+  return __libc_malloc(size);
+}
+void* calloc(size_t number, size_t size) {
+  count();
+  return __libc_calloc(number, size);
+}
+void* realloc(void* pointer, size_t size) {
+  count();
+  return __libc_realloc(pointer, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+void* memalign(size_t alignment, size_t size) {
+  count();
+  return __libc_memalign(alignment, size);
+}
+int posix_memalign(void** out, size_t alignment, size_t size) {
+  count();
+  *out = __libc_memalign(alignment, size);
+  return *out == nullptr ? 12 : 0;
+}
+}
+#define SHARDREC_COUNTS_ALLOCATIONS 1
+#endif
+
+namespace shardrec::test {
+namespace {
+
+struct Load {
+  int64_t tables = 6;
+  int64_t rows = 5000;
+  int64_t dim = 32;
+  int64_t batch = 600;
+  int64_t length = 5;
+  shardrec_sharding kind = SHARDREC_SHARDING_MIXED;
+  int threads = 1;
+};
+
+// Trains steps on one rank; calls between(step) before each, after a barrier of all ranks.
+void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int lookups,
+                const std::function<void(int step)>& between,
+                const std::function<void(shardrec_collection*)>& at_end) {
+  shardrec_model* model = nullptr;
+  SR_OK(shardrec_model_create(nullptr, &model));
+  shardrec_options* options = nullptr;
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
+                                 SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+  SR_OK(shardrec_model_set_optimizer(model, options));
+  shardrec_options_destroy(&options);
+  for (int64_t t = 0; t < load.tables; ++t) {
+    const std::string name = "t" + std::to_string(t);
+    SR_OK(shardrec_model_add_table(model, name.c_str(), load.rows, load.dim, nullptr, nullptr));
+    SR_OK(shardrec_model_add_feature(model, static_cast<int32_t>(t), name.c_str(),
+                                     t % 2 == 0 ? SHARDREC_POOLING_SUM : SHARDREC_POOLING_MEAN));
+  }
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, load.kind));
+  shardrec_plan* plan = nullptr;
+  SR_OK(shardrec_plan_collective(comm, model, options, &plan));
+  shardrec_options_destroy(&options);
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
+  shardrec_collection* tables = nullptr;
+  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  std::vector<shardrec_lookup*> slots(static_cast<size_t>(lookups));
+  for (shardrec_lookup*& slot : slots) SR_OK(shardrec_lookup_create(tables, nullptr, &slot));
+
+  std::mt19937_64 random(static_cast<uint64_t>(rank));
+  const auto ids = static_cast<size_t>(load.tables * load.batch * load.length);
+  std::vector<int64_t> values(ids);
+  std::vector<int64_t> lengths(static_cast<size_t>(load.tables * load.batch), load.length);
+  std::vector<float> out(static_cast<size_t>(load.batch * load.tables * load.dim));
+  std::vector<float> gradient(out.size(), 0.01F);
+  const shardrec_tensor values_tensor = vector_of(values);
+  const shardrec_tensor lengths_tensor = vector_of(lengths);
+  const shardrec_tensor out_tensor = matrix(out.data(), load.batch, load.tables * load.dim);
+  const shardrec_tensor gradient_tensor =
+      matrix(gradient.data(), load.batch, load.tables * load.dim);
+  for (int step = 0; step < steps; ++step) {
+    for (int64_t& id : values)
+      id = static_cast<int64_t>(random() % static_cast<uint64_t>(load.rows));
+    between(step);
+    // All lookups are in flight at once, then finish one after the other.
+    for (shardrec_lookup* slot : slots) {
+      SR_OK(shardrec_lookup_begin(slot, load.batch, &values_tensor, &lengths_tensor, nullptr));
+    }
+    for (shardrec_lookup* slot : slots) {
+      SR_OK(shardrec_lookup_forward(slot, 0, &out_tensor));
+      SR_OK(shardrec_lookup_set_gradient(slot, 0, &gradient_tensor));
+      SR_OK(shardrec_lookup_backward(slot));
+    }
+  }
+  between(steps);
+  if (at_end) at_end(tables);
+  for (shardrec_lookup*& slot : slots) shardrec_lookup_destroy(&slot);
+  shardrec_collection_destroy(&tables);
+  shardrec_options_destroy(&options);
+  shardrec_plan_destroy(&plan);
+  shardrec_model_destroy(&model);
+}
+
+class Steady : public ::testing::TestWithParam<std::tuple<shardrec_sharding, int>> {};
+
+TEST_P(Steady, StepsAllocateNothing) {
+#ifndef SHARDREC_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the sanitizer's allocator is in place of the counted one";
+#else
+  constexpr int kRanks = 2;
+  constexpr int kWarm = 20;
+  constexpr int kCounted = 5;
+  std::barrier meeting(kRanks);
+  const Load load{.kind = std::get<0>(GetParam()), .threads = std::get<1>(GetParam())};
+  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
+    train_rank(load, rank, comm, kWarm + kCounted, 2,
+               [&](int step) {
+                 meeting.arrive_and_wait();
+                 if (rank == 0 && step == kWarm) {
+                   allocations = 0;
+                   counting = true;
+                 }
+                 if (rank == 0 && step == kWarm + kCounted) counting = false;
+                 meeting.arrive_and_wait();
+               },
+               {});
+  });
+  EXPECT_EQ(allocations.load(), 0);
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Steady,
+                         ::testing::Combine(::testing::Values(SHARDREC_SHARDING_MIXED,
+                                                              SHARDREC_SHARDING_ROW_WISE,
+                                                              SHARDREC_SHARDING_COLUMN_WISE,
+                                                              SHARDREC_SHARDING_DATA_PARALLEL),
+                                            ::testing::Values(1, 2)));
+
+#ifdef SHARDREC_COUNTS_ALLOCATIONS
+TEST(Steady, TheCountSeesAnAllocation) {
+  allocations = 0;
+  counting = true;
+  void* volatile memory = std::malloc(10);
+  counting = false;
+  std::free(memory);
+  EXPECT_EQ(allocations.load(), 1);
+}
+#endif
+
+// Resident memory of the process, bytes.
+int64_t resident() {
+  int64_t pages = 0;
+  int64_t ignored = 0;
+  FILE* file = std::fopen("/proc/self/statm", "r");
+  if (file == nullptr || std::fscanf(file, "%ld %ld", &ignored, &pages) != 2) pages = -1;
+  if (file != nullptr) std::fclose(file);
+  return pages * 4096;
+}
+
+class Memory : public ::testing::TestWithParam<std::tuple<shardrec_sharding, int>> {};
+
+TEST_P(Memory, StaysWithinTheBoundOfTheDesign) {
+#ifndef SHARDREC_COUNTS_ALLOCATIONS
+  GTEST_SKIP() << "the sanitizer's allocator is in place of the counted one";
+#else
+  const auto [kind, ranks] = GetParam();
+  const Load load{
+      .tables = 4, .rows = 20000, .dim = 64, .batch = 16384 / ranks, .length = 10, .kind = kind};
+  malloc_trim(0);
+  const int64_t before = resident();
+  std::barrier meeting(ranks);
+  std::atomic<int64_t> table_bytes{0};
+  std::atomic<int64_t> peak{0};
+  std::atomic<int64_t> ids{0};
+  run_ranks(ranks, 1, [&](int rank, shardrec_comm* comm) {
+    train_rank(
+        load, rank, comm, 3, 1, [](int) {},
+        [&](shardrec_collection* tables) {
+          int64_t value = 0;
+          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_BYTES_TABLES, &value));
+          table_bytes += value;
+          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IDS_SENT, &value));
+          ids += value / 3;
+          SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IDS_RECEIVED, &value));
+          ids += value / 3;
+          meeting.arrive_and_wait();
+          if (rank == 0) peak = resident();
+          meeting.arrive_and_wait();
+        });
+  });
+  const int64_t global = load.batch * ranks;
+  const int64_t output = load.tables * global * load.dim * 4;  // of all ranks
+  // Bags x columns over all boxes: every bag once per row range that it meets, or once per replica.
+  int64_t bag_columns = load.tables * global * load.dim;
+  if (kind == SHARDREC_SHARDING_ROW_WISE || kind == SHARDREC_SHARDING_DATA_PARALLEL) {
+    bag_columns *= ranks;
+  }
+  const int64_t inputs = load.tables * global * load.length * 8 + output * 2;  // of the test itself
+  const int64_t bound = table_bytes + (int64_t{64} << 20) + 24 * ids + 8 * bag_columns + 2 * output;
+  EXPECT_LE(peak - before - inputs, bound);
+  EXPECT_GT(peak - before, table_bytes / 2) << "nothing was measured";
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Memory,
+                         ::testing::Combine(::testing::Values(SHARDREC_SHARDING_TABLE_WISE,
+                                                              SHARDREC_SHARDING_ROW_WISE,
+                                                              SHARDREC_SHARDING_COLUMN_WISE,
+                                                              SHARDREC_SHARDING_DATA_PARALLEL),
+                                            ::testing::Values(1, 2, 8)));
+
+}  // namespace
+}  // namespace shardrec::test
