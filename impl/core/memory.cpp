@@ -60,9 +60,8 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 
 std::byte* Scratch::resize(size_t bytes) {
   if (bytes <= capacity_) return pages_.get();
-  // The first size is taken as it is; who comes back for more gets an eighth on top, so that
-  // batches of about one size soon stop allocating.
-  const size_t slack = capacity_ == 0 ? 0 : bytes / 8;
+  // A sixteenth more than asked, so that batches of about one size do not allocate again.
+  const size_t slack = bytes / 16;
   if (bytes > PTRDIFF_MAX / 2) out_of_memory(bytes);
   const size_t rounded = (bytes + slack + 63) & ~size_t{63};
   pages_.reset();  // before the new allocation: the contents are not kept

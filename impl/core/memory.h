@@ -29,8 +29,8 @@ class Pages {
   size_t mapped_ = 0;  // as mapped
 };
 
-// A 64-byte aligned buffer that only grows, and from the second time on by an eighth more than
-// asked, so that a steady step allocates nothing. Growing discards the contents. Not thread-safe.
+// A 64-byte aligned buffer that only grows, to a sixteenth more than asked, so that steps of about
+// one size allocate nothing. Growing discards the contents. Not thread-safe.
 class Scratch {
  public:
   // At least `bytes` bytes at 64-byte alignment, valid until the next call. Throws OUT_OF_MEMORY.
@@ -55,7 +55,7 @@ class Scratch {
 // Room for `count` elements of an empty vector, growing as Scratch does.
 template <class T>
 void reserve_with_slack(std::vector<T>& vector, size_t count) {
-  if (count > vector.capacity()) vector.reserve(count + count / 8);
+  if (count > vector.capacity()) vector.reserve(count + count / 16 + 16);
 }
 
 }  // namespace shardrec::core
