@@ -24,12 +24,12 @@ struct Property {
 };
 
 const Property& find_property(shardrec_comm_property key) {
-  static constexpr std::array<Property, 3> properties = {{
+  static constexpr std::array<Property, 3> kProperties = {{
       {SHARDREC_COMM_STEP_SECONDS, "SHARDREC_COMM_STEP_SECONDS", &comm::Deadlines::step},
       {SHARDREC_COMM_SETUP_SECONDS, "SHARDREC_COMM_SETUP_SECONDS", &comm::Deadlines::setup},
       {SHARDREC_COMM_WARN_SECONDS, "SHARDREC_COMM_WARN_SECONDS", &comm::Deadlines::warn},
   }};
-  for (const Property& property : properties) {
+  for (const Property& property : kProperties) {
     if (property.key == key) return property;
   }
   refuse_value("the property", int64_t{key},

@@ -216,13 +216,13 @@ bool slot_is_closed(const Slot* slot) noexcept {
 }  // namespace detail
 
 const char* kind_name(Kind kind) noexcept {
-  static constexpr std::array<const char*, kKindCount> names = {
+  static constexpr std::array<const char*, kKindCount> kNames = {
       "shardrec_options", "shardrec_control",  "shardrec_local", "shardrec_comm",
       "shardrec_model",   "shardrec_topology", "shardrec_plan",  "shardrec_collection",
       "shardrec_lookup",  "shardrec_ddp",      "shardrec_mlp",   "shardrec_interaction",
       "shardrec_metrics",
   };
-  return names[static_cast<size_t>(kind)];
+  return kNames[static_cast<size_t>(kind)];
 }
 
 void throw_busy(Kind kind) {

@@ -49,7 +49,7 @@ const T* elements(ConstBytes message) noexcept {
 // The tree over inputs, of elements [at, at + count), into out.
 template <class T, class Combine>
 void tree(std::span<const ConstBytes> inputs, size_t at, size_t count, T* out) noexcept {
-  constexpr Combine combine;
+  const Combine combine{};
   if (inputs.size() == 1) {
     std::copy_n(elements<T>(inputs[0]) + at, count, out);
     return;
