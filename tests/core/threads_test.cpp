@@ -4,7 +4,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <tbb/global_control.h>
+#include <tbb/task_arena.h>
 #include <tbb/task_group.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -67,6 +69,12 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
 
 namespace shardrec::core {
 namespace {
+
+#if defined(__SANITIZE_THREAD__) || SHARDREC_HAS_FEATURE(thread_sanitizer)
+constexpr bool kThreadSanitizer = true;
+#else
+constexpr bool kThreadSanitizer = false;
+#endif
 
 // Threads that wait until `expected` of them are here; bounded, so that a failure is not a hang.
 class Meeting {
@@ -177,6 +185,41 @@ TEST(Threads, WorkersHaveEverySignalBlockedAndTheCallerKeepsItsMask) {
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE, SIGUSR1}) {
     EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal));
   }
+}
+
+// In a process of its own, where the host is the first to use oneTBB.
+TEST(ThreadsDeathTest, WorkersThatTheHostStartedGetTheirSignalsBlockedToo) {
+  if (kThreadSanitizer) GTEST_SKIP() << "the sanitizer does not see the fork of the host's tasks";
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto count_open = [](Threads* threads) {
+    constexpr int kCount = 3;
+    Meeting meeting(kCount);
+    const pthread_t caller = pthread_self();
+    std::atomic<int> open{0};
+    const auto look = [&] {
+      meeting.join();
+      sigset_t mask;
+      pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+      if (pthread_equal(pthread_self(), caller) == 0 && sigismember(&mask, SIGUSR1) == 0) ++open;
+    };
+    if (threads != nullptr) {
+      threads->parallel_for(kCount, 1, [&](int64_t, int64_t) { look(); });
+    } else {
+      tbb::task_group host;
+      for (int i = 0; i < kCount; ++i) host.run(look);
+      host.wait();
+    }
+    return open.load();
+  };
+  EXPECT_EXIT(
+      {
+        const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, 3);
+        tbb::task_arena arena(3);
+        const int before = arena.execute([&] { return count_open(nullptr); });
+        Threads threads(3);
+        _exit(before == 2 && count_open(&threads) == 0 ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(Threads, SteadyStateAllocatesNothing) {

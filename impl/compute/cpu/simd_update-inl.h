@@ -38,11 +38,11 @@ HWY_INLINE float square_sum(const OptimizerStep& step, const float* row, const f
     lanes[v] = hn::MulAdd(e, e, lanes[v]);
   }
   if (c < columns) {
-    // A lane without a column gets +0 * +0: its sum, never -0, keeps its bits.
+    // A lane without a column gets +0 * +0 (the decay is finite): its sum, never -0, keeps its
+    // bits.
     const Tail tail(columns - c);
     Vector e = tail.load(gradient + c);
-    if constexpr (kDecay == WeightDecay::kL2)
-      e = tail.only(hn::MulAdd(decay, tail.load(row + c), e));
+    if constexpr (kDecay == WeightDecay::kL2) e = hn::MulAdd(decay, tail.load(row + c), e);
     Vector& lane = lanes[c / kStep % kLaneVectors];
     lane = hn::MulAdd(e, e, lane);
   }

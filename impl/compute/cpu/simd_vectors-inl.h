@@ -47,10 +47,6 @@ class Tail {
     hn::Store(vector, kFloats, columns);
     std::memcpy(to, columns, count_ * sizeof(float));
   }
-  // The vector with 0 in the columns that are not there.
-  HWY_INLINE Vector only(Vector vector) const {
-    return hn::IfThenElseZero(hn::FirstN(kFloats, count_), vector);
-  }
 
  private:
   size_t count_;
@@ -60,7 +56,6 @@ class Tail {
   HWY_INLINE void store(Vector vector, float* to) const {
     hn::BlendedStore(vector, mask_, kFloats, to);
   }
-  HWY_INLINE Vector only(Vector vector) const { return hn::IfThenElseZero(mask_, vector); }
 
  private:
   hn::Mask<Floats> mask_;
