@@ -57,6 +57,16 @@ Model make_model(const BenchOptions& options) {
   return model;
 }
 
+Plan make_plan(const BenchOptions& options, const Model& model) {
+  Topology topology;
+  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
+  Options planner(SHARDREC_OPTIONS_PLAN);
+  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
+  Plan plan;
+  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
+  return plan;
+}
+
 // One rank's tables, and its share of the rotating batches.
 class BenchRank {
  public:
@@ -218,17 +228,10 @@ int bench(BenchOptions options) {
   options.shape.lengths = parse_bag_lengths(options.pooling);
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
-  const Model model = make_model(options);
-  Topology topology;
-  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
-  Plan plan;
-  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-
   std::vector<RankTimes> ranks(static_cast<size_t>(options.ranks));
   run_ranks(options.ranks, options.ranks_per_node, [&](int rank, shardrec_comm* comm) {
-    BenchRank tables(options, comm, rank, model, plan);
+    const Model model = make_model(options);
+    BenchRank tables(options, comm, rank, model, make_plan(options, model));
     RankTimes& times = ranks[static_cast<size_t>(rank)];
     times.ids = tables.ids();
     times.unique = tables.unique();

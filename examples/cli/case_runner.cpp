@@ -192,21 +192,29 @@ class CaseRank {
 
   void compare_final(size_t t) {
     const CaseTable& table = recorded_.tables[t];
-    compare_part(t, SHARDREC_TABLE_WEIGHTS, table.dim, recorded_.name + "/final/" + table.name,
-                 result_.weights);
+    const auto expected =
+        arrays_.floats(recorded_.name + "/final/" + table.name, table.rows * table.dim);
+    compare(read(t, SHARDREC_TABLE_WEIGHTS, table.dim), expected, result_.weights);
+
     const std::string sum = recorded_.name + "/final_state/sum/" + table.name;
-    if (arrays_.has(sum)) compare_part(t, SHARDREC_TABLE_STATE, 1, sum, result_.state);
+    if (!arrays_.has(sum)) return;
+    // State per column shard is read with a value per column; recorded is one per row.
+    const int64_t columns = recorded_.optimizer.shard_statistics ? table.dim : 1;
+    std::vector<float> expected_sums;
+    for (const float value : arrays_.floats(sum, table.rows)) {
+      expected_sums.insert(expected_sums.end(), static_cast<size_t>(columns), value);
+    }
+    compare(read(t, SHARDREC_TABLE_STATE, columns), expected_sums, result_.state);
   }
 
-  void compare_part(size_t t, shardrec_table_part part, int64_t columns, const std::string& array,
-                    LargestError& largest) {
-    const CaseTable& table = recorded_.tables[t];
-    const auto expected = arrays_.floats(array, table.rows * columns);
-    std::vector<float> values(static_cast<size_t>(my_rows(table) * columns));
-    const shardrec_tensor view = matrix_view(values.data(), my_rows(table), columns);
-    check(shardrec_collection_read(tables_.get(), static_cast<int32_t>(t), part, 0, my_rows(table),
+  // The whole table on rank 0, nothing on the others.
+  std::vector<float> read(size_t t, shardrec_table_part part, int64_t columns) {
+    const int64_t rows = my_rows(recorded_.tables[t]);
+    std::vector<float> values(static_cast<size_t>(rows * columns));
+    const shardrec_tensor view = matrix_view(values.data(), rows, columns);
+    check(shardrec_collection_read(tables_.get(), static_cast<int32_t>(t), part, 0, rows,
                                    rank_ == 0 ? &view : nullptr));
-    if (rank_ == 0) compare(values, expected, largest);
+    return values;
   }
 
   void compare(const std::vector<float>& values, const std::vector<float>& expected,
@@ -229,10 +237,11 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
                              const ReplayOptions& options) {
   const int ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
   const int ranks_per_node = std::min(ranks, recorded.local_world_size);
-  const Model model = make_model(recorded);
-  const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
+  (void)make_model(recorded);  // what is not offered shows itself before ranks are started
   std::vector<CaseResult> results(static_cast<size_t>(ranks));
   run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
+    const Model model = make_model(recorded);
+    const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
     Options tables(SHARDREC_OPTIONS_COLLECTION);
     tables.set(SHARDREC_OPTION_THREADS, int64_t{1});
     if (recorded.mean_gradients) {

@@ -51,7 +51,8 @@ Safetensors::Safetensors(const std::string& path) : path_(path) {
 }
 
 void Safetensors::read_header(const std::string& text) {
-  for (const auto& [name, value] : nlohmann::json::parse(text).items()) {
+  const nlohmann::json header = nlohmann::json::parse(text);
+  for (const auto& [name, value] : header.items()) {
     if (name == "__metadata__") continue;
     Entry entry;
     entry.dtype = value.at("dtype").get<std::string>();

@@ -56,6 +56,14 @@ Plan make_plan(const TrainOptions& options, const Model& model) {
   return plan;
 }
 
+void print_plan(const TrainOptions& options, const Schema& schema) {
+  const Model model = make_model(options, schema);
+  const Plan plan = make_plan(options, model);
+  char* text = nullptr;
+  check(shardrec_plan_to_text(plan.get(), &text));
+  std::cout << take_text(text) << "\n" << std::flush;
+}
+
 // The feeds of the epochs and of the test, each made by the first rank that comes to it.
 class Feeds {
  public:
@@ -91,12 +99,13 @@ RankReport report_of(const RankTrainer& trainer) {
   return report;
 }
 
-TrainResult run(const TrainOptions& options, ClickLog& log, const Model& model, const Plan& plan) {
+TrainResult run(const TrainOptions& options, ClickLog& log) {
   TrainResult result;
   result.ranks.resize(static_cast<size_t>(options.ranks));
   Feeds feeds(log, options);
   run_ranks(options.ranks, options.ranks_per_node, [&](int rank, shardrec_comm* comm) {
-    RankTrainer trainer(comm, rank, options, log.schema(), model, plan);
+    const Model model = make_model(options, log.schema());
+    RankTrainer trainer(comm, rank, options, log.schema(), model, make_plan(options, model));
     if (!options.load.empty()) trainer.load(options.load);
     Progress progress(rank == 0);
     bool stopped = false;
@@ -145,13 +154,8 @@ int train(TrainOptions options) {
   handle_interrupts();
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
-  const Model model = make_model(options, log->schema());
-  const Plan plan = make_plan(options, model);
-  char* plan_text = nullptr;
-  check(shardrec_plan_to_text(plan.get(), &plan_text));
-  std::cout << take_text(plan_text) << "\n" << std::flush;
-
-  TrainResult result = run(options, *log, model, plan);
+  print_plan(options, log->schema());
+  TrainResult result = run(options, *log);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.unreadable_lines = log->bad_lines().count();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);

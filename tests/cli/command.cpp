@@ -1,0 +1,83 @@
+#include "command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace shardrec::cli::test {
+
+nlohmann::json Finished::json() const {
+  const size_t end = out.find_last_not_of('\n');
+  const size_t newline = out.find_last_of('\n', end);
+  const size_t start = newline == std::string::npos ? 0 : newline + 1;
+  return nlohmann::json::parse(out.substr(start));
+}
+
+Scratch::Scratch() {
+  std::string name = (std::filesystem::temp_directory_path() / "shardrec_cli_XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  folder_ = name;
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void Scratch::write(const std::string& name, const std::string& content) const {
+  std::ofstream(path(name), std::ios::binary) << content;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments)
+    : out_path_(scratch.path("stdout")), err_path_(scratch.path("stderr")) {
+  std::vector<std::string> words{SHARDREC_COMMAND};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  constexpr int kCreate = O_WRONLY | O_CREAT | O_TRUNC;
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_path_.c_str(), kCreate, 0644);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_path_.c_str(), kCreate, 0644);
+  const int failed =
+      posix_spawn(&process_, SHARDREC_COMMAND, &files, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) throw std::runtime_error("cannot start " SHARDREC_COMMAND);
+}
+
+void Running::interrupt() const { kill(process_, SIGINT); }
+
+Finished Running::wait() {
+  int status = 0;
+  waitpid(process_, &status, 0);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return {code, read_file(out_path_), read_file(err_path_)};
+}
+
+Finished run(const std::vector<std::string>& arguments) {
+  const Scratch scratch;
+  return Running(scratch, arguments).wait();
+}
+
+std::string test_data(const std::string& name) {
+  const char* folder = getenv("SHARDREC_TEST_DATA");
+  return folder == nullptr || *folder == '\0' ? std::string() : std::string(folder) + "/" + name;
+}
+
+}  // namespace shardrec::cli::test
