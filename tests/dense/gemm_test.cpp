@@ -68,6 +68,44 @@ TEST(Gemm, ThePluginNamesItsLibrary) {
   EXPECT_EQ(gemm().abi, static_cast<uint32_t>(SHARDREC_GEMM_ABI));
 }
 
+// OpenBLAS's serial build hands out work buffers without a lock of its own: without one in the
+// plug-in some of these products are wrong.
+TEST(Gemm, ProductsOfTwoThreadsDoNotMixUp) {
+  constexpr int64_t kRows = 128, kCols = 64, kInner = 52;
+  const auto count_wrong = [](unsigned seed, int* wrong) {
+    std::mt19937 random(seed);
+    std::normal_distribution<float> normal;
+    std::vector<float> a(kRows * kInner), b(kCols * kInner), c(kRows * kCols), first;
+    for (auto* values : {&a, &b}) {
+      for (float& value : *values) value = normal(random);
+    }
+    const shardrec_gemm job{.m = kRows,
+                            .n = kCols,
+                            .k = kInner,
+                            .a = a.data(),
+                            .b = b.data(),
+                            .c = c.data(),
+                            .lda = kInner,
+                            .ldb = kInner,
+                            .ldc = kCols,
+                            .beta = 0,
+                            .transpose_a = 0,
+                            .transpose_b = 1};
+    for (int i = 0; i < 50000; ++i) {
+      gemm().sgemm(&job);
+      if (i == 0) first = c;
+      if (c != first) ++*wrong;
+    }
+  };
+  int wrong[2] = {0, 0};
+  {
+    std::jthread other(count_wrong, 1, &wrong[1]);
+    count_wrong(2, &wrong[0]);
+  }
+  EXPECT_EQ(wrong[0], 0);
+  EXPECT_EQ(wrong[1], 0);
+}
+
 // More threads than OpenBLAS has work buffers.
 TEST(Gemm, ManyThreadsAtOnceComputeTheSame) {
   constexpr int64_t kSize = 96;

@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <cstdint>
+#include <mutex>
 #include <semaphore>
 
 #include "dense/gemm_plugin.h"
@@ -23,7 +24,26 @@ void sgemm(const shardrec_gemm* job) {
   calls.release();
 }
 
+constinit std::mutex buffers;
+
 }  // namespace
+
+// Debian's serial build hands out its work buffers without a lock, so that two threads may get the
+// same one. The linker puts these in front of its two functions (--wrap).
+extern "C" {
+void* __real_blas_memory_alloc(int kind);    // NOLINT(bugprone-reserved-identifier)
+void __real_blas_memory_free(void* buffer);  // NOLINT(bugprone-reserved-identifier)
+
+void* __wrap_blas_memory_alloc(int kind) {  // NOLINT(bugprone-reserved-identifier)
+  const std::lock_guard lock(buffers);
+  return __real_blas_memory_alloc(kind);
+}
+
+void __wrap_blas_memory_free(void* buffer) {  // NOLINT(bugprone-reserved-identifier)
+  const std::lock_guard lock(buffers);
+  __real_blas_memory_free(buffer);
+}
+}
 
 extern "C" __attribute__((visibility("default"))) int32_t
 shardrec_gemm_plugin(shardrec_gemm_table* table) {
