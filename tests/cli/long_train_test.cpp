@@ -1,0 +1,68 @@
+// What takes minutes: MovieLens over five seeds and over all ranks and plans, and a million
+// generated rows.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+nlohmann::json movielens(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments{
+      "train", "--format", "movielens", "--data", test_data("ml-100k.inter"), "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Finished result = run(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.json();
+}
+
+class LongMovielens : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (test_data("ml-100k.inter").empty()) GTEST_SKIP() << "SHARDREC_TEST_DATA is not set";
+  }
+};
+
+TEST_F(LongMovielens, ReachesAnAucOf078OverFiveSeeds) {
+  for (const char* seed : {"0", "1", "2", "3", "4"}) {
+    EXPECT_GE(movielens({"--ranks", "2", "--seed", seed}).at("test_auc").get<double>(), 0.78)
+        << seed;
+  }
+}
+
+TEST_F(LongMovielens, RanksAndPlansDoNotChangeTheModel) {
+  const auto one = movielens({"--ranks", "1"});
+  for (const char* ranks : {"2", "4"}) {
+    for (const char* sharding : {"table_wise", "row_wise", "column_wise", "table_row_wise",
+                                 "table_column_wise", "grid", "data_parallel", "mixed", "auto"}) {
+      const auto other =
+          movielens({"--ranks", ranks, "--ranks-per-node", "2", "--sharding", sharding});
+      EXPECT_NEAR(other.at("test_auc").get<double>(), one.at("test_auc").get<double>(), 0.0005)
+          << ranks << " " << sharding;
+      for (size_t i = 0; i < 20; ++i) {
+        EXPECT_NEAR(other.at("first_losses").at(i).get<double>(),
+                    one.at("first_losses").at(i).get<double>(), 1e-5)
+            << ranks << " " << sharding << ", step " << i + 1;
+      }
+    }
+  }
+}
+
+TEST(LongGenerated, AMillionRowsComeWithinAHundredthOfTheBestReachableAuc) {
+  const Scratch scratch;
+  ASSERT_EQ(
+      run({"generate", "--rows", "1000000", "--seed", "3", "--output", scratch.path("log.tsv")})
+          .exit_code,
+      0);
+  const Finished result = run({"train", "--format", "criteo", "--data", scratch.path("log.tsv"),
+                               "--ranks", "2", "--sharding", "mixed", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = result.json();
+  EXPECT_GE(json.at("test_auc").get<double>(), json.at("best_auc").get<double>() - 0.010);
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test

@@ -1,0 +1,270 @@
+// `shardrec train`: the same model whatever the number of ranks and the plan, checkpoints that any
+// plan loads, bad lines, interrupts.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "api.h"
+#include "click_log.h"
+#include "command.h"
+#include "ranks.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+constexpr const char* kRows = SHARDREC_SANITIZED ? "3000" : "12000";
+
+// A generated log that all tests of this file share.
+class Train : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new Scratch;
+    const Finished result = run({"generate", "--rows", kRows, "--output", data_->path("log.tsv")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  static std::string log() { return data_->path("log.tsv"); }
+  static Finished train(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"train",   "--format", "criteo",    "--data", log(),
+                                       "--batch", "128",      "--threads", "1",      "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+  static nlohmann::json trained(const std::vector<std::string>& more) {
+    const Finished result = train(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json();
+  }
+
+  static Scratch* data_;
+};
+Scratch* Train::data_ = nullptr;
+
+void expect_same_model(const nlohmann::json& one, const nlohmann::json& other,
+                       const std::string& what) {
+  EXPECT_NEAR(one.at("test_auc").get<double>(), other.at("test_auc").get<double>(), 0.0005) << what;
+  ASSERT_EQ(one.at("first_losses").size(), 20u);
+  ASSERT_EQ(other.at("first_losses").size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_NEAR(one.at("first_losses")[i].get<double>(), other.at("first_losses")[i].get<double>(),
+                1e-5)
+        << what << ", step " << i + 1;
+  }
+}
+
+TEST_F(Train, RanksAndPlansDoNotChangeTheModel) {
+  const auto one = trained({"--ranks", "1"});
+  EXPECT_EQ(one.at("train_samples").get<int>() + one.at("test_samples").get<int>(),
+            std::stoi(kRows));
+  for (const char* ranks : {"2", "3"}) {
+    for (const char* sharding : {"mixed", "column_wise"}) {
+      const std::string what = std::string(ranks) + " ranks, " + sharding;
+      expect_same_model(one, trained({"--ranks", ranks, "--sharding", sharding}), what);
+    }
+  }
+  expect_same_model(one, trained({"--ranks", "4", "--ranks-per-node", "2", "--sharding", "grid"}),
+                    "grid");
+}
+
+TEST_F(Train, TheSamePlanTwiceGivesTheSameBits) {
+  const std::vector<std::string> arguments{"--ranks", "2", "--sharding", "mixed"};
+  const auto one = trained(arguments);
+  const auto two = trained(arguments);
+  EXPECT_EQ(one.at("test_auc"), two.at("test_auc"));
+  EXPECT_EQ(one.at("test_ne"), two.at("test_ne"));
+  EXPECT_EQ(one.at("first_losses"), two.at("first_losses"));
+}
+
+TEST_F(Train, SeedChangesSplitOrderAndStart) {
+  const auto one = trained({"--seed", "1"});
+  const auto two = trained({"--seed", "2"});
+  EXPECT_NE(one.at("first_losses"), two.at("first_losses"));
+  EXPECT_NE(one.at("test_samples"), two.at("test_samples"));
+}
+
+TEST_F(Train, LearnsAndKnowsTheBestReachableAuc) {
+  const auto json = trained({"--ranks", "2", "--epochs", "2"});
+  EXPECT_GT(json.at("test_auc").get<double>(), SHARDREC_SANITIZED ? 0.6 : 0.7);
+  EXPECT_LT(json.at("test_ne").get<double>(), 1.0);
+  EXPECT_LT(json.at("test_auc").get<double>(), json.at("best_auc").get<double>());
+  EXPECT_NEAR(json.at("best_auc").get<double>(), 0.82, 0.04);
+  EXPECT_GT(json.at("samples_per_second").get<double>(), 0);
+}
+
+TEST_F(Train, BestAucIsNotClaimedForOtherData) {
+  const Scratch other;
+  std::string text = read_file(log());
+  text = text.substr(text.find('\n') + 1);
+  other.write("log.tsv", text);
+  std::filesystem::copy_file(log() + ".meta.json", other.path("log.tsv.meta.json"));
+  const Finished result =
+      run({"train", "--format", "criteo", "--data", other.path("log.tsv"), "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(result.json().contains("best_auc"));
+  EXPECT_NE(result.err.find("describes other data"), std::string::npos);
+}
+
+TEST_F(Train, PrintsThePlanAndWhereTheTimeWent) {
+  const Finished result = train({"--ranks", "2", "--sharding", "row_wise"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* text : {"C26", "row_wise", "tables: forward", "dense backward",
+                           "inside tables: update", "samples/s"}) {
+    EXPECT_NE(result.out.find(text), std::string::npos) << text;
+  }
+  EXPECT_NE(result.err.find("AUC"), std::string::npos);  // the line at the end of the epoch
+}
+
+// Weights and state of every table of a checkpoint, read on one rank.
+std::vector<std::vector<float>> tables_of(const std::string& directory, const std::string& log) {
+  const Schema schema = open_criteo({log, 0, false, 0})->schema();
+  std::vector<std::vector<float>> tables;
+  run_ranks(1, 1, [&](int, shardrec_comm* comm) {
+    Model model;
+    check(shardrec_model_create(nullptr, model.out()));
+    Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
+    optimizer.set(SHARDREC_OPTION_OPTIMIZER, int64_t{SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD})
+        .set(SHARDREC_OPTION_LEARNING_RATE, 0.1);
+    check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
+    for (const Feature& feature : schema.features) {
+      int32_t table = 0;
+      check(shardrec_model_add_table(model.get(), feature.name.c_str(), feature.rows, 16, nullptr,
+                                     &table));
+      check(shardrec_model_add_feature(model.get(), table, feature.name.c_str(),
+                                       SHARDREC_POOLING_SUM));
+    }
+    Plan plan;
+    check(shardrec_plan_collective(comm, model.get(), nullptr, plan.out()));
+    Collection collection;
+    check(shardrec_collection_create(comm, model.get(), plan.get(), nullptr, collection.out()));
+    check(shardrec_collection_load(collection.get(), directory.c_str(), nullptr));
+    for (size_t t = 0; t < schema.features.size(); ++t) {
+      for (const auto& [part, columns] : {std::pair(SHARDREC_TABLE_WEIGHTS, int64_t{16}),
+                                          std::pair(SHARDREC_TABLE_STATE, int64_t{1})}) {
+        const int64_t rows = schema.features[t].rows;
+        std::vector<float> values(static_cast<size_t>(rows * columns));
+        const shardrec_tensor view = matrix_view(values.data(), rows, columns);
+        check(shardrec_collection_read(collection.get(), static_cast<int32_t>(t), part, 0, rows,
+                                       &view));
+        tables.push_back(std::move(values));
+      }
+    }
+  });
+  return tables;
+}
+
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_F(Train, CheckpointOfFourRowWiseRanksLoadsOnTwoColumnWiseRanksWithTheSameBytes) {
+  const Scratch folder;
+  const auto saved =
+      trained({"--ranks", "4", "--sharding", "row_wise", "--save", folder.path("four")});
+  const auto loaded = trained({"--ranks", "2", "--sharding", "column_wise", "--epochs", "0",
+                               "--load", folder.path("four"), "--save", folder.path("two")});
+  const auto four = tables_of(folder.path("four"), log());
+  const auto two = tables_of(folder.path("two"), log());
+  ASSERT_EQ(four.size(), 52u);
+  ASSERT_EQ(two.size(), 52u);
+  for (size_t i = 0; i < four.size(); ++i)
+    EXPECT_TRUE(same_bytes(four[i], two[i])) << "array " << i;
+  // The dense half came along.
+  EXPECT_NEAR(loaded.at("test_auc").get<double>(), saved.at("test_auc").get<double>(), 1e-6);
+  EXPECT_EQ(loaded.at("train_samples"), 0);
+}
+
+TEST_F(Train, RefusesToSaveOverACheckpoint) {
+  const Scratch folder;
+  trained({"--epochs", "0", "--save", folder.path("one")});
+  const Finished again = train({"--epochs", "0", "--save", folder.path("one")});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_NE(again.err.find("holds a checkpoint already"), std::string::npos);
+}
+
+TEST_F(Train, UnreadableLinesAreCountedAndShownAndStrictStops) {
+  const Scratch folder;
+  std::string text = read_file(log()).substr(0, 60000);
+  text = text.substr(0, text.find_last_of('\n') + 1);
+  folder.write("log.tsv", "no click log line\n" + text + "9\tnothing\n");
+  const std::vector<std::string> arguments{
+      "train",   "--format", "criteo",           "--data", folder.path("log.tsv"),
+      "--ranks", "2",        "--rows-per-table", "100",    "--json"};
+  std::vector<std::string> header = arguments;  // without a tab, the first line is no header either
+  EXPECT_EQ(run(header).exit_code, 1);
+
+  folder.write("log.tsv", "0\tbroken\n" + text + "9\tnothing\n");
+  const Finished lenient = run(arguments);
+  ASSERT_EQ(lenient.exit_code, 0) << lenient.err;
+  EXPECT_EQ(lenient.json().at("unreadable_lines"), 2);
+  EXPECT_NE(lenient.err.find("line 1: has 2 columns, not 40"), std::string::npos) << lenient.err;
+
+  std::vector<std::string> strict = arguments;
+  strict.emplace_back("--strict");
+  const Finished stopped = run(strict);
+  EXPECT_EQ(stopped.exit_code, 1);
+  EXPECT_NE(stopped.err.find("has 2 columns, not 40"), std::string::npos) << stopped.err;
+}
+
+TEST_F(Train, InterruptEndsInOrderAndSaves) {
+  const Scratch folder;
+  const Scratch output;
+  Running running(output,
+                  {"train", "--format", "criteo", "--data", log(), "--ranks", "2", "--epochs",
+                   "1000000", "--batch", "64", "--json", "--save", folder.path("checkpoint")});
+  // The first epoch's end is a line on standard error.
+  for (int i = 0; i < 600 && running.err().find("epoch 1/") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  running.interrupt();
+  const Finished result = running.wait();
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_TRUE(result.json().at("interrupted").get<bool>());
+  EXPECT_TRUE(result.json().at("test_auc").is_null());
+  EXPECT_GT(result.json().at("train_samples").get<int>(), 0);
+  EXPECT_EQ(tables_of(folder.path("checkpoint"), log()).size(), 52u);
+}
+
+TEST_F(Train, SaysWhatIsWrongWithItsArguments) {
+  EXPECT_EQ(run({"train"}).exit_code, 2);
+  EXPECT_EQ(run({"train", "--format", "avazu", "--data", log()}).exit_code, 2);
+  EXPECT_EQ(run({"train", "--format", "criteo", "--data", "/nowhere"}).exit_code, 1);
+  const Finished sharding = train({"--sharding", "diagonal"});
+  EXPECT_EQ(sharding.exit_code, 1);
+  EXPECT_NE(sharding.err.find("diagonal"), std::string::npos);
+  const Finished load = train({"--load", "/nowhere"});
+  EXPECT_EQ(load.exit_code, 1);
+  EXPECT_NE(load.err.find("/nowhere"), std::string::npos);
+}
+
+TEST(TrainRealData, CriteoTinyTrains) {
+  const std::string data = test_data("criteo_train_tiny.csv");
+  if (data.empty()) GTEST_SKIP() << "SHARDREC_TEST_DATA is not set";
+  const Finished result = run({"train", "--format", "criteo", "--data", data, "--ranks", "2",
+                               "--batch", "64", "--rows-per-table", "4096", "--json", "--strict"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(
+      result.json().at("train_samples").get<int>() + result.json().at("test_samples").get<int>(),
+      1999);
+  EXPECT_GT(result.json().at("test_auc").get<double>(), 0.6);
+}
+
+TEST(TrainRealData, MovielensLearnsOnTwoRanks) {
+  const std::string data = test_data("ml-100k.inter");
+  if (data.empty()) GTEST_SKIP() << "SHARDREC_TEST_DATA is not set";
+  const std::string epochs = SHARDREC_SANITIZED ? "1" : "3";
+  const Finished result = run({"train", "--format", "movielens", "--data", data, "--ranks", "2",
+                               "--epochs", epochs, "--json", "--strict"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json().at("test_samples").get<int>() +
+                result.json().at("train_samples").get<int>() / std::stoi(epochs),
+            100000);
+  EXPECT_GT(result.json().at("test_auc").get<double>(), SHARDREC_SANITIZED ? 0.74 : 0.78);
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test
