@@ -46,7 +46,14 @@ HWY_INLINE void store_first(D d, V value, int64_t n, float* out) {
   if (n >= static_cast<int64_t>(hn::Lanes(d))) {
     hn::StoreU(value, d, out);
   } else if (n > 0) {
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     hn::BlendedStore(value, hn::FirstN(d, static_cast<size_t>(n)), d, out);
+#else
+    // Highway's blended store reads and writes all lanes there.
+    alignas(16) float lanes[4];
+    hn::Store(value, d, lanes);
+    std::copy_n(lanes, n, out);
+#endif
   }
 }
 
@@ -161,24 +168,16 @@ HWY_ATTR inline void interaction_forward(const InteractionShape& shape, const fl
   }
 }
 
-// Columns [c, c + kRegisters registers) of the gradients of four vectors; n: how many columns there
-// are from c on, when less than one register.
-template <int kRegisters, bool kPartial>
-HWY_INLINE void gradient_block(const InteractionShape& shape, const float* dense,
-                               const float* embeddings, const float* const (&weights)[4],
-                               const float* const (&start)[4], float* const (&out)[4], int64_t n) {
-  const hn::ScalableTag<float> d;
+// kRegisters registers of columns, from `column` on, of the gradients of four vectors. weights: of
+// each, the gradients of its products with all vectors; start: what its sum starts from, null: 0.
+template <int kRegisters, class D>
+HWY_INLINE void gradient_block(D d, const InteractionShape& shape, const float* dense,
+                               const float* embeddings, int64_t column,
+                               const float* const (&weights)[4], const float* const (&start)[4],
+                               float* const (&out)[4]) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto mask = hn::FirstN(d, static_cast<size_t>(n));
-  const auto load = [&](const float* from) HWY_ATTR {
-    if constexpr (kPartial) {
-      return hn::MaskedLoad(mask, d, from);
-    } else {
-      return hn::LoadU(d, from);
-    }
-  };
   const auto first = [&](int r, int64_t offset) HWY_ATTR {
-    return start[r] != nullptr ? load(start[r] + offset) : hn::Zero(d);
+    return start[r] != nullptr ? hn::LoadU(d, start[r] + column + offset) : hn::Zero(d);
   };
   auto s00 = first(0, 0), s10 = first(1, 0), s20 = first(2, 0), s30 = first(3, 0);
   auto s01 = hn::Zero(d), s11 = s01, s21 = s01, s31 = s01;
@@ -186,41 +185,34 @@ HWY_INLINE void gradient_block(const InteractionShape& shape, const float* dense
     s01 = first(0, lanes), s11 = first(1, lanes), s21 = first(2, lanes), s31 = first(3, lanes);
   }
   for (int64_t j = 0; j <= shape.features; ++j) {
-    const float* x = j == 0 ? dense : embeddings + (j - 1) * shape.dim;
+    const float* x = (j == 0 ? dense : embeddings + (j - 1) * shape.dim) + column;
     const auto w0 = hn::Set(d, weights[0][j]);
     const auto w1 = hn::Set(d, weights[1][j]);
     const auto w2 = hn::Set(d, weights[2][j]);
     const auto w3 = hn::Set(d, weights[3][j]);
-    const auto low = load(x);
+    const auto low = hn::LoadU(d, x);
     s00 = fma(d, w0, low, s00);
     s10 = fma(d, w1, low, s10);
     s20 = fma(d, w2, low, s20);
     s30 = fma(d, w3, low, s30);
     if constexpr (kRegisters == 2) {
-      const auto high = load(x + lanes);
+      const auto high = hn::LoadU(d, x + lanes);
       s01 = fma(d, w0, high, s01);
       s11 = fma(d, w1, high, s11);
       s21 = fma(d, w2, high, s21);
       s31 = fma(d, w3, high, s31);
     }
   }
-  const auto store = [&](auto value, float* to) HWY_ATTR {
-    if constexpr (kPartial) {
-      hn::BlendedStore(value, mask, d, to);
-    } else {
-      hn::StoreU(value, d, to);
-    }
-  };
   // Rows beyond the last are copies of it: they store the same values once more.
-  store(s00, out[0]);
-  store(s10, out[1]);
-  store(s20, out[2]);
-  store(s30, out[3]);
+  hn::StoreU(s00, d, out[0] + column);
+  hn::StoreU(s10, d, out[1] + column);
+  hn::StoreU(s20, d, out[2] + column);
+  hn::StoreU(s30, d, out[3] + column);
   if constexpr (kRegisters == 2) {
-    store(s01, out[0] + lanes);
-    store(s11, out[1] + lanes);
-    store(s21, out[2] + lanes);
-    store(s31, out[3] + lanes);
+    hn::StoreU(s01, d, out[0] + column + lanes);
+    hn::StoreU(s11, d, out[1] + column + lanes);
+    hn::StoreU(s21, d, out[2] + column + lanes);
+    hn::StoreU(s31, d, out[3] + column + lanes);
   }
 }
 
@@ -230,7 +222,6 @@ HWY_ATTR inline void interaction_backward(const InteractionShape& shape, const f
                                           float* scratch) noexcept {
   const int64_t dim = shape.dim;
   const int64_t vectors = shape.features + 1;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
 
   const float* product = out_gradient + dim;
   for (int64_t i = 0; i < vectors; ++i) {
@@ -242,27 +233,28 @@ HWY_ATTR inline void interaction_backward(const InteractionShape& shape, const f
   }
 
   for (int64_t i = 0; i < vectors; i += 4) {
-    for (int64_t c = 0; c < dim;) {
-      const float* weights[4];
-      const float* start[4];
-      float* to[4];
-      for (int64_t r = 0; r < 4; ++r) {
-        const int64_t row = std::min(i + r, vectors - 1);
-        weights[r] = scratch + row * vectors;
-        start[r] = row == 0 ? out_gradient + c : nullptr;
-        to[r] = row == 0 ? dense_gradient + c : embedding_gradient + (row - 1) * dim + c;
-      }
-      if (c + 2 * lanes <= dim) {
-        gradient_block<2, false>(shape, dense + c, embeddings + c, weights, start, to, lanes);
-        c += 2 * lanes;
-      } else if (c + lanes <= dim) {
-        gradient_block<1, false>(shape, dense + c, embeddings + c, weights, start, to, lanes);
-        c += lanes;
-      } else {
-        gradient_block<1, true>(shape, dense + c, embeddings + c, weights, start, to, dim - c);
-        c = dim;
-      }
+    const float* weights[4];
+    const float* start[4];
+    float* to[4];
+    for (int64_t r = 0; r < 4; ++r) {
+      const int64_t row = std::min(i + r, vectors - 1);
+      weights[r] = scratch + row * vectors;
+      start[r] = row == 0 ? out_gradient : nullptr;
+      to[r] = row == 0 ? dense_gradient : embedding_gradient + (row - 1) * dim;
     }
+    int64_t c = 0;
+    const auto columns = [&](auto d) HWY_ATTR {
+      const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+      for (; c + 2 * lanes <= dim; c += 2 * lanes) {
+        gradient_block<2>(d, shape, dense, embeddings, c, weights, start, to);
+      }
+      for (; c + lanes <= dim; c += lanes) {
+        gradient_block<1>(d, shape, dense, embeddings, c, weights, start, to);
+      }
+    };
+    columns(hn::ScalableTag<float>());
+    columns(hn::CappedTag<float, 4>());
+    columns(hn::CappedTag<float, 1>());
   }
 }
 

@@ -96,7 +96,15 @@ TEST(SteadyStep, TheCounterSeesAllocations) {
   EXPECT_GE(
       allocations_of(1, [] { std::vector<std::unique_ptr<int>>(3)[0] = std::make_unique<int>(1); }),
       2);
-  EXPECT_GE(allocations_of(1, [] { std::free(std::aligned_alloc(64, 64)); }), 1);
+#ifndef SHARDREC_TEST_SANITIZED  // whose hooks see some kinds of allocation only
+  // Through a volatile pointer: compilers remove an allocation that nobody sees.
+  EXPECT_GE(allocations_of(1,
+                           [] {
+                             void* volatile memory = std::aligned_alloc(64, 64);
+                             std::free(memory);
+                           }),
+            1);
+#endif
 }
 
 // Bottom stack, interaction, top stack, loss, and the way back, as a DLRM does.
