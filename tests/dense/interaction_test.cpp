@@ -132,7 +132,7 @@ TEST(Interaction, GradientsEqualFiniteDifferences) {
 }
 
 TEST(Interaction, BitsDoNotDependOnTheNumberOfThreads) {
-  Data one(301, 26, 16, 0), two(301, 26, 16, 0), four(301, 26, 16, 0);
+  Data one(6001, 26, 16, 0), two(6001, 26, 16, 0), four(6001, 26, 16, 0);
   Interaction first(26, 16, 1), second(26, 16, 2), third(26, 16, 4);
   one.run(first);
   two.run(second);
