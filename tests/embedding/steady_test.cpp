@@ -181,6 +181,9 @@ TEST(Steady, TheCountSeesAnAllocation) {
 }
 #endif
 
+// Memory that is freed goes back to the system at once, so that what is resident is what is in use.
+[[maybe_unused]] const int kNoHoarding = mallopt(M_MMAP_THRESHOLD, 64 << 10);
+
 // Resident memory of the process, bytes.
 int64_t resident() {
   int64_t pages = 0;
