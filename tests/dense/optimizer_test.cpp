@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "compute/kernels.h"
 #include "core/threads.h"
+#include "dense/kernels.h"
 #include "dense/parameters.h"
 #include "dense/reference.h"
 
@@ -124,6 +126,52 @@ TEST(Optimizer, MaxGradientKeepsNotANumber) {
   for (int i = 0; i < 20; ++i) {
     EXPECT_TRUE(i % 2 == 0 ? std::isnan(parameters.values()[i]) : parameters.values()[i] == 1) << i;
   }
+}
+
+TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
+  constexpr int64_t kRows = 3, kCols = 37, kAll = kRows * kCols;
+  std::vector<float> expected;
+  for (int set = 0; set < compute::cpu_kernel_count(); ++set) {
+    compute::force_cpu_kernels(&compute::cpu_kernels_at(set));
+    const Kernels& table = kernels();
+    ASSERT_STREQ(table.name, compute::cpu_kernels_at(set).name);
+    std::mt19937 random(9);
+    std::normal_distribution<float> normal;
+    std::vector<float> w(kAll), g(kAll), first(kAll), second(kAll), y(kAll), bias(kCols),
+        sums(kCols);
+    for (auto* values : {&w, &g, &y, &bias}) {
+      for (float& value : *values) value = normal(random);
+    }
+    ParameterUpdate update{.weights = w.data(),
+                           .gradients = g.data(),
+                           .first = first.data(),
+                           .second = second.data(),
+                           .learning_rate = 0.1F,
+                           .eps = 1e-6F,
+                           .max_gradient = 1,
+                           .l2 = 0.01F,
+                           .keep = 0.99F,
+                           .beta1 = 0.9F,
+                           .beta2 = 0.99F,
+                           .one_minus_beta1 = 0.1F,
+                           .one_minus_beta2 = 0.01F,
+                           .scale1 = 3,
+                           .scale2 = 7};
+    table.sgd(update, 0, kAll);
+    table.adagrad(update, 1, kAll);
+    table.adam(update, 0, kAll - 1);
+    table.bias_activation(y.data(), kCols, kRows, kCols, bias.data(), false);
+    table.bias_activation(y.data(), kCols, kRows, kCols, bias.data(), true);
+    table.relu_backward(y.data(), kCols, g.data(), kCols, g.data(), kCols, kRows, kCols);
+    table.column_sums(g.data(), kCols, kRows, kCols, sums.data());
+    std::vector<float> all = w;
+    for (const auto* values : {&g, &first, &second, &sums}) {
+      all.insert(all.end(), values->begin(), values->end());
+    }
+    if (set == 0) expected = all;
+    EXPECT_TRUE(test::same_bits(expected, all)) << table.name;
+  }
+  compute::force_cpu_kernels(nullptr);
 }
 
 }  // namespace

@@ -30,20 +30,22 @@ constinit std::mutex buffers;
 
 // Debian's serial build hands out its work buffers without a lock, so that two threads may get the
 // same one. The linker puts these in front of its two functions (--wrap).
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): the linker's names
 extern "C" {
-void* __real_blas_memory_alloc(int kind);    // NOLINT(bugprone-reserved-identifier)
-void __real_blas_memory_free(void* buffer);  // NOLINT(bugprone-reserved-identifier)
+void* __real_blas_memory_alloc(int kind);
+void __real_blas_memory_free(void* buffer);
 
-void* __wrap_blas_memory_alloc(int kind) {  // NOLINT(bugprone-reserved-identifier)
+void* __wrap_blas_memory_alloc(int kind) {
   const std::lock_guard lock(buffers);
   return __real_blas_memory_alloc(kind);
 }
 
-void __wrap_blas_memory_free(void* buffer) {  // NOLINT(bugprone-reserved-identifier)
+void __wrap_blas_memory_free(void* buffer) {
   const std::lock_guard lock(buffers);
   __real_blas_memory_free(buffer);
 }
 }
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 extern "C" __attribute__((visibility("default"))) int32_t
 shardrec_gemm_plugin(shardrec_gemm_table* table) {
