@@ -32,6 +32,8 @@ class Malformed : public ::testing::Test {
     ASSERT_OK(shardrec_control_create(control.out()));
     ASSERT_OK(shardrec_local_create(2, 2, group.out()));
     ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+    // A call that is wrongly accepted waits for a rank that is not there.
+    ASSERT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 2));
     before = state();
     ASSERT_OK(shardrec_live_objects(&live_before));
   }
