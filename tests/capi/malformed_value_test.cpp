@@ -1,207 +1,17 @@
-// Malformed calls: each gives its status, a sentence that names the culprit, and changes nothing.
+// Malformed calls: values, names, tensors and texts. Each gives its status and a sentence that
+// names the culprit, and changes nothing.
 #include <gtest/gtest.h>
 
 #include <array>
-#include <bit>
 #include <limits>
 #include <string>
-#include <vector>
 
-#include "capi_test.h"
+#include "malformed.h"
 
 namespace shardrec::test {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// One good object of each kind, and a place for each out-parameter that must stay as it is.
-class Malformed : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, table_options.out()));
-    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, plan_options.out()));
-    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, optimizer_options.out()));
-    ASSERT_OK(shardrec_model_create(nullptr, model.out()));
-    ASSERT_OK(shardrec_model_add_table(model, "user", 100, 8, nullptr, nullptr));
-    ASSERT_OK(shardrec_model_add_table(model, "item", 50, 4, nullptr, nullptr));
-    ASSERT_OK(shardrec_model_add_feature(model, 0, "user_id", SHARDREC_POOLING_SUM));
-    ASSERT_OK(shardrec_topology_create(4, 2, topology.out()));
-    ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
-    ASSERT_OK(shardrec_plan_add_box(plan, 0, 1, 0, 50, 0, 8));
-    ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
-    ASSERT_OK(shardrec_control_create(control.out()));
-    ASSERT_OK(shardrec_local_create(2, 2, group.out()));
-    ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
-    // A call that is wrongly accepted waits for a rank that is not there.
-    ASSERT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 2));
-    before = state();
-    ASSERT_OK(shardrec_live_objects(&live_before));
-  }
-
-  void TearDown() override {
-    EXPECT_EQ(state(), before) << "a refused call changed something";
-    int64_t live = 0;
-    ASSERT_OK(shardrec_live_objects(&live));
-    EXPECT_EQ(live, live_before) << "a refused call left a handle behind";
-    EXPECT_EQ(out_comm, nullptr);
-    EXPECT_EQ(out_group, nullptr);
-    EXPECT_EQ(out_model, nullptr);
-    EXPECT_EQ(out_plan, nullptr);
-    EXPECT_EQ(out_topology, nullptr);
-    EXPECT_EQ(out_text, nullptr);
-    EXPECT_EQ(out32, -77);
-    EXPECT_EQ(out64, -77);
-    EXPECT_EQ(out_real, -77);
-  }
-
-  // All that the objects can tell of themselves.
-  std::string state() {
-    std::string all;
-    char* text = nullptr;
-    EXPECT_OK(shardrec_model_to_json(model, &text));
-    all += take(text);
-    EXPECT_OK(shardrec_plan_to_json(plan, &text));
-    all += take(text);
-    EXPECT_OK(shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, &text));
-    all += take(text);
-    double seconds = 0;
-    EXPECT_OK(shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, &seconds));
-    EXPECT_OK(shardrec_comm_status(comm));
-    return all + std::to_string(seconds);
-  }
-
-  // A handle of another kind, and a closed one.
-  template <class Type, class Other>
-  static Type* as(Other* other) {
-    return std::bit_cast<Type*>(other);
-  }
-  shardrec_model* closed_model() {
-    shardrec_model* fresh = nullptr;
-    EXPECT_OK(shardrec_model_create(nullptr, &fresh));
-    shardrec_model* copy = fresh;
-    shardrec_model_destroy(&copy);
-    return fresh;
-  }
-
-  Options table_options, plan_options, optimizer_options;
-  Model model;
-  Topology topology;
-  Plan plan;
-  Control control;
-  Local group;
-  Comm comm;
-  std::string before;
-  int64_t live_before = 0;
-
-  shardrec_comm* out_comm = nullptr;
-  shardrec_local* out_group = nullptr;
-  shardrec_model* out_model = nullptr;
-  shardrec_plan* out_plan = nullptr;
-  shardrec_topology* out_topology = nullptr;
-  char* out_text = nullptr;
-  int32_t out32 = -77;
-  int64_t out64 = -77;
-  double out_real = -77;
-};
-
-TEST_F(Malformed, HandlesOfEveryKind) {
-  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
-  auto* garbage_comm = std::bit_cast<shardrec_comm*>(uint64_t{8});
-  expect_refused({
-      {"NULL model", [&] { return shardrec_model_table_count(nullptr, &out32); },
-       SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_model is needed"},
-      {"garbage model", [&] { return shardrec_model_table_count(garbage, &out32); },
-       SHARDREC_INVALID_HANDLE, "no handle of this library; a shardrec_model is needed"},
-      {"plan as a model",
-       [&] { return shardrec_model_table_count(as<shardrec_model>(plan.get()), &out32); },
-       SHARDREC_INVALID_HANDLE, "this is a shardrec_plan; a shardrec_model is needed"},
-      {"closed model", [&] { return shardrec_model_table_count(closed_model(), &out32); },
-       SHARDREC_CLOSED, "this shardrec_model was destroyed"},
-      {"closed model to plan_create",
-       [&] { return shardrec_plan_create(closed_model(), topology, nullptr, &out_plan); },
-       SHARDREC_CLOSED, "shardrec_model"},
-      {"NULL comm", [&] { return shardrec_comm_barrier(nullptr); }, SHARDREC_INVALID_HANDLE,
-       "a shardrec_comm is needed"},
-      {"garbage comm", [&] { return shardrec_comm_close(garbage_comm); }, SHARDREC_INVALID_HANDLE,
-       "a shardrec_comm is needed"},
-      {"model as a comm",
-       [&] { return shardrec_comm_rank(as<shardrec_comm>(model.get()), &out32); },
-       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_comm is needed"},
-      {"comm as a group",
-       [&] { return shardrec_comm_create_local(as<shardrec_local>(comm.get()), 1, &out_comm); },
-       SHARDREC_INVALID_HANDLE, "this is a shardrec_comm; a shardrec_local is needed"},
-      {"NULL topology", [&] { return shardrec_plan_create(model, nullptr, nullptr, &out_plan); },
-       SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
-      {"model as options",
-       [&] {
-         return shardrec_plan_create(model, topology, as<shardrec_options>(model.get()), &out_plan);
-       },
-       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_options is needed"},
-      {"garbage options",
-       [&] {
-         return shardrec_model_set_optimizer(model, std::bit_cast<shardrec_options*>(uint64_t{1}));
-       },
-       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
-      {"NULL options", [&] { return shardrec_options_set_i64(nullptr, SHARDREC_OPTION_SEED, 1); },
-       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
-      {"options as a control",
-       [&] { return shardrec_control_cancel(as<shardrec_control>(plan_options.get())); },
-       SHARDREC_INVALID_HANDLE, "this is a shardrec_options; a shardrec_control is needed"},
-      {"NULL plan", [&] { return shardrec_plan_check(nullptr); }, SHARDREC_INVALID_HANDLE,
-       "a shardrec_plan is needed"},
-      {"NULL control", [&] { return shardrec_control_progress(nullptr, &out64, &out64); },
-       SHARDREC_INVALID_HANDLE, "a shardrec_control is needed"},
-  });
-}
-
-TEST_F(Malformed, OutParametersThatAreMissing) {
-  expect_refused({
-      {"model_create", [&] { return shardrec_model_create(nullptr, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"model_table_count", [&] { return shardrec_model_table_count(model, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"model_feature_count", [&] { return shardrec_model_feature_count(model, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"model_to_json", [&] { return shardrec_model_to_json(model, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"model_from_json", [&] { return shardrec_model_from_json("{}", nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"topology_create", [&] { return shardrec_topology_create(1, 1, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"plan_create", [&] { return shardrec_plan_create(model, topology, nullptr, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"plan_box_count", [&] { return shardrec_plan_box_count(plan, 0, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"plan_to_text", [&] { return shardrec_plan_to_text(plan, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"local_create", [&] { return shardrec_local_create(1, 1, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"comm_rank", [&] { return shardrec_comm_rank(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "out is NULL"},
-      {"comm_size", [&] { return shardrec_comm_size(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "out is NULL"},
-      {"comm_get_f64",
-       [&] { return shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"options_create", [&] { return shardrec_options_create(SHARDREC_OPTIONS_DDP, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"options_get_text",
-       [&] { return shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"control_create", [&] { return shardrec_control_create(nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-      {"capabilities", [&] { return shardrec_capabilities(nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "out_text is NULL"},
-      {"live_objects", [&] { return shardrec_live_objects(nullptr); }, SHARDREC_INVALID_ARGUMENT,
-       "out is NULL"},
-      {"log_next", [&] { return shardrec_log_next(0, nullptr, nullptr, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
-      {"tensor_vector", [&] { return shardrec_tensor_vector(nullptr, SHARDREC_INT32, 0, nullptr); },
-       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
-  });
-}
 
 TEST_F(Malformed, GroupsAndCommunicators) {
   const auto no_property = static_cast<shardrec_comm_property>(9);
@@ -449,21 +259,6 @@ TEST_F(Malformed, LogAndTensors) {
        SHARDREC_INVALID_ARGUMENT, "cols is -2"},
   });
   EXPECT_EQ(tensor.dtype, 0);
-}
-
-TEST_F(Malformed, DestroyTakesAnything) {
-  shardrec_model_destroy(nullptr);
-  shardrec_model* none = nullptr;
-  shardrec_model_destroy(&none);
-  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
-  shardrec_model_destroy(&garbage);
-  EXPECT_EQ(garbage, nullptr);
-  auto* foreign = as<shardrec_model>(plan.get());
-  shardrec_model_destroy(&foreign);
-  EXPECT_EQ(foreign, nullptr);
-  shardrec_model* closed = closed_model();
-  shardrec_model_destroy(&closed);
-  shardrec_text_free(nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,126 @@
+// Part of shardrec.hpp: data-parallel parameters, layers, loss, metrics.
+//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDREC_CPP_DENSE_HPP
+#define SHARDREC_CPP_DENSE_HPP
+
+#include <cstdint>
+#include <string_view>
+
+#include "shardrec/cpp/library.hpp"
+#include "shardrec/ddp.h"
+#include "shardrec/layers.h"
+#include "shardrec/metrics.h"
+
+namespace shardrec {
+
+class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
+ public:
+  explicit Ddp(Comm &comm, const Options *options = nullptr) {
+    check(shardrec_ddp_create(comm.get(), detail::options(options), out()));
+  }
+
+  void add(std::string_view name, const shardrec_tensor &parameter,
+           const shardrec_tensor &gradient) {
+    check(shardrec_ddp_add(get(), detail::c_text(name).c_str(), &parameter, &gradient));
+  }
+  void commit() { check(shardrec_ddp_commit(get())); }
+  void all_reduce() { check(shardrec_ddp_all_reduce(get())); }
+};
+
+class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
+ public:
+  struct Parameter {
+    shardrec_tensor value;
+    shardrec_tensor gradient;
+  };
+
+  explicit Mlp(int64_t inputs, const Options *options = nullptr) {
+    check(shardrec_mlp_create(inputs, detail::options(options), out()));
+  }
+
+  Mlp &add_linear(int64_t outputs, shardrec_activation activation = SHARDREC_ACTIVATION_RELU) {
+    check(shardrec_mlp_add_linear(get(), outputs, activation));
+    return *this;
+  }
+  int32_t parameter_count() const {
+    int32_t count = 0;
+    check(shardrec_mlp_parameter_count(get(), &count));
+    return count;
+  }
+  Parameter parameter(int32_t index) {
+    Parameter parameter{};
+    check(shardrec_mlp_parameter(get(), index, &parameter.value, &parameter.gradient));
+    return parameter;
+  }
+  void forward(const Matrix &input, const Matrix &output) {
+    check(shardrec_mlp_forward(get(), input.get(), output.get()));
+  }
+  void backward(const Matrix &output_gradient, const Matrix &input_gradient = nullptr) {
+    check(shardrec_mlp_backward(get(), output_gradient.get(), input_gradient.get()));
+  }
+  void step() { check(shardrec_mlp_step(get())); }
+  void set_learning_rate(double learning_rate) {
+    check(shardrec_mlp_set_learning_rate(get(), learning_rate));
+  }
+  void save(std::string_view path) const {
+    check(shardrec_mlp_save(get(), detail::c_text(path).c_str()));
+  }
+  void load(std::string_view path) {
+    check(shardrec_mlp_load(get(), detail::c_text(path).c_str()));
+  }
+};
+
+class Interaction : public detail::Handle<shardrec_interaction, shardrec_interaction_destroy> {
+ public:
+  Interaction(int64_t features, int64_t dim, const Options *options = nullptr) {
+    check(shardrec_interaction_create(features, dim, detail::options(options), out()));
+  }
+
+  int64_t outputs() const {
+    int64_t outputs = 0;
+    check(shardrec_interaction_outputs(get(), &outputs));
+    return outputs;
+  }
+  void forward(const Matrix &dense, const Matrix &embeddings, const Matrix &output) {
+    check(shardrec_interaction_forward(get(), dense.get(), embeddings.get(), output.get()));
+  }
+  void backward(const Matrix &output_gradient, const Matrix &dense_gradient,
+                const Matrix &embedding_gradient) {
+    check(shardrec_interaction_backward(get(), output_gradient.get(), dense_gradient.get(),
+                                        embedding_gradient.get()));
+  }
+};
+
+// The mean loss in nats.
+inline double bce_with_logits(const Vector &logits, const Vector &labels,
+                              const Vector &probabilities = nullptr,
+                              const Vector &gradient = nullptr) {
+  double loss = 0;
+  check(shardrec_bce_with_logits(logits.get(), labels.get(), probabilities.get(), gradient.get(),
+                                 &loss));
+  return loss;
+}
+
+class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy> {
+ public:
+  // comm null: this rank alone.
+  explicit Metrics(Comm *comm = nullptr) {
+    check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), out()));
+  }
+
+  void update(const Vector &probabilities, const Vector &labels) {
+    check(shardrec_metrics_update(get(), probabilities.get(), labels.get()));
+  }
+  void compute() { check(shardrec_metrics_compute(get())); }
+  double metric(shardrec_metric which) const {
+    double value = 0;
+    check(shardrec_metrics_get(get(), which, &value));
+    return value;
+  }
+  void reset() { check(shardrec_metrics_reset(get())); }
+};
+
+}  // namespace shardrec
+
+#endif

@@ -1,0 +1,215 @@
+// Part of shardrec.hpp: models, plans, collections, lookups.
+//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDREC_CPP_TABLES_HPP
+#define SHARDREC_CPP_TABLES_HPP
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shardrec/cpp/library.hpp"
+#include "shardrec/lookup.h"
+
+namespace shardrec {
+
+class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
+ public:
+  struct Columns {
+    int64_t first;
+    int64_t count;
+    int64_t width;  // of output 0
+  };
+
+  Model() { check(shardrec_model_create(nullptr, out())); }
+  static Model from_json(std::string_view json) {
+    shardrec_model *handle = nullptr;
+    check(shardrec_model_from_json(detail::c_text(json).c_str(), &handle));
+    return Model(handle);
+  }
+
+  int32_t add_table(std::string_view name, int64_t rows, int64_t dim,
+                    const Options *options = nullptr) {
+    int32_t table = 0;
+    check(shardrec_model_add_table(get(), detail::c_text(name).c_str(), rows, dim,
+                                   detail::options(options), &table));
+    return table;
+  }
+  void add_feature(int32_t table, std::string_view name,
+                   shardrec_pooling pooling = SHARDREC_POOLING_SUM) {
+    check(shardrec_model_add_feature(get(), table, detail::c_text(name).c_str(), pooling));
+  }
+  void set_optimizer(const Options &options) {
+    check(shardrec_model_set_optimizer(get(), options.get()));
+  }
+  int32_t table_count() const {
+    int32_t count = 0;
+    check(shardrec_model_table_count(get(), &count));
+    return count;
+  }
+  int32_t feature_count() const {
+    int32_t count = 0;
+    check(shardrec_model_feature_count(get(), &count));
+    return count;
+  }
+  Columns columns(int32_t feature) const {
+    Columns columns{};
+    check(shardrec_model_feature_columns(get(), feature, &columns.first, &columns.count,
+                                         &columns.width));
+    return columns;
+  }
+  std::string to_json() const {
+    detail::Text text;
+    check(shardrec_model_to_json(get(), text.out()));
+    return text.str();
+  }
+
+ private:
+  explicit Model(shardrec_model *handle) : Handle(handle) {}
+};
+
+class Topology : public detail::Handle<shardrec_topology, shardrec_topology_destroy> {
+ public:
+  // ranks_per_node 0: all ranks are one node.
+  explicit Topology(int32_t ranks, int32_t ranks_per_node = 0) {
+    check(shardrec_topology_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, out()));
+  }
+};
+
+class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
+ public:
+  struct Box {
+    int32_t rank;
+    int64_t row, rows, col, cols;
+  };
+
+  Plan(const Model &model, const Topology &topology, const Options *options = nullptr) {
+    check(shardrec_plan_create(model.get(), topology.get(), detail::options(options), out()));
+  }
+  static Plan collective(Comm &comm, const Model &model, const Options *options = nullptr) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_plan_collective(comm.get(), model.get(), detail::options(options), &handle));
+    return Plan(handle);
+  }
+  // Without boxes.
+  static Plan empty(const Model &model, const Topology &topology) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_plan_create_empty(model.get(), topology.get(), &handle));
+    return Plan(handle);
+  }
+  static Plan from_json(const Model &model, std::string_view json) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_plan_from_json(model.get(), detail::c_text(json).c_str(), &handle));
+    return Plan(handle);
+  }
+
+  void add_box(int32_t table, const Box &box) {
+    check(shardrec_plan_add_box(get(), table, box.rank, box.row, box.rows, box.col, box.cols));
+  }
+  void add_replicated(int32_t table) { check(shardrec_plan_add_replicated(get(), table)); }
+  // Throws unless every cell of every table has exactly one owner.
+  void check_tiling() const { check(shardrec_plan_check(get())); }
+  int32_t box_count(int32_t table) const {
+    int32_t count = 0;
+    check(shardrec_plan_box_count(get(), table, &count));
+    return count;
+  }
+  Box box(int32_t table, int32_t index) const {
+    Box box{};
+    check(shardrec_plan_box(get(), table, index, &box.rank, &box.row, &box.rows, &box.col,
+                            &box.cols));
+    return box;
+  }
+  std::string to_json() const {
+    detail::Text text;
+    check(shardrec_plan_to_json(get(), text.out()));
+    return text.str();
+  }
+  std::string to_text() const {
+    detail::Text text;
+    check(shardrec_plan_to_text(get(), text.out()));
+    return text.str();
+  }
+
+ private:
+  explicit Plan(shardrec_plan *handle) : Handle(handle) {}
+};
+
+class Collection : public detail::Handle<shardrec_collection, shardrec_collection_destroy> {
+ public:
+  Collection(Comm &comm, const Model &model, const Plan &plan, const Options *options = nullptr) {
+    check(shardrec_collection_create(comm.get(), model.get(), plan.get(), detail::options(options),
+                                     out()));
+  }
+
+  int64_t step() const {
+    int64_t step = 0;
+    check(shardrec_collection_step(get(), &step));
+    return step;
+  }
+  void set_learning_rate(double learning_rate) {
+    check(shardrec_collection_set_learning_rate(get(), learning_rate));
+  }
+  void read(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
+            const Matrix &into) {
+    check(shardrec_collection_read(get(), table, part, row, rows, into.get()));
+  }
+  void write(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
+             const Matrix &values) {
+    check(shardrec_collection_write(get(), table, part, row, rows, values.get()));
+  }
+  void save(std::string_view directory, Control *control = nullptr) {
+    check(shardrec_collection_save(get(), detail::c_text(directory).c_str(),
+                                   control == nullptr ? nullptr : control->get()));
+  }
+  void load(std::string_view directory, Control *control = nullptr) {
+    check(shardrec_collection_load(get(), detail::c_text(directory).c_str(),
+                                   control == nullptr ? nullptr : control->get()));
+  }
+  int64_t stat_i64(shardrec_collection_stat stat) const {
+    int64_t value = 0;
+    check(shardrec_collection_stat_i64(get(), stat, &value));
+    return value;
+  }
+  double stat_f64(shardrec_collection_stat stat) const {
+    double value = 0;
+    check(shardrec_collection_stat_f64(get(), stat, &value));
+    return value;
+  }
+};
+
+class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
+ public:
+  explicit Lookup(Collection &collection, const Options *options = nullptr) {
+    check(shardrec_lookup_create(collection.get(), detail::options(options), out()));
+  }
+
+  void begin(int64_t batch_size, const Vector &values, const Vector &lengths,
+             const Vector &weights = nullptr) {
+    check(shardrec_lookup_begin(get(), batch_size, values.get(), lengths.get(), weights.get()));
+  }
+  void begin_offsets(int64_t batch_size, const Vector &values, const Vector &offsets,
+                     const Vector &weights = nullptr) {
+    check(shardrec_lookup_begin_offsets(get(), batch_size, values.get(), offsets.get(),
+                                        weights.get()));
+  }
+  // This rank has no more data.
+  void begin_without_data() { begin(0, nullptr, nullptr); }
+  void forward(int32_t output, const Matrix &into) {
+    check(shardrec_lookup_forward(get(), output, into.get()));
+  }
+  bool all_done() const {
+    int32_t done = 0;
+    check(shardrec_lookup_all_done(get(), &done));
+    return done != 0;
+  }
+  void set_gradient(int32_t output, const Matrix &gradient) {
+    check(shardrec_lookup_set_gradient(get(), output, gradient.get()));
+  }
+  void backward() { check(shardrec_lookup_backward(get())); }
+  void skip() { check(shardrec_lookup_skip(get())); }
+};
+
+}  // namespace shardrec
+
+#endif

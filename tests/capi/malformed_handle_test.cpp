@@ -1,0 +1,126 @@
+// Malformed calls: handles and out-parameters.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "malformed.h"
+
+namespace shardrec::test {
+namespace {
+
+TEST_F(Malformed, HandlesOfEveryKind) {
+  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
+  auto* garbage_comm = std::bit_cast<shardrec_comm*>(uint64_t{8});
+  expect_refused({
+      {"NULL model", [&] { return shardrec_model_table_count(nullptr, &out32); },
+       SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_model is needed"},
+      {"garbage model", [&] { return shardrec_model_table_count(garbage, &out32); },
+       SHARDREC_INVALID_HANDLE, "no handle of this library; a shardrec_model is needed"},
+      {"plan as a model",
+       [&] { return shardrec_model_table_count(as<shardrec_model>(plan.get()), &out32); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_plan; a shardrec_model is needed"},
+      {"closed model", [&] { return shardrec_model_table_count(closed_model(), &out32); },
+       SHARDREC_CLOSED, "this shardrec_model was destroyed"},
+      {"closed model to plan_create",
+       [&] { return shardrec_plan_create(closed_model(), topology, nullptr, &out_plan); },
+       SHARDREC_CLOSED, "shardrec_model"},
+      {"NULL comm", [&] { return shardrec_comm_barrier(nullptr); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_comm is needed"},
+      {"garbage comm", [&] { return shardrec_comm_close(garbage_comm); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_comm is needed"},
+      {"model as a comm",
+       [&] { return shardrec_comm_rank(as<shardrec_comm>(model.get()), &out32); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_comm is needed"},
+      {"comm as a group",
+       [&] { return shardrec_comm_create_local(as<shardrec_local>(comm.get()), 1, &out_comm); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_comm; a shardrec_local is needed"},
+      {"NULL topology", [&] { return shardrec_plan_create(model, nullptr, nullptr, &out_plan); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_topology is needed"},
+      {"model as options",
+       [&] {
+         return shardrec_plan_create(model, topology, as<shardrec_options>(model.get()), &out_plan);
+       },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_options is needed"},
+      {"garbage options",
+       [&] {
+         return shardrec_model_set_optimizer(model, std::bit_cast<shardrec_options*>(uint64_t{1}));
+       },
+       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
+      {"NULL options", [&] { return shardrec_options_set_i64(nullptr, SHARDREC_OPTION_SEED, 1); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_options is needed"},
+      {"options as a control",
+       [&] { return shardrec_control_cancel(as<shardrec_control>(plan_options.get())); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_options; a shardrec_control is needed"},
+      {"NULL plan", [&] { return shardrec_plan_check(nullptr); }, SHARDREC_INVALID_HANDLE,
+       "a shardrec_plan is needed"},
+      {"NULL control", [&] { return shardrec_control_progress(nullptr, &out64, &out64); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_control is needed"},
+  });
+}
+
+TEST_F(Malformed, OutParametersThatAreMissing) {
+  expect_refused({
+      {"model_create", [&] { return shardrec_model_create(nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_table_count", [&] { return shardrec_model_table_count(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_feature_count", [&] { return shardrec_model_feature_count(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"model_to_json", [&] { return shardrec_model_to_json(model, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"model_from_json", [&] { return shardrec_model_from_json("{}", nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"topology_create", [&] { return shardrec_topology_create(1, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_create", [&] { return shardrec_plan_create(model, topology, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_box_count", [&] { return shardrec_plan_box_count(plan, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"plan_to_text", [&] { return shardrec_plan_to_text(plan, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"local_create", [&] { return shardrec_local_create(1, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"comm_rank", [&] { return shardrec_comm_rank(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"comm_size", [&] { return shardrec_comm_size(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"comm_get_f64",
+       [&] { return shardrec_comm_get_f64(comm, SHARDREC_COMM_STEP_SECONDS, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"options_create", [&] { return shardrec_options_create(SHARDREC_OPTIONS_DDP, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"options_get_text",
+       [&] { return shardrec_options_get_text(plan_options, SHARDREC_OPTION_SHARDING, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"control_create", [&] { return shardrec_control_create(nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"capabilities", [&] { return shardrec_capabilities(nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out_text is NULL"},
+      {"live_objects", [&] { return shardrec_live_objects(nullptr); }, SHARDREC_INVALID_ARGUMENT,
+       "out is NULL"},
+      {"log_next", [&] { return shardrec_log_next(0, nullptr, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"tensor_vector", [&] { return shardrec_tensor_vector(nullptr, SHARDREC_INT32, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+  });
+}
+
+TEST_F(Malformed, DestroyTakesAnything) {
+  shardrec_model_destroy(nullptr);
+  shardrec_model* none = nullptr;
+  shardrec_model_destroy(&none);
+  auto* garbage = std::bit_cast<shardrec_model*>(uint64_t{0xdeadbeefcafef00d});
+  shardrec_model_destroy(&garbage);
+  EXPECT_EQ(garbage, nullptr);
+  auto* foreign = as<shardrec_model>(plan.get());
+  shardrec_model_destroy(&foreign);
+  EXPECT_EQ(foreign, nullptr);
+  shardrec_model* closed = closed_model();
+  shardrec_model_destroy(&closed);
+  shardrec_text_free(nullptr);
+}
+
+}  // namespace
+}  // namespace shardrec::test
