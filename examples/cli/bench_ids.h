@@ -22,7 +22,7 @@ class BoundedZipf {
  public:
   BoundedZipf(double exponent, int64_t bound);
   template <typename Random>
-  int64_t draw(Random& random) const {
+  int64_t draw(Random&& random) const {
     for (;;) {
       const double u = high_ + random() * (low_ - high_);
       const double x = inverse_integral(u);

@@ -118,8 +118,8 @@ class Communicator {
   // The orderly end of this rank's membership, after a barrier: destroying it is no failure.
   virtual void leave() noexcept = 0;
   // The other end, as destruction without leave() brings it: peers that wait for this rank, now or
-  // later, get PEER_FAILED. For owners that cannot destroy the object yet. This rank's own calls then
-  // throw CLOSED, after leave() too.
+  // later, get PEER_FAILED. For owners that cannot destroy the object yet. This rank's own calls
+  // then throw CLOSED, after leave() too.
   virtual void disconnect() noexcept = 0;
 };
 

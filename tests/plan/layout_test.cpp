@@ -181,8 +181,9 @@ TEST(MakePlan, RefusesImpossibleTopologiesAndKinds) {
   }
   EXPECT_EQ(status_of([&] { make_plan(model, {1, 1}, static_cast<shardrec_sharding>(9)); }),
             SHARDREC_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { make_plan(model, {1, 1}, static_cast<shardrec_sharding>(0x7ffffffe)); }),
-            SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      status_of([&] { make_plan(model, {1, 1}, static_cast<shardrec_sharding>(0x7ffffffe)); }),
+      SHARDREC_INVALID_ARGUMENT);
 }
 
 }  // namespace
