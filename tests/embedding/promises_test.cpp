@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "compute/kernels.h"
+#include "core/threads.h"
 #include "embedding/reference.h"
 #include "embedding/scenario.h"
+#include "support/ranks.h"
 
 namespace shardrec::test {
 namespace {
@@ -196,6 +198,70 @@ TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
     }
   }
   compute::force_cpu_kernels(nullptr);
+}
+
+TEST(PromisesOfThreads, AsManyThreadsWorkAsWereAskedFor) {
+  Scenario scenario;
+  scenario.tables.assign(4, {3000, 64});
+  for (int32_t t = 0; t < 4; ++t) scenario.features.push_back({t, t % 2 == 1});
+  const Sample sample = [&] {
+    Sample made;
+    for (const FeatureSpec& feature : scenario.features) {
+      const int64_t rows = scenario.tables[static_cast<size_t>(feature.table)].rows;
+      made.bags.emplace_back();
+      for (int64_t i = 0; i < 20; ++i) made.bags.back().push_back(i * 7919 % rows);
+      made.weights.emplace_back(20, 1.0F);
+    }
+    made.gradient.assign(static_cast<size_t>(scenario.width()), 0.5F);
+    return made;
+  }();
+  scenario.steps.assign(4, std::vector<Sample>(4000, sample));
+  Deal deal = one_rank(scenario);
+  for (const int threads : {1, 2, 4}) {
+    deal.threads = threads;
+    // More than there are processors need not meet (tests/core makes them); the busy ones must.
+    const int64_t expected = std::min<int64_t>(threads, core::default_thread_count(1));
+    int64_t seen = 0;
+    // A worker may be slow to come on a busy machine.
+    for (int attempt = 0; attempt < 20 && seen < expected; ++attempt) {
+      seen = train(scenario, deal).threads_seen;
+    }
+    EXPECT_GE(seen, expected);
+    EXPECT_LE(seen, threads);
+  }
+}
+
+TEST(Outputs, MayBeAskedForAgainUntilTheNextExchange) {
+  run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
+    shardrec_model* model = nullptr;
+    SR_OK(shardrec_model_create(nullptr, &model));
+    SR_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
+    SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
+    shardrec_plan* plan = nullptr;
+    SR_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+    shardrec_collection* tables = nullptr;
+    SR_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+    shardrec_lookup* lookup = nullptr;
+    SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
+    std::vector<int64_t> values = {rank, 9};
+    std::vector<int64_t> lengths = {2};
+    const shardrec_tensor values_tensor = vector_of(values);
+    const shardrec_tensor lengths_tensor = vector_of(lengths);
+    SR_OK(shardrec_lookup_begin(lookup, 1, &values_tensor, &lengths_tensor, nullptr));
+    std::vector<float> first(4, -1);
+    std::vector<float> second(4, -2);
+    const shardrec_tensor first_tensor = matrix(first.data(), 1, 4);
+    const shardrec_tensor second_tensor = matrix(second.data(), 1, 4);
+    SR_OK(shardrec_lookup_forward(lookup, 0, &first_tensor));
+    SR_OK(shardrec_lookup_forward(lookup, 0, &second_tensor));
+    EXPECT_EQ(first, second);
+    SR_OK(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr));
+    EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &second_tensor), SHARDREC_INVALID_STATE);
+    shardrec_lookup_destroy(&lookup);
+    shardrec_collection_destroy(&tables);
+    shardrec_plan_destroy(&plan);
+    shardrec_model_destroy(&model);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Promises, ::testing::Range(0, 12));

@@ -12,8 +12,7 @@
  * rank, naming rank, table, feature and position. The lookup is then idle, nothing has changed, and
  * training goes on with the next batch.
  *
- * Destroying a lookup between begin and forward (or forward and backward, when peers call backward)
- * gives peers that wait for it PEER_FAILED at once.
+ * Destroying a lookup between begin and forward gives peers that wait for it PEER_FAILED at once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_LOOKUP_H
@@ -66,7 +65,8 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *look
 /* Finishes the exchange, looks up and writes an output.
  * output: 0, the pooled features: out is [batch_size, width] (shardrec_model_feature_columns), FLOAT32,
  *   unit column stride, any row stride >= width. Other outputs: NOT_FOUND.
- * The first call after begin is collective and blocking; asking again for an output copies it.
+ * The first call after begin is collective and blocking; asking again copies the output once more, up to the next
+ * call that exchanges anything on the collection (INVALID_STATE afterwards).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin); INVALID_ARGUMENT for out (nothing
  * was exchanged: call again with a right one); INVALID_BATCH (see above); OUT_OF_MEMORY, MISMATCH,
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
