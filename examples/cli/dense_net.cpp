@@ -33,7 +33,7 @@ DenseNet::DenseNet(shardrec_comm* comm, const TrainOptions& options, int64_t den
   for (const int64_t outputs : options.bottom) {
     check(shardrec_mlp_add_linear(bottom_.get(), outputs, SHARDREC_ACTIVATION_RELU));
   }
-  check(shardrec_mlp_add_linear(bottom_.get(), dim_, SHARDREC_ACTIVATION_RELU));
+  check(shardrec_mlp_add_linear(bottom_.get(), dim_, SHARDREC_ACTIVATION_NONE));
 
   Options threads(SHARDREC_OPTIONS_MLP);
   if (options.threads > 0) threads.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
@@ -62,8 +62,9 @@ void DenseNet::add_parameters(const std::string& name, shardrec_mlp* mlp) {
     shardrec_tensor parameter;
     shardrec_tensor gradient;
     check(shardrec_mlp_parameter(mlp, i, &parameter, &gradient));
-    const std::string full =
-        name + "." + std::to_string(i / 2) + (i % 2 == 0 ? ".weight" : ".bias");
+    const bool is_bias = i % 2 == 1;
+    const std::string full = name + "." + std::to_string(i / 2) + (is_bias ? ".bias" : ".weight");
+    if (is_bias) std::fill_n(static_cast<float*>(parameter.data), parameter.shape[0], 0.0F);
     check(shardrec_ddp_add(ddp_.get(), full.c_str(), &parameter, &gradient));
   }
 }

@@ -1,6 +1,9 @@
 // The dense half of a DLRM on one rank: bottom stack, dot interaction, top stack, loss.
 // Data-parallel: gradients are those of the mean loss over the global batch, summed over the ranks.
 //
+// Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
+// tables in dot products.
+//
 // One step: forward, backward, reduce (collective), step. Buffers grow to the largest batch seen.
 #pragma once
 

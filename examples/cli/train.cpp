@@ -17,10 +17,11 @@ namespace {
 struct FormatDefaults {
   int64_t batch;
   int epochs;
+  double eps;
 };
 
 FormatDefaults defaults_of(const std::string& format) {
-  return format == "movielens" ? FormatDefaults{512, 3} : FormatDefaults{1024, 1};
+  return format == "movielens" ? FormatDefaults{512, 3, 1e-3} : FormatDefaults{1024, 1, 1e-8};
 }
 
 std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
@@ -28,13 +29,18 @@ std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
   return options.format == "movielens" ? open_movielens(log) : open_criteo(log);
 }
 
+// Tables start in +-kInitialRange, small and large ones alike.
+constexpr double kInitialRange = 0.05;
+
 Model make_model(const TrainOptions& options, const Schema& schema) {
+  Options start(SHARDREC_OPTIONS_TABLE);
+  start.set(SHARDREC_OPTION_INIT_MIN, -kInitialRange).set(SHARDREC_OPTION_INIT_MAX, kInitialRange);
   Model model;
   check(shardrec_model_create(nullptr, model.out()));
   for (const Feature& feature : schema.features) {
     int32_t table = 0;
     check(shardrec_model_add_table(model.get(), feature.name.c_str(), feature.rows, options.dim,
-                                   nullptr, &table));
+                                   start.get(), &table));
     check(
         shardrec_model_add_feature(model.get(), table, feature.name.c_str(), SHARDREC_POOLING_SUM));
   }
@@ -147,6 +153,7 @@ void print_bad_lines(const BadLines& bad_lines) {
 int train(TrainOptions options) {
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
   if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
+  if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (!options.save.empty() && std::filesystem::exists(options.save + "/manifest.json")) {
     throw UserError(options.save + " holds a checkpoint already; --save needs another directory.");
@@ -214,7 +221,9 @@ Run add_train(CLI::App& app) {
   command->add_option("--optimizer", o.optimizer, "Of the tables: sgd or rowwise_adagrad")
       ->capture_default_str();
   command->add_option("--learning-rate", o.learning_rate, "Of the tables")->capture_default_str();
-  command->add_option("--eps", o.eps, "Of the tables' optimizer")->capture_default_str();
+  command
+      ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--dense-optimizer", o.dense_optimizer, "sgd, adagrad or adam")
       ->capture_default_str();
   command->add_option("--dense-learning-rate", o.dense_learning_rate, "Of the dense half")

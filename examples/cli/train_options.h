@@ -20,7 +20,7 @@ struct TrainOptions {
   std::vector<int64_t> top{64, 32};  // hidden layers; the last layer has one output
   std::string optimizer = "rowwise_adagrad";
   double learning_rate = 0.1;
-  double eps = 1e-8;
+  double eps = -1;  // below 0: the format's default
   std::string dense_optimizer = "adam";
   double dense_learning_rate = 1e-3;
   uint64_t seed = 0;
