@@ -65,7 +65,7 @@ struct ClickLogOptions {
   std::string path;
   uint64_t seed = 0;           // of the split
   bool strict = false;         // an unreadable line is an error
-  int64_t rows_per_table = 0;  // Criteo; 0: 16 x the values where they are known, else 65,536
+  int64_t rows_per_table = 0;  // Criteo; 0: 64 x the values where they are known, else 65,536
 };
 
 // Criteo's Kaggle TSV (label, I1..I13, C1..C26), or a CSV with a header that names those columns.

@@ -12,7 +12,9 @@ namespace shardrec::cli {
 namespace {
 
 constexpr int64_t kRowsPerTable = 65536;
-constexpr int64_t kRowsPerValue = 16;
+// Values that share a row cannot be told apart: with 16 rows a value that costs 0.001 of AUC on
+// generated data.
+constexpr int64_t kRowsPerValue = 64;
 
 Schema make_schema(const ClickLogOptions& options) {
   Schema schema;

@@ -17,11 +17,13 @@ namespace {
 struct FormatDefaults {
   int64_t batch;
   int epochs;
+  double learning_rate;
   double eps;
 };
 
 FormatDefaults defaults_of(const std::string& format) {
-  return format == "movielens" ? FormatDefaults{512, 3, 1e-3} : FormatDefaults{1024, 1, 1e-8};
+  return format == "movielens" ? FormatDefaults{512, 3, 0.1, 1e-3}
+                               : FormatDefaults{1024, 1, 0.02, 1e-8};
 }
 
 std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
@@ -153,6 +155,7 @@ void print_bad_lines(const BadLines& bad_lines) {
 int train(TrainOptions options) {
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
   if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
+  if (options.learning_rate < 0) options.learning_rate = defaults_of(options.format).learning_rate;
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (!options.save.empty() && std::filesystem::exists(options.save + "/manifest.json")) {
@@ -220,7 +223,10 @@ Run add_train(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--optimizer", o.optimizer, "Of the tables: sgd or rowwise_adagrad")
       ->capture_default_str();
-  command->add_option("--learning-rate", o.learning_rate, "Of the tables")->capture_default_str();
+  command
+      ->add_option("--learning-rate", o.learning_rate,
+                   "Of the tables; default: criteo 0.02, movielens 0.1")
+      ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
       ->check(CLI::NonNegativeNumber);
@@ -235,7 +241,7 @@ Run add_train(CLI::App& app) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--rows-per-table", o.rows_per_table,
-                   "Criteo; default: 16 x the values of generated data, else 65536")
+                   "Criteo; default: 64 x the values of generated data, else 65536")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
   command->add_option("--save", o.save, "Directory for a checkpoint at the end");
   command->add_option("--load", o.load, "Directory of a checkpoint to start from");

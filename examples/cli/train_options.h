@@ -19,8 +19,8 @@ struct TrainOptions {
   std::vector<int64_t> bottom{64};   // hidden layers; the last layer has dim outputs
   std::vector<int64_t> top{64, 32};  // hidden layers; the last layer has one output
   std::string optimizer = "rowwise_adagrad";
-  double learning_rate = 0.1;
-  double eps = -1;  // below 0: the format's default
+  double learning_rate = -1;  // below 0: the format's default; eps likewise
+  double eps = -1;
   std::string dense_optimizer = "adam";
   double dense_learning_rate = 1e-3;
   uint64_t seed = 0;
