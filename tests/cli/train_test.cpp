@@ -16,7 +16,7 @@
 namespace shardrec::cli::test {
 namespace {
 
-constexpr const char* kRows = SHARDREC_SANITIZED ? "3000" : "12000";
+constexpr const char* kRows = SHARDREC_SANITIZED ? "4000" : "12000";
 
 // A generated log that all tests of this file share.
 class Train : public testing::Test {
