@@ -59,9 +59,9 @@ Pages& Pages::operator=(Pages&& other) noexcept {
 }
 
 std::byte* Scratch::resize(size_t bytes) {
-  if (bytes <= capacity_) return pages_.get();
+  if (bytes <= capacity_ && capacity_ != 0) return pages_.get();
   // A sixteenth more than asked, so that batches of about one size do not allocate again.
-  const size_t slack = bytes / 16;
+  const size_t slack = bytes / 16 + 1;
   if (bytes > PTRDIFF_MAX / 2) out_of_memory(bytes);
   const size_t rounded = (bytes + slack + 63) & ~size_t{63};
   pages_.reset();  // before the new allocation: the contents are not kept

@@ -88,6 +88,7 @@ void SharedStatistics::add_up(std::span<const IndexPlan> plans, std::span<float*
     const Part& part = layout_.parts()[static_cast<size_t>(own_parts[i])];
     adding_.clear();
     const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
+      if (first == last) return;  // sums may be null
       const auto& ranges = ranges_[static_cast<size_t>(p)];
       for (size_t s = 0; s < ranges.size(); ++s) {
         adding_.push_back({column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
