@@ -133,7 +133,7 @@ Table& table_of(Kind kind) { return tables[static_cast<size_t>(kind)]; }
 bool was_issued(const Ticket& ticket, const Slot* slot, uint64_t word) {
   if (slot == nullptr || ticket.generation == 0) return false;
   const uint32_t now = generation_of(word);
-  return ticket.generation < now || (ticket.generation == now && (word & (kOpen | kCalls)) != 0);
+  return ticket.generation < now || (ticket.generation == now && (word & kIssued) != 0);
 }
 
 // The last call has left a closed slot: the object goes, and the slot is free for its next

@@ -13,6 +13,7 @@
 
 struct shardrec_test_thing;
 struct shardrec_test_pair;
+struct shardrec_test_asker;
 
 namespace shardrec::capi {
 
@@ -28,6 +29,13 @@ struct TestThing {
 
   int value;
   std::atomic<bool> closed{false};
+};
+
+// An object that asks, while it is freed, what its own ticket has become.
+struct TestAsker {
+  ~TestAsker();
+  shardrec_status* answer;
+  shardrec_test_asker* own = nullptr;
 };
 
 // Two handles that only one thread at a time may use.
@@ -47,6 +55,12 @@ struct Handle<shardrec_test_pair> {
   static constexpr Kind kKind = Kind::kInteraction;
 };
 
+template <>
+struct Handle<shardrec_test_asker> {
+  using Object = TestAsker;
+  static constexpr Kind kKind = Kind::kInteraction;
+};
+
 namespace {
 
 shardrec_test_thing* make(int value) {
@@ -63,6 +77,21 @@ shardrec_status enter_status(Type* handle, Access access = Access::kShared) {
   } catch (const core::Error& error) {
     return error.status();
   }
+}
+
+}  // namespace
+
+TestAsker::~TestAsker() { *answer = enter_status(own); }
+
+namespace {
+
+TEST(Handles, ATicketIsClosedAlsoWhileTheLastCallFreesTheObject) {
+  shardrec_status answer = SHARDREC_OK;
+  shardrec_test_asker* handle = nullptr;
+  create(&handle, std::make_shared<TestAsker>(&answer));
+  enter(handle, Access::kShared)->own = handle;
+  destroy(&handle);
+  EXPECT_EQ(answer, SHARDREC_CLOSED);
 }
 
 TEST(Handles, OpenOnesAreFoundAndDestroyedOnesAreClosed) {
