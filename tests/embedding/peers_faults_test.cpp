@@ -32,6 +32,7 @@ struct Result {
   std::vector<float> out;                  // rank 0's sample
   std::vector<std::vector<float>> before;  // tables
   std::vector<std::vector<float>> after;
+  shardrec_status status = SHARDREC_OK;  // of forward
 };
 
 // Row r of every table starts as r + 1 in all columns. Two ranks, each with the same sample; one
@@ -105,11 +106,13 @@ Result run(const Case& given) {
                                 weights.empty() ? nullptr : &weights_tensor));
     std::vector<float> out(static_cast<size_t>(width));
     const shardrec_tensor out_tensor = matrix(out.data(), 1, width);
-    SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
-    std::vector<float> gradient(out.size(), given.gradient);
-    const shardrec_tensor gradient_tensor = matrix(gradient.data(), 1, width);
-    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_tensor));
-    SR_OK(shardrec_lookup_backward(lookup));
+    const shardrec_status status = shardrec_lookup_forward(lookup, 0, &out_tensor);
+    if (status == SHARDREC_OK) {
+      std::vector<float> gradient(out.size(), given.gradient);
+      const shardrec_tensor gradient_tensor = matrix(gradient.data(), 1, width);
+      SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient_tensor));
+      SR_OK(shardrec_lookup_backward(lookup));
+    }
     std::vector<std::vector<float>> after;
     for (size_t t = 0; t < given.tables.size(); ++t) {
       const Table& table = given.tables[t];
@@ -120,7 +123,7 @@ Result run(const Case& given) {
     }
     if (rank == 0) {
       const std::lock_guard lock(mutex);
-      result = {out, contents, after};
+      result = {out, contents, after, status};
     }
     shardrec_lookup_destroy(&lookup);
     shardrec_collection_destroy(&tables);
@@ -196,6 +199,15 @@ TEST(TorchRecFaults, UnevenRowBoxesAreRoutedByTheirBorders) {
       // Two ranks with gradient 1 each, divided by the number of ranks.
       EXPECT_EQ(result.after[0][i], result.before[0][i] - (touched ? 1 : 0)) << row;
     }
+  }
+}
+
+TEST(TorchRecFaults, IdsOutOfRangeTrainNoRowInTheirPlace) {
+  for (const int64_t id : {10, -3, 13, 25}) {
+    const Case given{.tables = {{10, 4, SHARDREC_POOLING_SUM, kRowWise10}}, .ids = {{1, id}}};
+    const Result result = run(given);
+    EXPECT_EQ(result.status, SHARDREC_INVALID_BATCH) << id;
+    EXPECT_EQ(result.after, result.before) << id;
   }
 }
 
