@@ -5,11 +5,11 @@
 // - fp32; each sum in the order given here, with fused multiply-adds where written fma;
 // - sums over columns: 16 lanes (column mod 16, counted from the first column of the sum), lane
 // sums
-//   by fma in ascending columns, then the fixed tree lane[i] += lane[i + 8], += lane[i + 4],
+//   by fma from 0 in ascending columns, then the fixed tree lane[i] += lane[i + 8], += lane[i + 4],
 //   += lane[i + 2], += lane[i + 1];
-// - correctly rounded division and square root.
+// - correctly rounded division and square root; 16-bit elements as element.h says.
 // Hence scalar, AVX2, AVX-512 and NEON give the same bits (a NaN is a NaN in all of them; its
-// payload is not promised).
+// payload is not promised where it is 32 bits wide).
 //
 // Kernels neither allocate nor throw, and work on the sub-range they are given, so that callers may
 // cut a job among threads anywhere.
@@ -17,6 +17,9 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "compute/element.h"
+#include "compute/optimizer.h"
 
 namespace shardrec::compute {
 
@@ -28,11 +31,13 @@ struct Ids {
 };
 
 // Pools bags: out[b] = sum over i in [offsets[b], offsets[b + 1]) of weights[i] * table[ids[i]], by
-// fma(weight, element, sum) from 0 in ascending i; weights null: weight 1.
+// fma(weight, element, sum) from 0 in ascending i; weights null: weight 1. Partial sums of a table
+// of 16 bits are fp32 like those of any other.
 struct PooledLookup {
-  const float* table = nullptr;  // [rows, width], row r at table + r * stride
-  size_t stride = 0;             // elements
-  int64_t width = 0;             // columns
+  const void* table = nullptr;  // [rows, width], row r at element r * stride
+  Element element = Element::kFloat32;
+  size_t stride = 0;  // elements
+  int64_t width = 0;  // columns
   Ids ids;
   const float* weights = nullptr;
   const int64_t* offsets = nullptr;  // [bags + 1]
@@ -40,42 +45,33 @@ struct PooledLookup {
   size_t out_stride = 0;
 };
 
-// Columns [begin, end) of a part that keep one row-wise statistic together: a box.
+// Columns [begin, end) of a part over which sums are taken together.
 struct ColumnRange {
   int64_t begin = 0;
   int64_t end = 0;
 };
 
-enum class OptimizerKind : uint8_t { kSgd, kRowwiseAdagrad };
-enum class WeightDecay : uint8_t { kNone, kL2, kDecouple };
-
-struct OptimizerStep {
-  OptimizerKind kind = OptimizerKind::kSgd;
-  WeightDecay decay_mode = WeightDecay::kNone;
-  float learning_rate = 0;
-  float eps = 0;
-  float weight_decay = 0;
+// Columns [offset, offset + count) of a part are columns [column, column + count) of its table.
+struct ColumnMap {
+  int64_t offset = 0;
+  int64_t column = 0;
+  int64_t count = 0;
 };
 
-// One update of the touched rows of a part. Unique row u is table row rows[u]; its occurrences are
-// [run[u], run[u + 1]) in canonical order. Occurrence o is a bag: its gradient row is
-// gradients[bags[o]] (a pointer to width floats), its block is blocks[bags[o]], its weight is
+// One update of the touched rows of a part. Unique row u is row rows[u] of the part; its
+// occurrences are [run[u], run[u + 1]) in canonical order. Occurrence o is a bag: its gradient row
+// is gradients[bags[o]] (a pointer to width floats), its block is blocks[bags[o]], its weight is
 // weights[o] (null: 1).
 //
 // The gradient of a row is the sum over its blocks, in ascending order, of the sum inside the
 // block:
 //   block = 0; for o in the block: block = fma(weights[o], gradient, block)
 //   g = 0; for each block: g = g + block                         (the first block: g = block)
-// then one step (formulas: model.h). For kRowwiseAdagrad, with D the statistic's number of columns:
-//   e = g, or fma(weight_decay, w, g) for L2; sum = 16-lane sum of fma(e, e, .)
-//   h = h + sum / D; k = lr / (sqrt(h) + eps)
-//   NONE w = fma(-k, g, w); L2 w = fma(-k, g, (1 - k * lam) * w); DECOUPLE w = fma(-k, g, (1 - lr *
-//   lam) * w)
-// kSgd: NONE w = fma(-lr, g, w); L2 w = fma(-lr, fma(lam, w, g), w);
-//   DECOUPLE w = fma(-lr, g, (1 - lr * lam) * w).
+// then one step (formulas: optimizer.h).
 struct RowUpdate {
-  float* table = nullptr;
-  size_t stride = 0;
+  void* table = nullptr;
+  Element element = Element::kFloat32;
+  size_t stride = 0;  // elements
   int64_t width = 0;
   const int64_t* rows = nullptr;
   const int64_t* run = nullptr;  // [unique + 1]
@@ -84,18 +80,28 @@ struct RowUpdate {
   const float* const* gradients = nullptr;
   const uint32_t* blocks = nullptr;
   OptimizerStep step;
-  // Row-wise state: state[s][row] belongs to columns[s]; `statistics` of them (0 for kSgd). They
-  // tile [0, width) unless `square_sums` is given, when there is one for the whole part.
+  // Where the part stands in its table, for stochastic rounding only: row r is first_row + r, and
+  // the maps tile [0, width) in ascending offsets. No maps: column c is column c.
+  Rounding rounding;
+  int64_t first_row = 0;
+  const ColumnMap* column_map = nullptr;
+  int column_maps = 0;
+  // State, as state_needs() of the kind says: matrices[m] is [rows, width], rows side by side;
+  // state[v * statistics + s][row] belongs to columns[s].
+  float* const* matrices = nullptr;
   float* const* state = nullptr;
+  // Ranges of sums. They tile [0, width) unless `sums` is given, when there is one for the whole
+  // part. Not read for kinds without sums.
   const ColumnRange* columns = nullptr;
   int statistics = 0;
-  // Statistic over columns that other ranks own as well: square_sums[u] is the sum for the whole
-  // row, and statistic_columns its number of columns. Null: the sum is taken here, over columns[s].
-  const float* square_sums = nullptr;
+  // Sums over columns that other ranks own as well: sums[u * needs.sums + k] is the sum for the
+  // whole row, statistic_columns its number of columns. Null: taken here, over columns[s].
+  const float* sums = nullptr;
   int64_t statistic_columns = 0;
 };
 
-// Scratch of a kernel call: scratch_bytes(width) bytes, 64-byte aligned, one per thread.
+// Scratch of a kernel call on rows: row_update_scratch_bytes(width) bytes, 64-byte aligned, one per
+// thread.
 size_t row_update_scratch_bytes(int64_t width);
 
 // The gradient sent for a bag: out[c] = clamp(gradient[c] / divisor, +-max_gradient) / length;
@@ -104,6 +110,7 @@ struct ScaleGradient {
   float divisor = 1;
   float max_gradient = 0;
   float length = 1;
+  Element element = Element::kFloat32;  // of the gradient; out is fp32
 };
 
 struct Kernels {
@@ -111,17 +118,36 @@ struct Kernels {
 
   void (*pooled_lookup)(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept;
 
-  // square_sums[u * ranges + s] = 16-lane sum of e^2 of unique row u over ranges[s] (e as in
-  // RowUpdate; state is not read).
-  void (*row_square_sums)(const RowUpdate& job, const ColumnRange* ranges, int count,
-                          float* square_sums, int64_t first_row, int64_t last_row,
-                          std::byte* scratch) noexcept;
-
+  // One optimizer step of each row.
   void (*row_update)(const RowUpdate& job, int64_t first_row, int64_t last_row,
                      std::byte* scratch) noexcept;
 
-  void (*scale_gradient)(const ScaleGradient& scale, const float* gradient, float* out,
+  // out[(u * count + r) * needs.sums + k] = sum k of unique row u over ranges[r], as row_update
+  // would take it now (job.sums is not read). Changes nothing.
+  void (*row_sums)(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+                   int64_t first_row, int64_t last_row, std::byte* scratch) noexcept;
+
+  // out[u * width + c] = the gradient sum of unique row u. Reads no table.
+  void (*row_gradients)(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                        std::byte* scratch) noexcept;
+
+  // max_norm, after row_update: out[u * count + r] = SUM(w * w) over ranges[r] of the stored row,
+  // then, over ranges that tile the part: w = (max_norm / sqrt(n)) * w, rounded as the table is,
+  // where n = norms[u * count + r] > max_norm * max_norm. A row cut among owners has one range, and
+  // norms that were added up.
+  void (*row_norms)(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+                    int64_t first_row, int64_t last_row, std::byte* scratch) noexcept;
+  void (*row_rescale)(const RowUpdate& job, const ColumnRange* ranges, int count,
+                      const float* norms, int64_t first_row, int64_t last_row,
+                      std::byte* scratch) noexcept;
+
+  // May work in place where the gradient is fp32.
+  void (*scale_gradient)(const ScaleGradient& scale, const void* gradient, float* out,
                          int64_t columns) noexcept;
+
+  // The same numbers as floats, exactly; floats as elements, rounded to nearest. No overlap.
+  void (*widen)(const void* in, Element element, float* out, int64_t count) noexcept;
+  void (*narrow)(const float* in, Element element, void* out, int64_t count) noexcept;
 
   void (*add)(const float* x, float* sum, int64_t columns) noexcept;  // sum += x
   void (*divide)(float* x, float divisor, int64_t columns) noexcept;  // x /= divisor

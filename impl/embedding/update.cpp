@@ -141,7 +141,7 @@ void Update::pack_statistics(const compute::OptimizerStep& step, const compute::
     const Shard& shard = shards_[piece.shard];
     if (!shard.statistic_is_shared()) return;
     const auto& ranges = statistics_.ranges(shard.part());
-    kernels.row_square_sums(job_for(piece.shard, step), ranges.data(),
+    kernels.row_sums(job_for(piece.shard, step), ranges.data(),
                             static_cast<int>(ranges.size()), own_sums_[piece.shard], piece.first,
                             piece.last, scratch);
   });
@@ -159,7 +159,7 @@ void Update::apply(const compute::OptimizerStep& step, const compute::Kernels& k
     const Shard& shard = shards_[piece.shard];
     if (shard.statistic_is_shared()) {
       const int32_t table = layout_.parts()[static_cast<size_t>(shard.part())].table;
-      job.square_sums = totals_[piece.shard];
+      job.sums = totals_[piece.shard];
       job.statistic_columns = layout_.model().tables[static_cast<size_t>(table)].dim;
     }
     kernels.row_update(job, piece.first, piece.last, scratch);

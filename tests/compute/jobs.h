@@ -203,7 +203,7 @@ class UpdateJob {
             .state = adagrad ? state_pointers_.data() : nullptr,
             .columns = adagrad ? columns_.data() : nullptr,
             .statistics = adagrad ? static_cast<int>(columns_.size()) : 0,
-            .square_sums = adagrad && shape_.given ? square_sums_.data() : nullptr,
+            .sums = adagrad && shape_.given ? square_sums_.data() : nullptr,
             .statistic_columns = 2 * shape_.width + 3};
   }
 

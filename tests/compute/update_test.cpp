@@ -118,9 +118,9 @@ void check_update(const Kernels& kernels, UpdateJob& job, const UpdateShape& sha
     for (size_t s = 0; s < ranges.size(); ++s) {
       Bounded rate{.value = shape.step.learning_rate};
       if (adagrad) {
-        Bounded sum{.value = view.square_sums == nullptr ? 0.0 : view.square_sums[u]};
+        Bounded sum{.value = view.sums == nullptr ? 0.0 : view.sums[u]};
         double columns = static_cast<double>(view.statistic_columns);
-        if (view.square_sums == nullptr) {
+        if (view.sums == nullptr) {
           sum = square_sum_of(view, u, before, ranges[s]);
           columns = static_cast<double>(ranges[s].end - ranges[s].begin);
         }
@@ -325,9 +325,9 @@ TEST(RowSquareSums, AreTheSumsThatTheUpdateTakesOverTheSameColumns) {
         const int ranges = view.statistics;
         std::vector<float> sums(static_cast<size_t>(shape.unique * ranges), -1.0F);
         const int64_t cut = uniform(random, 0, shape.unique);
-        kernels.row_square_sums(view, view.columns, ranges, sums.data(), 0, cut, scratch.data());
-        kernels.row_square_sums(view, view.columns, ranges, sums.data(), cut, shape.unique,
-                                scratch.data());
+        kernels.row_sums(view, view.columns, ranges, sums.data(), 0, cut, scratch.data());
+        kernels.row_sums(view, view.columns, ranges, sums.data(), cut, shape.unique,
+                         scratch.data());
         EXPECT_TRUE(same_bits(job.table, job.start_table())) << "nothing is updated";
         if (set == 0) expected = sums;
         ASSERT_TRUE(same_bits(sums, expected)) << kernels.name << " width " << width;
@@ -366,16 +366,16 @@ TEST(RowSquareSums, LanesAreColumnsMod16CountedFromTheRangeAndAddedAsATree) {
     std::vector<float> table(64, 0.0F);
     std::vector<float> sums(2);
     std::vector<std::byte> scratch = row_scratch(64);
-    cpu_kernels_at(set).row_square_sums({.table = table.data(),
-                                         .stride = 64,
-                                         .width = 64,
-                                         .rows = rows.data(),
-                                         .run = run.data(),
-                                         .bags = bags.data(),
-                                         .gradients = &pointer,
-                                         .blocks = blocks.data(),
-                                         .step = {.kind = OptimizerKind::kRowwiseAdagrad}},
-                                        ranges.data(), 2, sums.data(), 0, 1, scratch.data());
+    cpu_kernels_at(set).row_sums({.table = table.data(),
+                                  .stride = 64,
+                                  .width = 64,
+                                  .rows = rows.data(),
+                                  .run = run.data(),
+                                  .bags = bags.data(),
+                                  .gradients = &pointer,
+                                  .blocks = blocks.data(),
+                                  .step = {.kind = OptimizerKind::kRowwiseAdagrad}},
+                                 ranges.data(), 2, sums.data(), 0, 1, scratch.data());
     EXPECT_EQ(sums[0], 0x1p24F + 2) << cpu_kernels_at(set).name;
     EXPECT_EQ(sums[1], 4.0F);
   }

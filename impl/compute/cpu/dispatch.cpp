@@ -46,10 +46,13 @@ const Kernels& cpu_kernels_at(int index) {
 
 void force_cpu_kernels(const Kernels* kernels) { forced.store(kernels, std::memory_order_relaxed); }
 
-// Two rows of gradient sums, each a whole number of cache lines.
+// Three rows of floats (the gradient sum, a block's sum, the row itself) and the random words of a
+// row, written in whole quads of vectors from the quad of its first column on.
 size_t row_update_scratch_bytes(int64_t width) {
-  const auto columns = static_cast<size_t>((width + cpu::kLanes - 1) / cpu::kLanes * cpu::kLanes);
-  return 2 * columns * sizeof(float);
+  const auto up_to = [](int64_t columns, int64_t whole) {
+    return static_cast<size_t>((columns + whole - 1) / whole * whole);
+  };
+  return (3 * up_to(width, cpu::kLanes) + up_to(width + 3, 4 * cpu::kLanes)) * sizeof(float);
 }
 
 }  // namespace shardrec::compute

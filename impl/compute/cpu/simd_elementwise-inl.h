@@ -81,8 +81,10 @@ void scale_columns(const ScaleGradient& scale, const float* gradient, float* out
               columns);
 }
 
-void scale_gradient(const ScaleGradient& scale, const float* gradient, float* out,
+void scale_gradient(const ScaleGradient& scale, const void* gradient, float* out,
                     int64_t columns) noexcept {
+  if (scale.element != Element::kFloat32)
+    return scalar_kernels().scale_gradient(scale, gradient, out, columns);
   using Columns = void (*)(const ScaleGradient&, const float*, float*, size_t) noexcept;
   static constexpr Columns kColumns[2][2][2] = {
       // [clamp][multiply][mean]
@@ -93,8 +95,8 @@ void scale_gradient(const ScaleGradient& scale, const float* gradient, float* ou
   const bool clamp = scale.max_gradient != 0;
   const bool multiply = Divisor(scale.divisor).multiplies();
   const bool mean = scale.length != 1;
-  kColumns[clamp ? 1 : 0][multiply ? 1 : 0][mean ? 1 : 0](scale, gradient, out,
-                                                          static_cast<size_t>(columns));
+  kColumns[clamp ? 1 : 0][multiply ? 1 : 0][mean ? 1 : 0](
+      scale, static_cast<const float*>(gradient), out, static_cast<size_t>(columns));
 }
 
 struct Sum {

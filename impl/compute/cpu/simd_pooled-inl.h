@@ -53,7 +53,7 @@ class Pool {
   }
 
   HWY_INLINE const float* row(int64_t i) const {
-    return job_.table + static_cast<size_t>(ids_[i]) * job_.stride;
+    return static_cast<const float*>(job_.table) + static_cast<size_t>(ids_[i]) * job_.stride;
   }
 
   // Columns from `column` on of one bag. kTail: the last vector is partial.
@@ -115,6 +115,8 @@ class Pool {
 };
 
 void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
+  if (job.element != Element::kFloat32)
+    return scalar_kernels().pooled_lookup(job, first_bag, last_bag);
   if (job.ids.is_64) {
     job.weights == nullptr ? Pool<int64_t, false>::run(job, first_bag, last_bag)
                            : Pool<int64_t, true>::run(job, first_bag, last_bag);

@@ -101,9 +101,9 @@ struct RowwiseAdagrad {
   }
 
   static HWY_INLINE void step(const RowUpdate& job, int64_t u, float* row, const float* gradient) {
-    if (job.square_sums != nullptr) {
-      step_range(job, job.square_sums[u], job.statistic_columns, job.state[0][job.rows[u]], row,
-                 gradient, static_cast<size_t>(job.width));
+    if (job.sums != nullptr) {
+      step_range(job, job.sums[u], job.statistic_columns, job.state[0][job.rows[u]], row, gradient,
+                 static_cast<size_t>(job.width));
       return;
     }
     for (int s = 0; s < job.statistics; ++s) {
@@ -129,7 +129,7 @@ struct RowwiseAdagrad {
 };
 
 HWY_INLINE float* row_of(const RowUpdate& job, int64_t u) {
-  return job.table + static_cast<size_t>(job.rows[u]) * job.stride;
+  return static_cast<float*>(job.table) + static_cast<size_t>(job.rows[u]) * job.stride;
 }
 
 HWY_INLINE float* scratch_row(std::byte* scratch) {
@@ -194,14 +194,19 @@ inline constexpr std::array kSquareSumTable = {kSums<WeightDecay::kNone>, kSums<
 
 void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
                 std::byte* scratch) noexcept {
+  if (job.element != Element::kFloat32 ||
+      !(job.step.kind == OptimizerKind::kSgd || job.step.kind == OptimizerKind::kRowwiseAdagrad))
+    return scalar::row_update(job, first_row, last_row, scratch);
   if (first_row >= last_row || job.width <= 0) return;
-  const auto& optimizer = kUpdateTable[static_cast<size_t>(job.step.kind)];
+  const auto& optimizer = kUpdateTable[job.step.kind == OptimizerKind::kSgd ? 0 : 1];
   const auto& decay = optimizer[static_cast<size_t>(job.step.decay_mode)];
   decay[job.weights == nullptr ? 0 : 1](job, first_row, last_row, scratch_row(scratch));
 }
 
-void row_square_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* square_sums,
-                     int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* square_sums,
+              int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+  if (job.element != Element::kFloat32 || job.step.kind != OptimizerKind::kRowwiseAdagrad)
+    return scalar::row_sums(job, ranges, count, square_sums, first_row, last_row, scratch);
   if (first_row >= last_row || job.width <= 0) return;
   const auto& decay = kSquareSumTable[static_cast<size_t>(job.step.decay_mode)];
   decay[job.weights == nullptr ? 0 : 1](job, ranges, count, square_sums, first_row, last_row,

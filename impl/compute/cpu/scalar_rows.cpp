@@ -1,0 +1,190 @@
+#include "compute/cpu/scalar_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "compute/cpu/half.h"
+#include "compute/cpu/rounding.h"
+#include "compute/cpu/scalar_steps.h"
+
+namespace shardrec::compute::cpu::scalar {
+namespace {
+
+// The gradient of a row, its sum inside a block, and the row as floats.
+struct Scratch {
+  Scratch(std::byte* bytes, int64_t width)
+      : gradient(static_cast<float*>(static_cast<void*>(bytes))),
+        block(gradient + width),
+        row(block + width) {}
+
+  float* gradient;
+  float* block;
+  float* row;
+};
+
+void sum_gradient(const RowUpdate& job, int64_t u, float* sum, float* block) noexcept {
+  const int64_t end = job.run[u + 1];
+  bool first = true;
+  for (int64_t o = job.run[u]; o < end;) {
+    const uint32_t number = job.blocks[job.bags[o]];
+    std::fill_n(block, job.width, 0.0F);
+    for (; o < end && job.blocks[job.bags[o]] == number; ++o) {
+      const float* gradient = job.gradients[job.bags[o]];
+      const float weight = job.weights == nullptr ? 1.0F : job.weights[o];
+      for (int64_t c = 0; c < job.width; ++c) block[c] = std::fma(weight, gradient[c], block[c]);
+    }
+    for (int64_t c = 0; c < job.width; ++c) sum[c] = first ? block[c] : sum[c] + block[c];
+    first = false;
+  }
+}
+
+std::byte* stored_row(const RowUpdate& job, int64_t u) noexcept {
+  return static_cast<std::byte*>(job.table) +
+         static_cast<size_t>(job.rows[u]) * job.stride * element_bytes(job.element);
+}
+
+void load_row(const RowUpdate& job, int64_t u, float* row) noexcept {
+  const std::byte* stored = stored_row(job, u);
+  for (int64_t c = 0; c < job.width; ++c) {
+    row[c] = element_at(stored, job.element, static_cast<size_t>(c));
+  }
+}
+
+template <class Half>
+void store_half_row(const RowUpdate& job, int64_t u, RoundingUse use, const float* row) noexcept {
+  auto* stored = static_cast<uint16_t*>(static_cast<void*>(stored_row(job, u)));
+  if (!job.rounding.stochastic) {
+    std::transform(row, row + job.width, stored, round_nearest<Half>);
+    return;
+  }
+  const core::PhiloxKey key = rounding_key(job.rounding, use);
+  for_each_map(job, [&](const ColumnMap& map) {
+    core::PhiloxCounter counter = rounding_counter(job, u);
+    for (int64_t i = 0; i < map.count; ++i) {
+      const auto column = static_cast<uint64_t>(map.column + i);
+      counter[2] = static_cast<uint32_t>(column / 4);
+      const int64_t c = map.offset + i;
+      stored[c] = round_stochastic<Half>(row[c], core::philox(counter, key)[column % 4]);
+    }
+  });
+}
+
+void store_row(const RowUpdate& job, int64_t u, RoundingUse use, const float* row) noexcept {
+  switch (job.element) {
+    case Element::kFloat32:
+      std::copy_n(row, job.width, static_cast<float*>(static_cast<void*>(stored_row(job, u))));
+      break;
+    case Element::kFloat16:
+      store_half_row<Float16>(job, u, use, row);
+      break;
+    case Element::kBfloat16:
+      store_half_row<Bfloat16>(job, u, use, row);
+      break;
+  }
+}
+
+// Columns [range.begin, range.end) of unique row u.
+RangeOfRow range_of(const RowUpdate& job, int64_t u, ColumnRange range,
+                    const Scratch& work) noexcept {
+  const int64_t at = job.rows[u] * job.width + range.begin;
+  const int matrices = state_needs(job.step.kind).matrices;
+  return {.step = job.step,
+          .columns = range.end - range.begin,
+          .w = work.row + range.begin,
+          .g = work.gradient + range.begin,
+          .m = matrices > 0 ? job.matrices[0] + at : nullptr,
+          .v = matrices > 1 ? job.matrices[1] + at : nullptr};
+}
+
+}  // namespace
+
+float element_at(const void* row, Element element, size_t i) noexcept {
+  switch (element) {
+    case Element::kFloat16:
+      return Float16::widen(static_cast<const uint16_t*>(row)[i]);
+    case Element::kBfloat16:
+      return Bfloat16::widen(static_cast<const uint16_t*>(row)[i]);
+    default:
+      return static_cast<const float*>(row)[i];
+  }
+}
+
+void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
+                std::byte* scratch) noexcept {
+  const Scratch work(scratch, job.width);
+  const Optimizer& with = optimizer(job.step.kind);
+  const StateNeeds needs = state_needs(job.step.kind);
+  const bool whole = with.sums == nullptr || job.sums != nullptr;
+  for (int64_t u = first_row; u < last_row; ++u) {
+    sum_gradient(job, u, work.gradient, work.block);
+    load_row(job, u, work.row);
+    for (int s = 0; s < (whole ? 1 : job.statistics); ++s) {
+      RangeOfRow range = range_of(job, u, whole ? ColumnRange{0, job.width} : job.columns[s], work);
+      if (needs.row_values > 0) range.state = job.state[s] + job.rows[u];
+      std::array<float, kMostSums> own{};
+      if (whole) {
+        const float* sums = job.sums == nullptr ? nullptr : job.sums + u * needs.sums;
+        with.step(range, sums, static_cast<float>(job.statistic_columns));
+      } else {
+        with.sums(range, own.data());
+        with.step(range, own.data(), static_cast<float>(range.columns));
+      }
+    }
+    store_row(job, u, RoundingUse::kStep, work.row);
+  }
+}
+
+void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+              int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+  const Scratch work(scratch, job.width);
+  const Optimizer& with = optimizer(job.step.kind);
+  if (with.sums == nullptr) return;
+  const int sums = state_needs(job.step.kind).sums;
+  for (int64_t u = first_row; u < last_row; ++u) {
+    sum_gradient(job, u, work.gradient, work.block);
+    load_row(job, u, work.row);
+    for (int r = 0; r < count; ++r) {
+      with.sums(range_of(job, u, ranges[r], work), out + (u * count + r) * sums);
+    }
+  }
+}
+
+void row_gradients(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                   std::byte* scratch) noexcept {
+  const Scratch work(scratch, job.width);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    sum_gradient(job, u, out + u * job.width, work.block);
+  }
+}
+
+void row_norms(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+               int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+  const Scratch work(scratch, job.width);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    load_row(job, u, work.row);
+    for (int r = 0; r < count; ++r) {
+      out[u * count + r] = square_sum(work.row + ranges[r].begin, ranges[r].end - ranges[r].begin);
+    }
+  }
+}
+
+void row_rescale(const RowUpdate& job, const ColumnRange* ranges, int count, const float* norms,
+                 int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+  const Scratch work(scratch, job.width);
+  const float most = job.step.max_norm * job.step.max_norm;
+  for (int64_t u = first_row; u < last_row; ++u) {
+    bool scaled = false;
+    load_row(job, u, work.row);
+    for (int r = 0; r < count; ++r) {
+      const float norm = norms[u * count + r];
+      if (!(norm > most)) continue;
+      const float factor = job.step.max_norm / std::sqrt(norm);
+      scaled = true;
+      for (int64_t c = ranges[r].begin; c < ranges[r].end; ++c) work.row[c] *= factor;
+    }
+    if (scaled) store_row(job, u, RoundingUse::kMaxNorm, work.row);
+  }
+}
+
+}  // namespace shardrec::compute::cpu::scalar

@@ -1,0 +1,39 @@
+// Element types of tables and gradients, and how a float becomes one of 16 bits. Arithmetic and
+// optimizer state are fp32; a 16-bit row is widened, stepped and rounded once when it is stored.
+//
+// Nearest: round to nearest, ties to even; subnormals are kept; too large is an infinity.
+//
+// Stochastic: a number between two neighbours a < x < b of the type becomes b with probability
+// (x - a) / (b - a), so the mean of many roundings is the number; one that the type has, subnormals
+// included, stays. It is infinite exactly where nearest is: between the largest finite number and
+// there it becomes that number. Of fp16's subnormals the probability is a multiple of 2^-31.
+// The random word of an element is word (column mod 4) of
+//   Philox4x32-10(counter {row mod 2^32, row / 2^32, column / 4, step mod 2^32}, key)
+// with row and column those of the whole table, and the key the first two words of
+//   Philox4x32-10(counter {seed mod 2^32, seed / 2^32, step / 2^32, use}, key table_key)
+// with use 1 for a step and 2 for max_norm: the same bits under every plan, number of threads and
+// instruction set.
+//
+// A NaN becomes the positive quiet NaN without payload: 0x7E00, 0x7FC0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shardrec::compute {
+
+enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16 };
+
+constexpr size_t element_bytes(Element element) noexcept {
+  return element == Element::kFloat32 ? 4 : 2;
+}
+
+// How rows of 16 bits are rounded when they are stored.
+struct Rounding {
+  bool stochastic = false;
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  uint64_t table_key = 0;  // init.h
+};
+
+}  // namespace shardrec::compute
