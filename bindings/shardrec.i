@@ -29,6 +29,7 @@ APPLY(shardrec_topology)
 APPLY(shardrec_plan)
 APPLY(shardrec_collection)
 APPLY(shardrec_lookup)
+APPLY(shardrec_mesh)
 APPLY(shardrec_ddp)
 APPLY(shardrec_mlp)
 APPLY(shardrec_interaction)
@@ -67,6 +68,7 @@ APPLY(shardrec_metrics)
 %include "shardrec/plan.h"
 %include "shardrec/collection.h"
 %include "shardrec/lookup.h"
+%include "shardrec/mesh.h"
 %include "shardrec/ddp.h"
 %include "shardrec/layers.h"
 %include "shardrec/metrics.h"

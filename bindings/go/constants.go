@@ -86,6 +86,7 @@ const (
 	OptionsKindLookup     OptionsKind = 5
 	OptionsKindDdp        OptionsKind = 6
 	OptionsKindMlp        OptionsKind = 7
+	OptionsKindMesh       OptionsKind = 8
 )
 
 // Optimizer is the C API's shardrec_optimizer.
@@ -148,6 +149,14 @@ const (
 	DivisorSamples Divisor = 3
 )
 
+// Placement is the C API's shardrec_placement.
+type Placement int32
+
+const (
+	PlacementSync  Placement = 0
+	PlacementShard Placement = 1
+)
+
 // Option is the C API's shardrec_option.
 type Option int32
 
@@ -174,6 +183,7 @@ const (
 	OptionBorrow               Option = 500
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601
+	OptionPlacement            Option = 800
 )
 
 // CommProperty is the C API's shardrec_comm_property.

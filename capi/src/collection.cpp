@@ -8,7 +8,6 @@
 #include "options.h"
 
 namespace shardrec::capi {
-namespace {
 
 embedding::CollectionOptions collection_options(const shardrec_options* handle) {
   const Options options = read_options(handle, SHARDREC_OPTIONS_COLLECTION);
@@ -20,6 +19,8 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   return out;
 }
+
+namespace {
 
 // The matrix of a read or a write; none is needed for no rows.
 core::Matrix rows_view(const embedding::Collection& collection, const embedding::RowRange& range,

@@ -9,6 +9,7 @@
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "handle.h"
+#include "replica/sync.h"
 #include "shardrec/lookup.h"
 
 namespace shardrec::capi {
@@ -16,6 +17,7 @@ namespace shardrec::capi {
 struct CollectionObject {
   std::shared_ptr<Membership> membership;
   std::shared_ptr<embedding::Collection> collection;
+  std::unique_ptr<replica::ReplicaSync> sync;  // on a mesh
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 
   BusyFlag& busy_flag() { return *busy; }
@@ -29,6 +31,8 @@ struct LookupObject {
 
   BusyFlag& busy_flag() { return *busy; }
 };
+
+embedding::CollectionOptions collection_options(const shardrec_options* handle);
 
 template <>
 struct Handle<shardrec_collection> {

@@ -114,7 +114,7 @@ Comm::~Comm() { living_comms.fetch_sub(1); }
 int ranks_in_process() noexcept { return living_comms.load() == 0 ? 1 : most_ranks.load(); }
 
 void Comm::closing() noexcept {
-  if (!membership->closed()) membership->communicator().disconnect();
+  if (!membership->closed()) membership->disconnect();
 }
 
 }  // namespace shardrec::capi

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
@@ -36,22 +37,46 @@ class Membership {
 
   // Two threads that change different deadlines do not undo each other.
   void set_deadline(double comm::Deadlines::* field, double seconds) {
-    std::lock_guard lock(deadlines_mutex_);
+    std::lock_guard lock(mutex_);
     comm::Deadlines deadlines = communicator_->deadlines();
     deadlines.*field = seconds;
     communicator_->set_deadlines(deadlines);
+    for (const auto& part : parts_) {
+      if (const auto living = part.lock()) living->set_deadlines(deadlines);
+    }
+  }
+
+  // A communicator that was split from this one: it has the same deadlines and end.
+  void add_part(const std::shared_ptr<comm::Communicator>& part) {
+    std::lock_guard lock(mutex_);
+    part->set_deadlines(communicator_->deadlines());
+    std::erase_if(parts_, [](const auto& known) { return known.expired(); });
+    parts_.push_back(part);
   }
 
   // After the closing barrier.
   void close() noexcept {
     closed_.store(true, std::memory_order_release);
+    std::lock_guard lock(mutex_);
+    for (const auto& part : parts_) {
+      if (const auto living = part.lock()) living->leave();
+    }
     communicator_->leave();
+  }
+
+  void disconnect() noexcept {
+    std::lock_guard lock(mutex_);
+    for (const auto& part : parts_) {
+      if (const auto living = part.lock()) living->disconnect();
+    }
+    communicator_->disconnect();
   }
 
  private:
   std::shared_ptr<comm::Communicator> communicator_;
   std::atomic<bool> closed_{false};
-  std::mutex deadlines_mutex_;
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<comm::Communicator>> parts_;
 };
 
 struct Comm {
@@ -82,6 +107,7 @@ enum class CommCall : uint32_t {
   kPlanMake,
   kPlanSend,
   kPlanTake,
+  kMeshCreate,
 };
 
 template <>

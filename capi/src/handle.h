@@ -63,8 +63,9 @@ enum class Kind : uint8_t {
   kMlp,
   kInteraction,
   kMetrics,
+  kMesh,
 };
-inline constexpr int kKindCount = 13;
+inline constexpr int kKindCount = 14;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

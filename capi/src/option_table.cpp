@@ -21,6 +21,7 @@ constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
+constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 
 // Names that models and plans spell out too come from plan/names.h.
 template <class Enum>
@@ -38,30 +39,43 @@ constexpr OptionChoices kChoicesOf = {
     .list = [] { return plan::names_of<Enum>(); },
 };
 
-struct DivisorName {
-  shardrec_divisor value;
+// Enumerators that only options spell out.
+struct Named {
+  int64_t value;
   const char* name;
 };
-constexpr std::array<DivisorName, 4> kDivisors = {{
+constexpr std::array<Named, 4> kDivisors = {{
     {SHARDREC_DIVISOR_RANKS, "ranks"},
     {SHARDREC_DIVISOR_NONE, "none"},
     {SHARDREC_DIVISOR_CUSTOM, "custom"},
     {SHARDREC_DIVISOR_SAMPLES, "samples"},
 }};
-constexpr OptionChoices kDivisorChoices = {
+constexpr std::array<Named, 2> kPlacements = {{
+    {SHARDREC_PLACEMENT_INTRA_NODE_SYNC, "intra_node_sync"},
+    {SHARDREC_PLACEMENT_INTRA_NODE_SHARD, "intra_node_shard"},
+}};
+
+template <const auto& kNames>
+constexpr OptionChoices kChoicesIn = {
     .name = [](int64_t value) -> const char* {
-      for (const DivisorName& divisor : kDivisors) {
-        if (divisor.value == value) return divisor.name;
+      for (const Named& named : kNames) {
+        if (named.value == value) return named.name;
       }
       return nullptr;
     },
     .value = [](std::string_view name) -> std::optional<int64_t> {
-      for (const DivisorName& divisor : kDivisors) {
-        if (divisor.name == name) return divisor.value;
+      for (const Named& named : kNames) {
+        if (named.name == name) return named.value;
       }
       return std::nullopt;
     },
-    .list = [] { return std::string("ranks, none, custom, samples"); },
+    .list =
+        [] {
+          std::string list;
+          for (const Named& named : kNames)
+            list += (list.empty() ? "" : ", ") + std::string(named.name);
+          return list;
+        },
 };
 
 bool any_real(double) { return true; }
@@ -133,12 +147,13 @@ constexpr std::array kRows = {
     choice(KEY(SHARDING), kPlan, kChoicesOf<shardrec_sharding>, SHARDREC_SHARDING_AUTO),
     integer(KEY(SEED), kCollectionAndMlp, "an integer", INT64_MIN, INT64_MAX, 0),
     integer(KEY(THREADS), kCollectionAndMlp, kThreads, 1, 1024, std::nullopt),
-    choice(KEY(GRADIENT_DIVISOR), kCollection, kDivisorChoices, SHARDREC_DIVISOR_RANKS),
+    choice(KEY(GRADIENT_DIVISOR), kCollection, kChoicesIn<kDivisors>, SHARDREC_DIVISOR_RANKS),
     real(KEY(GRADIENT_DIVISOR_VALUE), kCollection, kFinitePositive, positive, 1.0),
     integer(KEY(LOOKUPS), kCollection, "an integer in [1, 8]", 1, 8, 2),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
+    choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
 };
 #undef KEY
 
@@ -168,6 +183,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "DDP";
     case SHARDREC_OPTIONS_MLP:
       return "MLP";
+    case SHARDREC_OPTIONS_MESH:
+      return "MESH";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

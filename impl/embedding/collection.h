@@ -42,6 +42,7 @@ enum class Exchange : uint32_t {
   kReadRequest,
   kReadReply,
   kWrite,
+  kSync,
 };
 
 // A rectangle of a table, or of its state, in this rank's memory: what checkpoints hold.

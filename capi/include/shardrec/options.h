@@ -26,6 +26,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_LOOKUP = 5,     /* keys 500-599 */
   SHARDREC_OPTIONS_DDP = 6,        /* keys 600-699 */
   SHARDREC_OPTIONS_MLP = 7,        /* keys 700-799, and 100-199 for its optimizer */
+  SHARDREC_OPTIONS_MESH = 8,       /* keys 800-899 */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -80,6 +81,13 @@ typedef enum shardrec_divisor {
   SHARDREC_DIVISOR_FORCE_32 = 0x7fffffff
 } shardrec_divisor;
 
+/* Which ranks of a mesh are neighbours. */
+typedef enum shardrec_placement {
+  SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0,  /* those of a replica group: averaging stays in the node */
+  SHARDREC_PLACEMENT_INTRA_NODE_SHARD = 1, /* those of a sharding group: lookups stay in the node */
+  SHARDREC_PLACEMENT_FORCE_32 = 0x7fffffff
+} shardrec_placement;
+
 /* Keys. The type, the default and the accepted values stand behind each. */
 typedef enum shardrec_option {
   /* Optimizer (kinds OPTIMIZER and MLP). */
@@ -113,6 +121,8 @@ typedef enum shardrec_option {
   /* DDP. */
   SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
+  /* Mesh. */
+  SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

@@ -33,6 +33,7 @@
 #include "shardrec/plan.h"
 #include "shardrec/collection.h"
 #include "shardrec/lookup.h"
+#include "shardrec/mesh.h"
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
 #include "shardrec/metrics.h"

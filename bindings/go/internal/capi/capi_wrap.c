@@ -2124,6 +2124,129 @@ _gostring_ _wrap_lookup_skip_capi(shardrec_lookup *_swig_go_0) {
 }
 
 
+_gostring_ _wrap_mesh_create_capi(shardrec_comm *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2, shardrec_mesh **_swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_mesh **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_mesh **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_mesh_create(arg1,arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_mesh_destroy_capi(shardrec_mesh **_swig_go_0) {
+  shardrec_mesh **arg1 = 0 ;
+  
+  arg1 = (shardrec_mesh **)_swig_go_0;
+  
+  shardrec_mesh_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_mesh_place_capi(shardrec_mesh *_swig_go_0, int *_swig_go_1, int *_swig_go_2, int *_swig_go_3, int *_swig_go_4) {
+  shardrec_mesh *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  int32_t *arg3 = 0 ;
+  int32_t *arg4 = 0 ;
+  int32_t *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (int32_t *)_swig_go_1;
+  arg3 = (int32_t *)_swig_go_2;
+  arg4 = (int32_t *)_swig_go_3;
+  arg5 = (int32_t *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_mesh_place((struct shardrec_mesh const *)arg1,arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_create_on_mesh_capi(shardrec_mesh *_swig_go_0, shardrec_model *_swig_go_1, shardrec_plan *_swig_go_2, shardrec_options *_swig_go_3, shardrec_collection **_swig_go_4) {
+  shardrec_mesh *arg1 = 0 ;
+  shardrec_model *arg2 = 0 ;
+  shardrec_plan *arg3 = 0 ;
+  shardrec_options *arg4 = 0 ;
+  shardrec_collection **arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (shardrec_model *)_swig_go_1;
+  arg3 = (shardrec_plan *)_swig_go_2;
+  arg4 = (shardrec_options *)_swig_go_3;
+  arg5 = (shardrec_collection **)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_collection_create_on_mesh(arg1,(struct shardrec_model const *)arg2,(struct shardrec_plan const *)arg3,(struct shardrec_options const *)arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_sync_capi(shardrec_collection *_swig_go_0) {
+  shardrec_collection *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_collection_sync(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_ddp_create_capi(shardrec_comm *_swig_go_0, shardrec_options *_swig_go_1, shardrec_ddp **_swig_go_2) {
   shardrec_comm *arg1 = 0 ;
   shardrec_options *arg2 = 0 ;

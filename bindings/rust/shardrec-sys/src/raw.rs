@@ -80,6 +80,7 @@ pub const SHARDREC_OPTIONS_COLLECTION: shardrec_options_kind = shardrec_options_
 pub const SHARDREC_OPTIONS_LOOKUP: shardrec_options_kind = shardrec_options_kind(5);
 pub const SHARDREC_OPTIONS_DDP: shardrec_options_kind = shardrec_options_kind(6);
 pub const SHARDREC_OPTIONS_MLP: shardrec_options_kind = shardrec_options_kind(7);
+pub const SHARDREC_OPTIONS_MESH: shardrec_options_kind = shardrec_options_kind(8);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 #[repr(transparent)]
@@ -138,6 +139,13 @@ const _: () = assert!(core::mem::size_of::<shardrec_divisor>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_placement(pub u32);
+pub const SHARDREC_PLACEMENT_INTRA_NODE_SYNC: shardrec_placement = shardrec_placement(0);
+pub const SHARDREC_PLACEMENT_INTRA_NODE_SHARD: shardrec_placement = shardrec_placement(1);
+const _: () = assert!(core::mem::size_of::<shardrec_placement>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_option(pub u32);
 pub const SHARDREC_OPTION_OPTIMIZER: shardrec_option = shardrec_option(100);
 pub const SHARDREC_OPTION_LEARNING_RATE: shardrec_option = shardrec_option(101);
@@ -161,6 +169,7 @@ pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
+pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 #[repr(transparent)]
@@ -285,6 +294,12 @@ pub struct shardrec_collection {
 
 #[repr(C)]
 pub struct shardrec_lookup {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+#[repr(C)]
+pub struct shardrec_mesh {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
@@ -419,6 +434,11 @@ extern "C" {
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_skip(lookup: *mut shardrec_lookup) -> shardrec_status;
+    pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
+    pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);
+    pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out_sharding_rank: *mut i32, out_sharding_size: *mut i32, out_replica_rank: *mut i32, out_replica_size: *mut i32) -> shardrec_status;
+    pub fn shardrec_collection_create_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
+    pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;
     pub fn shardrec_ddp_destroy(ddp: *mut *mut shardrec_ddp);
     pub fn shardrec_ddp_add(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor) -> shardrec_status;

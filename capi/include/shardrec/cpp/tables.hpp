@@ -10,6 +10,7 @@
 
 #include "shardrec/cpp/library.hpp"
 #include "shardrec/lookup.h"
+#include "shardrec/mesh.h"
 
 namespace shardrec {
 
@@ -135,8 +136,32 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   explicit Plan(shardrec_plan *handle) : Handle(handle) {}
 };
 
+class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
+ public:
+  struct Place {
+    int32_t sharding_rank;
+    int32_t sharding_size;
+    int32_t replica_rank;
+    int32_t replica_size;
+  };
+
+  Mesh(Comm &comm, int32_t sharding_group_size, const Options *options = nullptr) {
+    check(shardrec_mesh_create(comm.get(), sharding_group_size, detail::options(options), out()));
+  }
+  Place place() const {
+    Place place{};
+    check(shardrec_mesh_place(get(), &place.sharding_rank, &place.sharding_size,
+                              &place.replica_rank, &place.replica_size));
+    return place;
+  }
+};
+
 class Collection : public detail::Handle<shardrec_collection, shardrec_collection_destroy> {
  public:
+  Collection(Mesh &mesh, const Model &model, const Plan &plan, const Options *options = nullptr) {
+    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(),
+                                             detail::options(options), out()));
+  }
   Collection(Comm &comm, const Model &model, const Plan &plan, const Options *options = nullptr) {
     check(shardrec_collection_create(comm.get(), model.get(), plan.get(), detail::options(options),
                                      out()));
@@ -147,6 +172,7 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     check(shardrec_collection_step(get(), &step));
     return step;
   }
+  void sync() { check(shardrec_collection_sync(get())); }
   void set_learning_rate(double learning_rate) {
     check(shardrec_collection_set_learning_rate(get(), learning_rate));
   }

@@ -1,0 +1,68 @@
+/* Meshes: the ranks of a communicator arranged as replicas x sharding groups (2D parallel training).
+ *
+ * W ranks in sharding groups of S make R = W / S replicas of every table: each sharding group holds
+ * all tables, cut over its S ranks by one plan, and trains them on its own batches; the ranks that
+ * hold the same boxes form a replica group and average them now and then
+ * (shardrec_collection_sync). Gradients are divided by S by default (option GRADIENT_DIVISOR).
+ * Replicas start equal: initial values depend on the seed and on names only.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_MESH_H
+#define SHARDREC_MESH_H
+
+#include "shardrec/collection.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One rank's place in a mesh. One thread at a time, else BUSY. */
+typedef struct shardrec_mesh shardrec_mesh;
+
+/* Arranges the ranks of comm. sharding_group_size: in [1, ranks], a divisor of the number of ranks.
+ * options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
+ * keeps what it needs of comm and ends with it (abort, close, a dead peer).
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
+ * it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mesh_create(shardrec_comm *comm, int32_t sharding_group_size,
+                                                  const shardrec_options *options,
+                                                  shardrec_mesh **out);
+
+/* Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
+ * it live on. Since 0.1. */
+SHARDREC_API void shardrec_mesh_destroy(shardrec_mesh **mesh);
+
+/* This rank's number in its sharding group (the rank that plans speak of) and in its replica group
+ * (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
+ * Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mesh_place(const shardrec_mesh *mesh,
+                                                 int32_t *out_sharding_rank,
+                                                 int32_t *out_sharding_size,
+                                                 int32_t *out_replica_rank,
+                                                 int32_t *out_replica_size);
+
+/* As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
+ * ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
+ * are collective over its sharding group.
+ * Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
+ * Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *mesh,
+                                                                const shardrec_model *model,
+                                                                const shardrec_plan *plan,
+                                                                const shardrec_options *options,
+                                                                shardrec_collection **out);
+
+/* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+ * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+ * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+ * ranks of the mesh after the same number of steps, else MISMATCH (local SGD with averaging, as
+ * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only). On a collection without
+ * a mesh, or with one replica, nothing happens.
+ * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, MISMATCH,
+ * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
