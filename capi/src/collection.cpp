@@ -42,13 +42,13 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
                                            shardrec_collection** out) {
   return guard([&] {
     require_out(out, "out");
-    const embedding::CollectionOptions settings = collection_options(options);
-    // Copies: the collective part must not keep other threads from the caller's handles.
-    const plan::Model tables = *enter(model, Access::kExclusive);
-    const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
     const auto use = enter(comm, Access::kExclusive);
-    Reserved<shardrec_collection> reserved;
-    collective_call(use, [&] {
+    collective_call(use, "collection_create", [&] {
+      const embedding::CollectionOptions settings = collection_options(options);
+      // Copies: the collective part must not keep other threads from the caller's handles.
+      const plan::Model tables = *enter(model, Access::kExclusive);
+      const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
+      Reserved<shardrec_collection> reserved;
       auto object = std::make_shared<CollectionObject>();
       object->membership = use->membership;
       object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,

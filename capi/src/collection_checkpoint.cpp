@@ -27,19 +27,21 @@ std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collecti
 
 // Runs body with the pieces of a save or a load and the control, which may be NULL.
 template <class Body>
-void with_checkpoint(shardrec_collection* handle, const char* directory,
+void with_checkpoint(const char* name, shardrec_collection* handle, const char* directory,
                      shardrec_control* control_handle, embedding::PieceUse use_of_pieces,
                      Body body) {
-  const std::string path(require_text(directory, "directory"));
-  std::shared_ptr<core::Control> control;
-  if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
   const auto use = enter(handle, Access::kExclusive);
   use->membership->require_open();
-  embedding::Collection& collection = *use->collection;
-  const checkpoint::Group group{collection.collectives(), collection.layout().rank(),
-                                collection.layout().ranks()};
-  const auto pieces = checkpoint_pieces(collection, use_of_pieces);
-  body(collection, group, path, pieces, control.get());
+  comm::tell_shortage(use->membership->communicator(), name, [&] {
+    const std::string path(require_text(directory, "directory"));
+    std::shared_ptr<core::Control> control;
+    if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
+    embedding::Collection& collection = *use->collection;
+    const checkpoint::Group group{collection.collectives(), collection.layout().rank(),
+                                  collection.layout().ranks()};
+    const auto pieces = checkpoint_pieces(collection, use_of_pieces);
+    body(collection, group, path, pieces, control.get());
+  });
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ shardrec_status shardrec_collection_save(shardrec_collection* collection, const 
                                          shardrec_control* control) {
   return guard([&] {
     with_checkpoint(
-        collection, directory, control, embedding::PieceUse::kSave,
+        "save", collection, directory, control, embedding::PieceUse::kSave,
         [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
            const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
           checkpoint::save(group, path, tables.model(), tables.step(), pieces, progress);
@@ -64,7 +66,7 @@ shardrec_status shardrec_collection_load(shardrec_collection* collection, const 
                                          shardrec_control* control) {
   return guard([&] {
     with_checkpoint(
-        collection, directory, control, embedding::PieceUse::kLoad,
+        "load", collection, directory, control, embedding::PieceUse::kLoad,
         [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
            const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
           tables.set_step(checkpoint::load(group, path, tables.model(), pieces, progress));

@@ -201,7 +201,7 @@ shardrec_status shardrec_comm_status(const shardrec_comm* comm) {
 shardrec_status shardrec_comm_barrier(shardrec_comm* comm) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
-    collective_call(use,
+    collective_call(use, "barrier",
                     [&] { use->collectives.barrier(operation_of(CommCall::kBarrier, "barrier")); });
   });
 }
@@ -213,14 +213,14 @@ shardrec_status shardrec_comm_all_reduce(shardrec_comm* comm, const shardrec_ten
     const comm_ns::Reduction how = reduction_of(reduction);
     const core::FlatView view = core::flat_view(tensor, "tensor");
     check_reducible(view, how);
-    collective_call(use, [&] { all_reduce(*use, view, how); });
+    collective_call(use, "all_reduce", [&] { all_reduce(*use, view, how); });
   });
 }
 
 shardrec_status shardrec_comm_close(shardrec_comm* comm) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
-    collective_call(use, [&] {
+    collective_call(use, "close", [&] {
       use->collectives.barrier(operation_of(CommCall::kClose, "close"));
       use->membership->close();
     });

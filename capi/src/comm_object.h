@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/agree.h"
 #include "comm/collectives.h"
 #include "comm/communicator.h"
 #include "comm/local/local_group.h"
@@ -124,10 +125,10 @@ struct Handle<shardrec_comm> {
 // Runs a collective body of an exclusive call. An error that comes from this very handle being
 // destroyed by another thread is CLOSED, not a peer's failure.
 template <class Body>
-void collective_call(const Use<shardrec_comm>& use, Body&& body) {
+void collective_call(const Use<shardrec_comm>& use, const char* operation, Body&& body) {
   use->membership->require_open();
   try {
-    body();
+    comm::tell_shortage(use->membership->communicator(), operation, std::forward<Body>(body));
   } catch (const core::Error&) {
     if (!use.closed()) throw;
     core::fail(SHARDREC_CLOSED, "this shardrec_comm was destroyed during the call");

@@ -27,6 +27,7 @@ struct Handle<shardrec_ddp> {
 }  // namespace shardrec::capi
 
 using namespace shardrec::capi;
+namespace comm = shardrec::comm;
 namespace core = shardrec::core;
 namespace dense = shardrec::dense;
 
@@ -97,6 +98,7 @@ shardrec_status shardrec_ddp_all_reduce(shardrec_ddp* ddp) {
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     use->membership->require_open();
-    use->ddp.all_reduce();
+    comm::tell_shortage(use->membership->communicator(), "ddp: all_reduce",
+                        [&] { use->ddp.all_reduce(); });
   });
 }

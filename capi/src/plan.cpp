@@ -66,7 +66,7 @@ shardrec_status shardrec_plan_collective(shardrec_comm* comm, const shardrec_mod
                                          const shardrec_options* options, shardrec_plan** out) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
-    collective_call(use, [&] { plan_together(*use, model, options, out); });
+    collective_call(use, "plan_collective", [&] { plan_together(*use, model, options, out); });
   });
 }
 

@@ -65,8 +65,8 @@ std::string encode(const core::Error* error) {
   parts.feature = texts[2];
   parts.operation = texts[3];
   parts.path = texts[4];
-  core::fail(static_cast<shardrec_status>(note.status),
-             core::sentence("rank ", rank, ": ", texts[0]), std::move(parts));
+  throw AgreedError(static_cast<shardrec_status>(note.status),
+                    core::sentence("rank ", rank, ": ", texts[0]), std::move(parts));
 }
 
 }  // namespace
@@ -96,6 +96,21 @@ void agree(Collectives& collectives, const Operation& operation, core::FunctionR
     if (note.status != SHARDREC_OK) {
       throw_note(note, messages[rank], static_cast<int>(rank));
     }
+  }
+}
+
+void tell_shortage(Communicator& communicator, const char* operation,
+                   core::FunctionRef<void()> body) {
+  try {
+    body();
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const core::Error& error) {
+    if (error.status() == SHARDREC_OUT_OF_MEMORY) communicator.fail(operation);
+    throw;
+  } catch (const std::bad_alloc&) {
+    communicator.fail(operation);
+    throw;
   }
 }
 

@@ -3,13 +3,26 @@
 #pragma once
 
 #include "comm/collectives.h"
+#include "comm/communicator.h"
+#include "core/error.h"
 #include "core/function_ref.h"
 
 namespace shardrec::comm {
+
+// One rank's error that every rank throws: the communicator lives on.
+class AgreedError : public core::Error {
+ public:
+  using core::Error::Error;
+};
 
 // Runs work on this rank, then compares notes with all ranks. Where work threw on some rank, every
 // rank throws the error of the lowest such rank, with that rank in its parts and its sentence.
 // Collective; errors of the communicator itself pass through.
 void agree(Collectives& collectives, const Operation& operation, core::FunctionRef<void()> work);
+
+// Runs the body of a collective call. Memory that runs out on this rank alone, where nothing is
+// agreed on, would leave the others waiting for it: it kills the communicator.
+void tell_shortage(Communicator& communicator, const char* operation,
+                   core::FunctionRef<void()> body);
 
 }  // namespace shardrec::comm

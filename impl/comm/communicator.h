@@ -26,6 +26,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -111,7 +112,7 @@ class Communicator {
   // Kills the communicator on every rank with ABORTED, naming this rank and the reason.
   virtual void abort(const std::string& reason) noexcept = 0;
   // Kills it with PEER_FAILED, naming this rank and the operation it will not take part in.
-  virtual void fail(const std::string& operation) noexcept = 0;
+  virtual void fail(std::string_view operation) noexcept = 0;
   // Throws what killed the communicator; returns when it lives.
   virtual void check() const = 0;
 

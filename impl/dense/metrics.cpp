@@ -112,15 +112,16 @@ void Metrics::compute() {
   const Summary own{.samples = static_cast<int64_t>(samples_->packed.size()),
                     .loss_sum = loss_sum_,
                     .seconds = seconds_since(start_)};
-  sort_samples(samples_->packed, spare_);
   if (communicator_ != nullptr && communicator_->size() > 1) {
     try {
+      sort_samples(samples_->packed, spare_);
       results_ = over_ranks(own);
     } catch (...) {
       communicator_->fail("metrics");  // peers must not wait for the rest of it
       throw;
     }
   } else {
+    sort_samples(samples_->packed, spare_);
     results_ = {count_pairs(samples_->packed), own.loss_sum, own.seconds};
   }
 }

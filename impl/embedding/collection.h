@@ -137,4 +137,18 @@ class Collection {
   uint64_t lookups_made_ = 0;
 };
 
+// A lookup's room in its collection.
+class LookupPlace {
+ public:
+  explicit LookupPlace(Collection& collection)
+      : collection_(collection), number_(collection.take_lookup()) {}
+  ~LookupPlace() { collection_.give_back_lookup(number_); }
+  LookupPlace(const LookupPlace&) = delete;
+  LookupPlace& operator=(const LookupPlace&) = delete;
+
+ private:
+  Collection& collection_;
+  int number_;
+};
+
 }  // namespace shardrec::embedding

@@ -7,8 +7,7 @@ namespace shardrec::embedding {
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
     : collection_(std::move(collection)),
       options_(options),
-      number_(collection_->take_lookup()),
-      name_(collection_->next_lookup_name()),
+      place_(*collection_),
       routed_(collection_->layout()),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
       inbox_(collection_->layout()),
@@ -16,13 +15,13 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       assembly_(collection_->layout()),
       packing_(collection_->layout()) {
   input_channel_ = collection_->communicator().open_channel(comm::Purpose::kInput);
+  name_ = collection_->next_lookup_name();  // last: nothing can fail any more
 }
 
 Lookup::~Lookup() {
   end_batch();
   if (state_ == State::kBegun) collection_->communicator().fail("forward");
   collection_->counters().buffer_bytes.fetch_sub(memory_, std::memory_order_relaxed);
-  collection_->give_back_lookup(number_);
 }
 
 void Lookup::begin(const BatchArguments& arguments) {
@@ -179,6 +178,7 @@ void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   if (options_.borrow) {
     borrowed_gradient_ = view;
   } else {
+    gradient_given_ = false;  // memory may run out half way
     pack_gradient(view);
   }
   gradient_given_ = true;

@@ -67,8 +67,8 @@ class Lookup {
 
   std::shared_ptr<Collection> collection_;
   LookupOptions options_;
-  int number_;
-  uint64_t name_;
+  LookupPlace place_;
+  uint64_t name_ = 0;  // the same on all ranks
   std::shared_ptr<comm::Channel> input_channel_;
   State state_ = State::kIdle;
   bool holds_input_ = false;  // views of the peers' input messages

@@ -58,7 +58,7 @@ typedef enum shardrec_collection_stat {
  * caller; keeps what it needs of comm, copies model and plan.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
- * bytes), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
                                                         const shardrec_model *model,
                                                         const shardrec_plan *plan,

@@ -31,17 +31,16 @@ Clock::time_point after(Clock::time_point start, double seconds) {
 
 }  // namespace
 
-LocalChannel::LocalChannel(std::shared_ptr<Group> group, Group::Opened opened, int rank,
-                           Purpose purpose)
-    : group_(std::move(group)),
-      number_(opened.number),
-      lanes_(std::move(opened.lanes)),
-      rank_(rank) {
-  lanes_->open(rank, purpose);
+LocalChannel::LocalChannel(std::shared_ptr<Group> group, int rank)
+    : group_(std::move(group)), rank_(rank) {}
+
+void LocalChannel::attach(Group::Opened opened) noexcept {
+  number_ = opened.number;
+  lanes_ = std::move(opened.lanes);
 }
 
 LocalChannel::~LocalChannel() {
-  if (lanes_->close(rank_)) group_->forget(number_);
+  if (lanes_ != nullptr && lanes_->close(rank_)) group_->forget(number_);
 }
 
 Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes> send,

@@ -19,8 +19,11 @@ namespace shardrec::comm::local {
 
 class LocalChannel final : public Channel {
  public:
-  LocalChannel(std::shared_ptr<Group> group, Group::Opened opened, int rank, Purpose purpose);
+  LocalChannel(std::shared_ptr<Group> group, int rank);
   ~LocalChannel() override;
+  // Once, before anything else: a channel that was opened is always attached, so that a rank whose
+  // memory runs out has opened none.
+  void attach(Group::Opened opened) noexcept;
   LocalChannel(const LocalChannel&) = delete;
   LocalChannel& operator=(const LocalChannel&) = delete;
 
@@ -55,9 +58,9 @@ class LocalChannel final : public Channel {
   const Operation& own_operation(Ticket ticket, const char* call) const;
 
   const std::shared_ptr<Group> group_;
-  const uint64_t number_;
-  const std::shared_ptr<Lanes> lanes_;
   const int rank_;
+  uint64_t number_ = 0;
+  std::shared_ptr<Lanes> lanes_;
   uint64_t next_ = 0;  // sequence number of the next post
 };
 

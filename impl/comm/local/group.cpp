@@ -94,23 +94,24 @@ void Group::check(const Place& place) const {
   if (dead()) throw_failure(failure_, place);
 }
 
-Group::Opened Group::open_next(int rank) {
+Group::Opened Group::open_next(int rank, Purpose purpose) {
   const std::lock_guard lock(mutex_);
-  Opened opened = open_locked(member(rank).next_channel);
+  Opened opened = open_locked(member(rank).next_channel, rank, purpose);
   ++member(rank).next_channel;
   return opened;
 }
 
-Group::Opened Group::open(uint64_t number) {
+Group::Opened Group::open(uint64_t number, int rank, Purpose purpose) {
   const std::lock_guard lock(mutex_);
-  return open_locked(number);
+  return open_locked(number, rank, purpose);
 }
 
-Group::Opened Group::open_locked(uint64_t number) {
+Group::Opened Group::open_locked(uint64_t number, int rank, Purpose purpose) {
   auto found = channels_.find(number);
   if (found == channels_.end()) {
     found = channels_.emplace(number, std::make_shared<Lanes>(ranks())).first;
   }
+  found->second->open(rank, purpose);
   return {.number = number, .lanes = found->second};
 }
 

@@ -59,8 +59,10 @@ class Group {
     std::shared_ptr<Lanes> lanes;
   };
   static constexpr uint64_t kSplitChannel = UINT64_MAX;
-  Opened open_next(int rank);
-  Opened open(uint64_t number);
+  // Both make room for the rank's messages. Where memory runs out nothing has happened: the next
+  // call opens the same channel.
+  Opened open_next(int rank, Purpose purpose);
+  Opened open(uint64_t number, int rank, Purpose purpose);
   // All ranks are done with it.
   void forget(uint64_t number) noexcept;
 
@@ -84,7 +86,7 @@ class Group {
 
   Member& member(int rank) noexcept { return members_[static_cast<size_t>(rank)]; }
   const Member& member(int rank) const noexcept { return members_[static_cast<size_t>(rank)]; }
-  Opened open_locked(uint64_t number);
+  Opened open_locked(uint64_t number, int rank, Purpose purpose);
   void ring_everybody() noexcept;  // under mutex_
 
   const int ranks_per_node_;

@@ -5,6 +5,7 @@
 #include <new>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,9 @@ class LocalCommunicator final : public Communicator {
   int ranks_in_process() const noexcept override { return group_->ranks(); }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
-    return std::make_shared<LocalChannel>(group_, group_->open_next(rank_), rank_, purpose);
+    const auto channel = std::make_shared<LocalChannel>(group_, rank_);
+    channel->attach(group_->open_next(rank_, purpose));
+    return channel;
   }
 
   std::shared_ptr<Communicator> split(int color, int key) override;
@@ -68,7 +71,7 @@ class LocalCommunicator final : public Communicator {
   void abort(const std::string& reason) noexcept override {
     kill({.cause = Cause::kAborted, .culprit = rank_, .witness = rank_}, &Failure::reason, reason);
   }
-  void fail(const std::string& operation) noexcept override {
+  void fail(std::string_view operation) noexcept override {
     kill({.cause = Cause::kGaveUp, .culprit = rank_, .witness = rank_}, &Failure::operation,
          operation);
   }
@@ -79,7 +82,7 @@ class LocalCommunicator final : public Communicator {
  private:
   std::shared_ptr<Communicator> join_child(const Place& place, const Wanted& mine,
                                            std::span<const ConstBytes> answers);
-  void kill(Failure failure, std::string Failure::* text, const std::string& value) noexcept {
+  void kill(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
     try {
       failure.*text = value;
     } catch (...) {  // no memory for the words: the failure goes without them
@@ -96,10 +99,9 @@ class LocalCommunicator final : public Communicator {
 std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   constexpr Operation kSplit{.name = "split", .patience = Patience::kSetup};
   if (splitter_ == nullptr) {
-    splitter_ = std::make_unique<Collectives>(
-        std::make_shared<LocalChannel>(group_, group_->open(Group::kSplitChannel), rank_,
-                                       Purpose::kControl),
-        rank_, size());
+    const auto channel = std::make_shared<LocalChannel>(group_, rank_);
+    channel->attach(group_->open(Group::kSplitChannel, rank_, Purpose::kControl));
+    splitter_ = std::make_unique<Collectives>(channel, rank_, size());
   }
   const Wanted mine{.color = color, .key = key};
   const auto answers = splitter_->all_gather(kSplit, std::as_bytes(std::span(&mine, 1)));

@@ -1,0 +1,287 @@
+// Memory runs out at the k-th allocation of one rank of two, for every k, from the planning of
+// tables to the end of its second step: the call that needed it says OUT_OF_MEMORY, nobody
+// hangs, the communicator is usable or dead on both ranks, tables are whole, nothing is left
+// behind.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collection_object.h"
+#include "core/threads.h"
+#include "faults/failing_allocator.h"
+#include "support/ranks.h"
+
+namespace shardrec::test {
+namespace {
+
+constexpr int kRanks = 2;
+constexpr int kSteps = 2;
+constexpr int64_t kNever = int64_t{1} << 40;
+
+struct Case {
+  shardrec_sharding kind = SHARDREC_SHARDING_MIXED;
+  int threads = 1;
+  Shortage shortage = Shortage::kOnce;
+};
+
+struct Handles {
+  shardrec_model* model = nullptr;
+  shardrec_plan* plan = nullptr;
+  shardrec_options* plan_options = nullptr;
+  shardrec_options* options = nullptr;
+  shardrec_collection* tables = nullptr;
+  shardrec_lookup* lookup = nullptr;
+  ~Handles() {
+    shardrec_lookup_destroy(&lookup);
+    shardrec_collection_destroy(&tables);
+    shardrec_options_destroy(&options);
+    shardrec_options_destroy(&plan_options);
+    shardrec_plan_destroy(&plan);
+    shardrec_model_destroy(&model);
+  }
+};
+
+// All bytes that a rank holds of weights and states.
+uint64_t digest(shardrec_collection* tables) {
+  const auto use = capi::enter(tables, capi::Access::kShared);
+  uint64_t hash = 0;
+  for (const auto& piece : use->collection->stored_pieces(embedding::PieceUse::kLoad)) {
+    for (int64_t row = 0; row < piece.rows; ++row) {
+      const auto at = static_cast<size_t>(row) * piece.stride;
+      const auto cols = piece.state ? 1 : static_cast<size_t>(piece.cols);
+      hash = shardrec_hash64(hash, piece.data + at, static_cast<int64_t>(cols * sizeof(float)));
+    }
+  }
+  return hash;
+}
+
+// What became of one rank.
+struct Outcome {
+  std::string calls;                           // that failed, with their statuses
+  bool fired = false;                          // the allocation failed
+  bool alive = false;                          // the communicator, at the end
+  std::array<uint64_t, kSteps + 1> digests{};  // by step, of a run without failure
+  int64_t step = -1;
+  uint64_t digest = 0;
+};
+
+class Rank {
+ public:
+  Rank(int rank, shardrec_comm* comm, const Case& test, int64_t k) : rank_(rank), comm_(comm) {
+    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
+    prepare(test);
+    if (rank_ == 0) fail_allocation(k, test.shortage);
+    train();
+    if (rank_ == 0) outcome_.fired = end_shortage();
+    finish();
+  }
+  const Outcome& outcome() const { return outcome_; }
+
+ private:
+  void prepare(const Case& test) {
+    SR_OK(shardrec_model_create(nullptr, &handles_.model));
+    shardrec_options* options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
+                                   SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+    SR_OK(shardrec_model_set_optimizer(handles_.model, options));
+    shardrec_options_destroy(&options);
+    for (int t = 0; t < kTables; ++t) {
+      const std::string name = "a table with a long name " + std::to_string(t);
+      SR_OK(shardrec_model_add_table(handles_.model, name.c_str(), kRows, kDim, nullptr, nullptr));
+      SR_OK(shardrec_model_add_feature(handles_.model, t, name.c_str(),
+                                       t % 2 == 0 ? SHARDREC_POOLING_SUM : SHARDREC_POOLING_MEAN));
+    }
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &handles_.plan_options));
+    SR_OK(shardrec_options_set_i64(handles_.plan_options, SHARDREC_OPTION_SHARDING, test.kind));
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &handles_.options));
+    SR_OK(shardrec_options_set_i64(handles_.options, SHARDREC_OPTION_THREADS, test.threads));
+  }
+
+  // Makes a call; once more when it failed and the communicator lives. False: it is dead.
+  template <class Call>
+  bool make(const char* what, Call call) {
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      const shardrec_status status = call();
+      if (status == SHARDREC_OK) return true;
+      if (rank_ == 0) end_shortage();
+      const std::string sentence = shardrec_last_error();
+      outcome_.calls += std::string(what) + " " + shardrec_status_name(status) + "; ";
+      EXPECT_FALSE(sentence.empty());
+      // The peer that could not tell of its failure kills the communicator a moment later.
+      EXPECT_TRUE(attempt == 0 || status == SHARDREC_PEER_FAILED)
+          << what << " failed twice: " << sentence;
+      if (rank_ == 0 && attempt == 0) {
+        EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << what << ": " << sentence;
+        EXPECT_TRUE(allocation_has_failed());
+      } else if (status != SHARDREC_PEER_FAILED) {
+        EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << what << ": " << sentence;
+        int64_t culprit = -1;
+        EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit), SHARDREC_OK);
+        EXPECT_EQ(culprit, 0) << sentence;
+      }
+      if (shardrec_comm_status(comm_) != SHARDREC_OK) return false;
+    }
+    return false;
+  }
+
+  void train() {
+    if (!make("plan", [&] {
+          return shardrec_plan_collective(comm_, handles_.model, handles_.plan_options,
+                                          &handles_.plan);
+        })) {
+      return;
+    }
+    if (!make("create", [&] {
+          return shardrec_collection_create(comm_, handles_.model, handles_.plan, handles_.options,
+                                            &handles_.tables);
+        })) {
+      return;
+    }
+    note(0);
+    if (!make("lookup",
+              [&] { return shardrec_lookup_create(handles_.tables, nullptr, &handles_.lookup); })) {
+      return;
+    }
+    for (int step = 0; step < kSteps; ++step) {
+      if (!train_step(step)) return;
+      note(step + 1);
+    }
+  }
+
+  bool train_step(int step) {
+    const int64_t batch = 3 + 40 * step;
+    const auto bags = static_cast<size_t>(batch * kTables);
+    values_.resize(bags * 2);
+    lengths_.assign(bags, 2);
+    for (size_t i = 0; i < values_.size(); ++i) {
+      values_[i] = static_cast<int64_t>(i * 7 + static_cast<size_t>(rank_) * 3) % kRows;
+    }
+    out_.resize(bags * kDim);
+    gradient_.assign(bags * kDim, 0.5F);
+    const shardrec_tensor values = vector_of(values_);
+    const shardrec_tensor lengths = vector_of(lengths_);
+    const shardrec_tensor out = matrix(out_.data(), batch, kTables * kDim);
+    const shardrec_tensor gradient = matrix(gradient_.data(), batch, kTables * kDim);
+    return make("begin",
+                [&] {
+                  return shardrec_lookup_begin(handles_.lookup, batch, &values, &lengths, nullptr);
+                }) &&
+           make("forward", [&] { return shardrec_lookup_forward(handles_.lookup, 0, &out); }) &&
+           make("set_gradient",
+                [&] { return shardrec_lookup_set_gradient(handles_.lookup, 0, &gradient); }) &&
+           make("backward", [&] { return shardrec_lookup_backward(handles_.lookup); });
+  }
+
+  void note(int step) {
+    const NoShortage pause;
+    outcome_.digests[static_cast<size_t>(step)] = digest(handles_.tables);
+  }
+
+  void finish() {
+    outcome_.alive = shardrec_comm_status(comm_) == SHARDREC_OK;
+    if (outcome_.alive) outcome_.alive = shardrec_comm_barrier(comm_) == SHARDREC_OK;
+    if (handles_.tables == nullptr) return;
+    SR_EXPECT_OK(shardrec_collection_step(handles_.tables, &outcome_.step));
+    outcome_.digest = digest(handles_.tables);
+  }
+
+  static constexpr int kTables = 7;
+  static constexpr int64_t kRows = 24;
+  static constexpr int64_t kDim = 8;
+
+  int rank_;
+  shardrec_comm* comm_;
+  Handles handles_;
+  Outcome outcome_;
+  // Made before the shortage would hit them: the host's memory is not what is tested.
+  std::vector<int64_t> values_ = std::vector<int64_t>(2000);
+  std::vector<int64_t> lengths_ = std::vector<int64_t>(2000);
+  std::vector<float> out_ = std::vector<float>(20000);
+  std::vector<float> gradient_ = std::vector<float>(20000);
+};
+
+std::array<Outcome, kRanks> train(const Case& test, int64_t k) {
+  int64_t before = 0;
+  SR_EXPECT_OK(shardrec_live_objects(&before));
+  std::array<Outcome, kRanks> outcomes;
+  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
+    outcomes[static_cast<size_t>(rank)] = Rank(rank, comm, test, k).outcome();
+  });
+  int64_t after = 0;
+  SR_EXPECT_OK(shardrec_live_objects(&after));
+  EXPECT_EQ(after, before) << "handles were left behind";
+  return outcomes;
+}
+
+class AllocationFailure : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
+  const Case test = GetParam();
+  const auto whole = train(test, kNever);
+  for (const Outcome& outcome : whole) {
+    ASSERT_TRUE(outcome.alive) << outcome.calls;
+    ASSERT_EQ(outcome.step, kSteps);
+  }
+  ASSERT_NE(whole[0].digests[0], whole[0].digests[1]);
+  // oneTBB does not survive a thread that cannot be started: they are started before.
+  std::optional<core::Threads> started;
+  if (test.threads > 1) started.emplace(2 * kRanks * test.threads);
+  int64_t k = 1;
+  int64_t seen_usable = 0;
+  int64_t seen_dead = 0;
+  for (bool fired = true; fired && !HasFailure(); ++k) {
+    const auto outcomes = train(test, k);
+    fired = outcomes[0].fired;
+    SCOPED_TRACE("allocation " + std::to_string(k) + ": rank 0: " + outcomes[0].calls +
+                 " rank 1: " + outcomes[1].calls);
+    EXPECT_EQ(outcomes[0].alive, outcomes[1].alive);
+    for (size_t rank = 0; rank < kRanks; ++rank) {
+      const Outcome& outcome = outcomes[rank];
+      if (outcome.alive) {
+        EXPECT_EQ(outcome.step, kSteps);
+      }
+      if (outcome.step >= 0) {
+        EXPECT_EQ(outcome.digest, whole[rank].digests[static_cast<size_t>(outcome.step)])
+            << "tables of rank " << rank << " at step " << outcome.step;
+      }
+    }
+    if (!outcomes[0].calls.empty()) ++(outcomes[0].alive ? seen_usable : seen_dead);
+  }
+  EXPECT_GT(seen_usable, 40);
+  EXPECT_GT(seen_dead, 10);
+  RecordProperty("allocations", std::to_string(k));
+  RecordProperty("usable", std::to_string(seen_usable));
+  RecordProperty("dead", std::to_string(seen_dead));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, AllocationFailure,
+                         ::testing::Values(Case{SHARDREC_SHARDING_MIXED, 1, Shortage::kOnce},
+                                           Case{SHARDREC_SHARDING_MIXED, 1, Shortage::kLasting},
+                                           Case{SHARDREC_SHARDING_MIXED, 2, Shortage::kOnce},
+                                           Case{SHARDREC_SHARDING_COLUMN_WISE, 1,
+                                                Shortage::kOnce}));
+
+TEST(FailingAllocator, FailsTheKthAllocationOfThisThreadOnly) {
+  fail_allocation(2, Shortage::kOnce);
+  void* volatile first = std::malloc(8);
+  void* volatile second = std::malloc(8);
+  void* volatile third = std::malloc(8);
+  EXPECT_TRUE(end_shortage());
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(second, nullptr);
+  EXPECT_NE(third, nullptr);
+  std::free(first);
+  std::free(third);
+}
+
+}  // namespace
+}  // namespace shardrec::test

@@ -1,0 +1,33 @@
+// Makes allocations of one thread fail: malloc and its family, operator new, and anonymous mmap,
+// wherever they are called from (the library, the C++ run time, oneTBB).
+#pragma once
+
+#include <cstdint>
+
+namespace shardrec::test {
+
+enum class Shortage : uint8_t {
+  kOnce,    // the k-th allocation fails, those after it succeed
+  kLasting  // the k-th and all that follow fail
+};
+
+// From now on the calling thread's k-th allocation (from 1) fails.
+void fail_allocation(int64_t k, Shortage shortage);
+// Ends that. True when an allocation has failed since fail_allocation.
+bool end_shortage();
+// Has an allocation failed since fail_allocation?
+bool allocation_has_failed();
+
+// Within its scope allocations of this thread neither fail nor count.
+class NoShortage {
+ public:
+  NoShortage();
+  ~NoShortage();
+  NoShortage(const NoShortage&) = delete;
+  NoShortage& operator=(const NoShortage&) = delete;
+
+ private:
+  bool armed_;
+};
+
+}  // namespace shardrec::test
