@@ -141,9 +141,8 @@ void Update::pack_statistics(const compute::OptimizerStep& step, const compute::
     const Shard& shard = shards_[piece.shard];
     if (!shard.statistic_is_shared()) return;
     const auto& ranges = statistics_.ranges(shard.part());
-    kernels.row_sums(job_for(piece.shard, step), ranges.data(),
-                            static_cast<int>(ranges.size()), own_sums_[piece.shard], piece.first,
-                            piece.last, scratch);
+    kernels.row_sums(job_for(piece.shard, step), ranges.data(), static_cast<int>(ranges.size()),
+                     own_sums_[piece.shard], piece.first, piece.last, scratch);
   });
   statistics_.pack(plans_, own_sums_, buffer);
 }
