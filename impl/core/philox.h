@@ -15,21 +15,26 @@ constexpr PhiloxKey philox_key(uint64_t key) noexcept {
   return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) noexcept {
-  constexpr uint64_t kMultiplier0 = 0xD2511F53;
-  constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
+// The parts of the function, for those who compute many counters at a time.
+inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr int kPhiloxRounds = 10;
+
+constexpr PhiloxKey next_philox_key(PhiloxKey key) noexcept {
   constexpr uint32_t kWeyl0 = 0x9E3779B9;  // golden ratio
   constexpr uint32_t kWeyl1 = 0xBB67AE85;  // sqrt(3) - 1
-  constexpr int kRounds = 10;
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t product0 = kMultiplier0 * counter[0];
-    const uint64_t product1 = kMultiplier1 * counter[2];
+  return {key[0] + kWeyl0, key[1] + kWeyl1};
+}
+
+constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) noexcept {
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
+    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
     counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
                static_cast<uint32_t>(product1),
                static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
                static_cast<uint32_t>(product0)};
-    key[0] += kWeyl0;
-    key[1] += kWeyl1;
+    key = next_philox_key(key);
   }
   return counter;
 }

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "compute/jobs.h"
 #include "compute/kernels.h"
+#include "compute/update_jobs.h"
 #include "core/log.h"
 
 namespace shardrec::compute {

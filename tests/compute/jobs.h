@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/half_reference.h"
 #include "compute/kernels.h"
 
 namespace shardrec::compute {
@@ -73,6 +74,50 @@ inline testing::AssertionResult same_bits(const std::vector<float>& a,
   return testing::AssertionSuccess();
 }
 
+inline constexpr Element kElements[] = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};
+
+inline const char* name_of(Element element) {
+  return element == Element::kFloat32 ? "fp32" : element == Element::kFloat16 ? "fp16" : "bf16";
+}
+
+// Numbers stored as one type of element.
+class Elements {
+ public:
+  Elements() = default;
+  Elements(Element element, const std::vector<float>& numbers) : element_(element) {
+    if (element == Element::kFloat32) {
+      floats_ = numbers;
+    } else {
+      for (const float x : numbers) halves_.push_back(nearest_half(element, x));
+    }
+  }
+
+  void* data() {
+    return element_ == Element::kFloat32 ? static_cast<void*>(floats_.data()) : halves_.data();
+  }
+  const void* data() const {
+    return element_ == Element::kFloat32 ? static_cast<const void*>(floats_.data())
+                                         : halves_.data();
+  }
+  size_t size() const { return element_ == Element::kFloat32 ? floats_.size() : halves_.size(); }
+  float at(size_t i) const {
+    return element_ == Element::kFloat32 ? floats_[i]
+                                         : static_cast<float>(half_value(element_, halves_[i]));
+  }
+  // Of 16-bit elements.
+  uint16_t half_at(size_t i) const { return halves_[i]; }
+  std::vector<uint16_t>& halves() { return halves_; }
+
+  friend bool same_bits(const Elements& a, const Elements& b) {
+    return a.halves_ == b.halves_ && static_cast<bool>(same_bits(a.floats_, b.floats_));
+  }
+
+ private:
+  Element element_ = Element::kFloat32;
+  std::vector<float> floats_;
+  std::vector<uint16_t> halves_;
+};
+
 struct PooledShape {
   int64_t rows = 50;
   int64_t width = 8;
@@ -81,6 +126,7 @@ struct PooledShape {
   size_t padding = 0;   // stride - width, of table and output
   bool is_64 = false;
   bool weighted = false;
+  Element element = Element::kFloat32;
   Numbers numbers = Numbers::kOrdinary;
 };
 
@@ -88,7 +134,8 @@ class PooledJob {
  public:
   PooledJob(Random& random, const PooledShape& shape) : shape_(shape) {
     const size_t stride = static_cast<size_t>(shape.width) + shape.padding;
-    table_ = numbers_of(random, static_cast<size_t>(shape.rows) * stride, shape.numbers);
+    table_ = Elements(shape.element,
+                      numbers_of(random, static_cast<size_t>(shape.rows) * stride, shape.numbers));
     offsets_.push_back(uniform(random, 0, 3));  // a cut of a longer list of ids
     for (int64_t b = 0; b < shape.bags; ++b) {
       offsets_.push_back(offsets_.back() + uniform(random, 0, shape.longest));
@@ -105,6 +152,7 @@ class PooledJob {
     out.assign(static_cast<size_t>(shape_.bags) * stride, kUntouched);
     return {
         .table = table_.data(),
+        .element = shape_.element,
         .stride = stride,
         .width = shape_.width,
         .ids = {.data = shape_.is_64 ? static_cast<const void*>(ids_64_.data()) : ids_32_.data(),
@@ -115,127 +163,20 @@ class PooledJob {
         .out_stride = stride};
   }
 
+  // Element i of the table.
+  float at(size_t i) const { return table_.at(i); }
   const std::vector<int64_t>& ids() const { return ids_64_; }
 
   static constexpr float kUntouched = 12345.0F;
 
  private:
   PooledShape shape_;
-  std::vector<float> table_;
+  Elements table_;
   std::vector<int64_t> ids_64_;
   std::vector<int32_t> ids_32_;
   std::vector<float> weights_;
   std::vector<int64_t> offsets_;
 };
-
-struct UpdateShape {
-  int64_t width = 8;
-  int64_t unique = 20;
-  int64_t longest = 4;  // occurrences of a row
-  int64_t bags = 40;
-  int64_t bags_per_block = 7;
-  size_t padding = 0;
-  bool weighted = false;
-  int ranges = 1;      // statistics that the columns are cut into
-  bool given = false;  // the sums of squares come from elsewhere
-  Numbers numbers = Numbers::kOrdinary;
-  OptimizerStep step;
-};
-
-// Table and state are what a kernel changes; each view() starts from the same ones.
-class UpdateJob {
- public:
-  UpdateJob(Random& random, const UpdateShape& shape) : shape_(shape) {
-    stride_ = static_cast<size_t>(shape.width) + shape.padding;
-    int64_t row = 0;
-    run_.push_back(uniform(random, 0, 2));
-    bag_of_.assign(static_cast<size_t>(run_.back()), 0);
-    for (int64_t u = 0; u < shape.unique; ++u) {
-      row += uniform(random, 1, 3);
-      rows_.push_back(row);
-      const int64_t occurrences = u == 0 ? shape.longest : uniform(random, 1, shape.longest);
-      std::vector<uint32_t> bags;
-      for (int64_t o = 0; o < occurrences; ++o) {
-        bags.push_back(static_cast<uint32_t>(uniform(random, 0, shape.bags - 1)));
-      }
-      std::sort(bags.begin(), bags.end());
-      bag_of_.insert(bag_of_.end(), bags.begin(), bags.end());
-      run_.push_back(run_.back() + occurrences);
-    }
-    table_rows_ = row + 1;
-    start_table_ = numbers_of(random, static_cast<size_t>(table_rows_) * stride_, shape.numbers);
-    gradients_ = numbers_of(random, static_cast<size_t>(shape.bags * shape.width), shape.numbers);
-    for (int64_t b = 0; b < shape.bags; ++b) {
-      gradient_rows_.push_back(gradients_.data() + b * shape.width);
-      blocks_.push_back(static_cast<uint32_t>(b / shape.bags_per_block));
-    }
-    if (shape.weighted) weights_ = numbers_of(random, bag_of_.size(), shape.numbers);
-    const int ranges = shape.given ? 1 : shape.ranges;
-    for (int s = 0; s < ranges; ++s) {
-      columns_.push_back({shape.width * s / ranges, shape.width * (s + 1) / ranges});
-      start_states_.push_back(numbers_of(random, static_cast<size_t>(table_rows_), shape.numbers));
-      if (shape.numbers == Numbers::kOrdinary) {
-        for (float& h : start_states_.back()) h = std::fabs(h);
-      }
-    }
-    for (int64_t u = 0; u < shape.unique; ++u)
-      square_sums_.push_back(std::fabs(number(random, shape.numbers)));
-  }
-  UpdateJob(const UpdateJob&) = delete;
-  UpdateJob& operator=(const UpdateJob&) = delete;
-
-  RowUpdate view() {
-    table = start_table_;
-    states = start_states_;
-    state_pointers_.clear();
-    for (std::vector<float>& state : states) state_pointers_.push_back(state.data());
-    const bool adagrad = shape_.step.kind == OptimizerKind::kRowwiseAdagrad;
-    return {.table = table.data(),
-            .stride = stride_,
-            .width = shape_.width,
-            .rows = rows_.data(),
-            .run = run_.data(),
-            .bags = bag_of_.data(),
-            .weights = shape_.weighted ? weights_.data() : nullptr,
-            .gradients = gradient_rows_.data(),
-            .blocks = blocks_.data(),
-            .step = shape_.step,
-            .state = adagrad ? state_pointers_.data() : nullptr,
-            .columns = adagrad ? columns_.data() : nullptr,
-            .statistics = adagrad ? static_cast<int>(columns_.size()) : 0,
-            .sums = adagrad && shape_.given ? square_sums_.data() : nullptr,
-            .statistic_columns = 2 * shape_.width + 3};
-  }
-
-  const std::vector<float>& start_table() const { return start_table_; }
-  const std::vector<std::vector<float>>& start_states() const { return start_states_; }
-  const std::vector<ColumnRange>& columns() const { return columns_; }
-  int64_t unique() const { return shape_.unique; }
-
-  std::vector<float> table;
-  std::vector<std::vector<float>> states;
-
- private:
-  UpdateShape shape_;
-  size_t stride_ = 0;
-  int64_t table_rows_ = 0;
-  std::vector<int64_t> rows_;
-  std::vector<int64_t> run_;
-  std::vector<uint32_t> bag_of_;
-  std::vector<uint32_t> blocks_;
-  std::vector<float> weights_;
-  std::vector<float> gradients_;
-  std::vector<const float*> gradient_rows_;
-  std::vector<ColumnRange> columns_;
-  std::vector<float> square_sums_;
-  std::vector<float> start_table_;
-  std::vector<std::vector<float>> start_states_;
-  std::vector<float*> state_pointers_;
-};
-
-inline std::vector<std::byte> row_scratch(int64_t width) {
-  return std::vector<std::byte>(row_update_scratch_bytes(width));
-}
 
 inline const Kernels& scalar() { return cpu_kernels_at(0); }
 

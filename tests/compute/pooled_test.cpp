@@ -22,6 +22,7 @@ PooledShape random_shape(Random& random, int64_t width, Numbers numbers) {
           .padding = static_cast<size_t>(uniform(random, 0, 5)),
           .is_64 = uniform(random, 0, 1) == 1,
           .weighted = uniform(random, 0, 1) == 1,
+          .element = kElements[uniform(random, 0, 2)],
           .numbers = numbers};
 }
 
@@ -47,9 +48,9 @@ TEST(PooledLookup, IsTheWeightedSumWithinTheRoundingOfItsTerms) {
           double terms = 0;
           for (int64_t i = view.offsets[b]; i < view.offsets[b + 1]; ++i) {
             const auto row = static_cast<size_t>(job.ids()[static_cast<size_t>(i)]);
-            const double term = (shape.weighted ? view.weights[i] : 1.0) *
-                                static_cast<double>(static_cast<const float*>(
-                                    view.table)[row * view.stride + static_cast<size_t>(c)]);
+            const double term =
+                (shape.weighted ? view.weights[i] : 1.0) *
+                static_cast<double>(job.at(row * view.stride + static_cast<size_t>(c)));
             sum += term;
             terms += std::fabs(term);
           }

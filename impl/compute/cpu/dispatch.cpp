@@ -47,12 +47,13 @@ const Kernels& cpu_kernels_at(int index) {
 void force_cpu_kernels(const Kernels* kernels) { forced.store(kernels, std::memory_order_relaxed); }
 
 // Three rows of floats (the gradient sum, a block's sum, the row itself) and the random words of a
-// row, written in whole quads of vectors from the quad of its first column on.
+// row, from the quad of its first column on: written in vectors of quads, read in vectors.
 size_t row_update_scratch_bytes(int64_t width) {
   const auto up_to = [](int64_t columns, int64_t whole) {
-    return static_cast<size_t>((columns + whole - 1) / whole * whole);
+    return (columns + whole - 1) / whole * whole;
   };
-  return (3 * up_to(width, cpu::kLanes) + up_to(width + 3, 4 * cpu::kLanes)) * sizeof(float);
+  const int64_t words = up_to(width + 3, 4 * cpu::kLanes) + cpu::kLanes;
+  return static_cast<size_t>(3 * up_to(width, cpu::kLanes) + words) * sizeof(float);
 }
 
 }  // namespace shardrec::compute

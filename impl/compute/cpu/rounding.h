@@ -26,11 +26,4 @@ inline core::PhiloxCounter rounding_counter(const RowUpdate& job, int64_t u) noe
           static_cast<uint32_t>(job.rounding.step)};
 }
 
-// Calls visit(map) for the pieces of the part's columns.
-template <class Visit>
-void for_each_map(const RowUpdate& job, const Visit& visit) noexcept {
-  if (job.column_maps == 0) visit(ColumnMap{.count = job.width});
-  for (int m = 0; m < job.column_maps; ++m) visit(job.column_map[m]);
-}
-
 }  // namespace shardrec::compute::cpu

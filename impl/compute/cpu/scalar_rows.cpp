@@ -51,6 +51,13 @@ void load_row(const RowUpdate& job, int64_t u, float* row) noexcept {
   }
 }
 
+// Calls visit(map) for the pieces of the part's columns.
+template <class Visit>
+void for_each_map(const RowUpdate& job, const Visit& visit) noexcept {
+  if (job.column_maps == 0) visit(ColumnMap{.count = job.width});
+  for (int m = 0; m < job.column_maps; ++m) visit(job.column_map[m]);
+}
+
 template <class Half>
 void store_half_row(const RowUpdate& job, int64_t u, RoundingUse use, const float* row) noexcept {
   auto* stored = static_cast<uint16_t*>(static_cast<void*>(stored_row(job, u)));

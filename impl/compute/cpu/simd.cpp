@@ -10,34 +10,31 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "compute/cpu/scalar_rows.h"
 #include "compute/cpu/sets.h"
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "compute/cpu/simd_elementwise-inl.h"
+#include "compute/cpu/simd_norm-inl.h"
 #include "compute/cpu/simd_pooled-inl.h"
 #include "compute/cpu/simd_update-inl.h"
 
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
 extern const Kernels kKernels;
-const Kernels kKernels = {
-    .name = HWY_TARGET == HWY_AVX2   ? "avx2"
-            : HWY_TARGET == HWY_AVX3 ? "avx512"
-                                     : "neon",
-    .pooled_lookup = pooled_lookup,
-    .row_update = row_update,
-    .row_sums = row_sums,
-    .row_gradients = scalar::row_gradients,
-    .row_norms = scalar::row_norms,
-    .row_rescale = scalar::row_rescale,
-    .scale_gradient = scale_gradient,
-    .widen = [](const void* in, Element element, float* out,
-                int64_t count) noexcept { scalar_kernels().widen(in, element, out, count); },
-    .narrow = [](const float* in, Element element, void* out,
-                 int64_t count) noexcept { scalar_kernels().narrow(in, element, out, count); },
-    .add = add,
-    .divide = divide};
+const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
+                                  : HWY_TARGET == HWY_AVX3 ? "avx512"
+                                                           : "neon",
+                          .pooled_lookup = pooled_lookup,
+                          .row_update = row_update,
+                          .row_sums = row_sums,
+                          .row_gradients = row_gradients,
+                          .row_norms = row_norms,
+                          .row_rescale = row_rescale,
+                          .scale_gradient = scale_gradient,
+                          .widen = widen,
+                          .narrow = narrow,
+                          .add = add,
+                          .divide = divide};
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 #endif

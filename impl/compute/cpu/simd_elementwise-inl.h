@@ -6,9 +6,12 @@
 #define SHARDREC_SIMD_ELEMENTWISE_INL
 #endif
 
+#include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
-#include "compute/cpu/simd_vectors-inl.h"
+#include "compute/cpu/simd_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
@@ -39,18 +42,9 @@ class Divisor {
   Vector factor_;
 };
 
-// Calls vector(column, tail, is_tail) for all columns.
-template <class Job>
-HWY_INLINE void for_columns(const Job& job, size_t columns) {
-  const Tail tail(columns % kStep);
-  size_t c = 0;
-  for (; c + kStep <= columns; c += kStep) job.template vector<false>(c, tail);
-  if (c < columns) job.template vector<true>(c, tail);
-}
-
-template <bool kClamp, bool kMultiply, bool kMean>
+template <class Type, bool kClamp, bool kMultiply, bool kMean>
 struct Scale {
-  const float* gradient;
+  const typename Type::Stored* gradient;
   float* out;
   Divisor divisor;
   Vector most;
@@ -58,7 +52,7 @@ struct Scale {
 
   template <bool kTail>
   HWY_INLINE void vector(size_t column, const Tail& tail) const {
-    Vector value = divisor.apply<kMultiply>(load<kTail>(gradient + column, tail));
+    Vector value = divisor.apply<kMultiply>(Type::template load<kTail>(gradient + column, tail));
     if constexpr (kClamp) {
       // Comparisons with NaN are false: it stays.
       const Vector least = hn::Neg(most);
@@ -70,33 +64,90 @@ struct Scale {
   }
 };
 
-template <bool kClamp, bool kMultiply, bool kMean>
-void scale_columns(const ScaleGradient& scale, const float* gradient, float* out,
+using ScaleColumns = void (*)(const ScaleGradient&, const void*, float*, size_t) noexcept;
+
+// By clamp, multiplication in place of division, mean: bits 0, 1, 2.
+template <class Type, size_t kChoice>
+void scale_columns(const ScaleGradient& scale, const void* gradient, float* out,
                    size_t columns) noexcept {
-  for_columns(Scale<kClamp, kMultiply, kMean>{.gradient = gradient,
-                                              .out = out,
-                                              .divisor = Divisor(scale.divisor),
-                                              .most = hn::Set(kFloats, scale.max_gradient),
-                                              .length = hn::Set(kFloats, scale.length)},
+  for_columns(Scale < Type, (kChoice & 1) != 0, (kChoice & 2) != 0,
+              (kChoice & 4) != 0 > {.gradient = static_cast<const typename Type::Stored*>(gradient),
+                                    .out = out,
+                                    .divisor = Divisor(scale.divisor),
+                                    .most = hn::Set(kFloats, scale.max_gradient),
+                                    .length = hn::Set(kFloats, scale.length)},
               columns);
 }
 
+template <class Type, size_t... kChoice>
+constexpr std::array<ScaleColumns, sizeof...(kChoice)> scale_table(
+    std::index_sequence<kChoice...>) {
+  return {scale_columns<Type, kChoice>...};
+}
+
+template <class Type>
+inline constexpr auto kScale = scale_table<Type>(std::make_index_sequence<8>());
+inline constexpr std::array kScaleTable = {kScale<Float32Rows>, kScale<HalfRows<Float16>>,
+                                           kScale<HalfRows<Bfloat16>>};
+
 void scale_gradient(const ScaleGradient& scale, const void* gradient, float* out,
                     int64_t columns) noexcept {
-  if (scale.element != Element::kFloat32)
-    return scalar_kernels().scale_gradient(scale, gradient, out, columns);
-  using Columns = void (*)(const ScaleGradient&, const float*, float*, size_t) noexcept;
-  static constexpr Columns kColumns[2][2][2] = {
-      // [clamp][multiply][mean]
-      {{scale_columns<false, false, false>, scale_columns<false, false, true>},
-       {scale_columns<false, true, false>, scale_columns<false, true, true>}},
-      {{scale_columns<true, false, false>, scale_columns<true, false, true>},
-       {scale_columns<true, true, false>, scale_columns<true, true, true>}}};
-  const bool clamp = scale.max_gradient != 0;
-  const bool multiply = Divisor(scale.divisor).multiplies();
-  const bool mean = scale.length != 1;
-  kColumns[clamp ? 1 : 0][multiply ? 1 : 0][mean ? 1 : 0](
-      scale, static_cast<const float*>(gradient), out, static_cast<size_t>(columns));
+  const size_t choice = (scale.max_gradient != 0 ? 1 : 0) |
+                        (Divisor(scale.divisor).multiplies() ? 2 : 0) | (scale.length != 1 ? 4 : 0);
+  kScaleTable[static_cast<size_t>(scale.element)][choice](scale, gradient, out,
+                                                          static_cast<size_t>(columns));
+}
+
+template <class Type>
+struct Widen {
+  const typename Type::Stored* in;
+  float* out;
+
+  template <bool kTail>
+  HWY_INLINE void vector(size_t column, const Tail& tail) const {
+    store<kTail>(Type::template load<kTail>(in + column, tail), out + column, tail);
+  }
+};
+
+template <class Half>
+struct Narrow {
+  const float* in;
+  uint16_t* out;
+
+  template <bool kTail>
+  HWY_INLINE void vector(size_t column, const Tail& tail) const {
+    store_half<kTail>(round_nearest<Half>(load<kTail>(in + column, tail)), out + column, tail);
+  }
+};
+
+void widen(const void* in, Element element, float* out, int64_t count) noexcept {
+  const auto columns = static_cast<size_t>(count);
+  switch (element) {
+    case Element::kFloat32:
+      std::copy_n(static_cast<const float*>(in), columns, out);
+      break;
+    case Element::kFloat16:
+      for_columns(Widen<HalfRows<Float16>>{static_cast<const uint16_t*>(in), out}, columns);
+      break;
+    case Element::kBfloat16:
+      for_columns(Widen<HalfRows<Bfloat16>>{static_cast<const uint16_t*>(in), out}, columns);
+      break;
+  }
+}
+
+void narrow(const float* in, Element element, void* out, int64_t count) noexcept {
+  const auto columns = static_cast<size_t>(count);
+  switch (element) {
+    case Element::kFloat32:
+      std::copy_n(in, columns, static_cast<float*>(out));
+      break;
+    case Element::kFloat16:
+      for_columns(Narrow<Float16>{in, static_cast<uint16_t*>(out)}, columns);
+      break;
+    case Element::kBfloat16:
+      for_columns(Narrow<Bfloat16>{in, static_cast<uint16_t*>(out)}, columns);
+      break;
+  }
 }
 
 struct Sum {

@@ -25,7 +25,7 @@ class GradientSum {
         width_(static_cast<size_t>(job.width)),
         whole_((width_ - 1) / kTileColumns * kTileColumns),
         end_(job.run[last_row]),
-        distance_(prefetch_distance(width_)),
+        distance_(prefetch_distance(width_ * sizeof(float))),
         tail_(width_ % kStep) {
     const size_t vectors = (width_ - whole_ + kStep - 1) / kStep;
     last_tile_ = kTiles[2 * (vectors - 1) + (width_ % kStep == 0 ? 0 : 1)];

@@ -10,12 +10,12 @@
 #include <array>
 #include <utility>
 
-#include "compute/cpu/simd_vectors-inl.h"
+#include "compute/cpu/simd_half-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-template <class Id, bool kWeighted>
+template <class Id, class Type, bool kWeighted>
 class Pool {
  public:
   static void run(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
@@ -24,15 +24,17 @@ class Pool {
   }
 
  private:
+  using Stored = typename Type::Stored;
   using Bags = void (Pool::*)(int64_t first_bag, int64_t last_bag) const noexcept;
   using Tile = void (Pool::*)(int64_t bag, size_t column) const noexcept;
 
   HWY_INLINE Pool(const PooledLookup& job, int64_t end)
       : job_(job),
+        table_(static_cast<const Stored*>(job.table)),
         ids_(static_cast<const Id*>(job.ids.data)),
         width_(static_cast<size_t>(job.width)),
         end_(end),
-        distance_(prefetch_distance(width_)),
+        distance_(prefetch_distance(width_ * sizeof(Stored))),
         tail_(width_ % kStep) {}
 
   void bags(int64_t first_bag, int64_t last_bag) const noexcept {
@@ -52,8 +54,8 @@ class Pool {
     }
   }
 
-  HWY_INLINE const float* row(int64_t i) const {
-    return static_cast<const float*>(job_.table) + static_cast<size_t>(ids_[i]) * job_.stride;
+  HWY_INLINE const Stored* row(int64_t i) const {
+    return table_ + static_cast<size_t>(ids_[i]) * job_.stride;
   }
 
   // Columns from `column` on of one bag. kTail: the last vector is partial.
@@ -67,13 +69,15 @@ class Pool {
         column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
     for (int64_t i = job_.offsets[bag]; i < end; ++i) {
       if (i < prefetch_end) prefetch(row(i + distance_), width_);
-      const float* from = row(i) + column;
+      const Stored* from = row(i) + column;
       const Vector weight = hn::Set(kFloats, kWeighted ? job_.weights[i] : 1.0F);
       for (size_t v = 0; v < kWhole; ++v) {
-        sum[v] = add<kWeighted>(weight, hn::LoadU(kFloats, from + v * kStep), sum[v]);
+        sum[v] =
+            add<kWeighted>(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
       }
       if constexpr (kTail) {
-        sum[kWhole] = add<kWeighted>(weight, tail_.load(from + kWhole * kStep), sum[kWhole]);
+        sum[kWhole] = add<kWeighted>(
+            weight, Type::template load<true>(from + kWhole * kStep, tail_), sum[kWhole]);
       }
     }
     float* out = job_.out + static_cast<size_t>(bag) * job_.out_stride + column;
@@ -107,6 +111,7 @@ class Pool {
   static constexpr auto kTiles = tile_table(std::make_index_sequence<2 * kTileVectors>());
 
   const PooledLookup& job_;
+  const Stored* table_;
   const Id* ids_;
   size_t width_;
   int64_t end_;  // of the ids of this call
@@ -114,16 +119,18 @@ class Pool {
   Tail tail_;
 };
 
+// [element][64-bit ids][weighted]
+using PoolBags = void (*)(const PooledLookup&, int64_t, int64_t) noexcept;
+template <class Type>
+inline constexpr std::array<std::array<PoolBags, 2>, 2> kPool = {
+    {{Pool<int32_t, Type, false>::run, Pool<int32_t, Type, true>::run},
+     {Pool<int64_t, Type, false>::run, Pool<int64_t, Type, true>::run}}};
+inline constexpr std::array kPoolTable = {kPool<Float32Rows>, kPool<HalfRows<Float16>>,
+                                          kPool<HalfRows<Bfloat16>>};
+
 void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
-  if (job.element != Element::kFloat32)
-    return scalar_kernels().pooled_lookup(job, first_bag, last_bag);
-  if (job.ids.is_64) {
-    job.weights == nullptr ? Pool<int64_t, false>::run(job, first_bag, last_bag)
-                           : Pool<int64_t, true>::run(job, first_bag, last_bag);
-  } else {
-    job.weights == nullptr ? Pool<int32_t, false>::run(job, first_bag, last_bag)
-                           : Pool<int32_t, true>::run(job, first_bag, last_bag);
-  }
+  const auto& pool = kPoolTable[static_cast<size_t>(job.element)];
+  pool[job.ids.is_64 ? 1 : 0][job.weights == nullptr ? 0 : 1](job, first_bag, last_bag);
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -1,4 +1,5 @@
-// One optimizer step of each touched row. The kinds of step are the rows of a table at the end.
+// Kernels on rows: the gradient of each touched row is summed, and an optimizer step taken with it.
+// The kinds of step are the rows of a table at the end.
 #if defined(SHARDREC_SIMD_UPDATE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHARDREC_SIMD_UPDATE_INL
 #undef SHARDREC_SIMD_UPDATE_INL
@@ -7,210 +8,230 @@
 #endif
 
 #include <array>
-#include <cmath>
 
 #include "compute/cpu/simd_gradient-inl.h"
+#include "compute/cpu/simd_rows-inl.h"
+#include "compute/cpu/simd_steps-inl.h"
+#include "compute/cpu/simd_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// Adds the tree of 16 lanes; the first lane is the sum.
-HWY_INLINE float sum_of_lanes(const Vector* lanes) {
-  HWY_ALIGN float lane[kLanes];
-  for (size_t v = 0; v < kLaneVectors; ++v) hn::Store(lanes[v], kFloats, lane + v * kStep);
-  for (size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
-  }
-  return lane[0];
-}
+template <class Step>
+struct StepColumns {
+  const Constants& k;
+  const Rates& rates;
+  const RangeOfRow& range;
 
-// 16-lane sum over `columns` columns of e * e.
-template <WeightDecay kDecay>
-HWY_INLINE float square_sum(const OptimizerStep& step, const float* row, const float* gradient,
-                            size_t columns) {
-  const Vector decay = hn::Set(kFloats, step.weight_decay);
-  Vector lanes[kLaneVectors];
-  for (size_t v = 0; v < kLaneVectors; ++v) lanes[v] = hn::Zero(kFloats);
-  size_t c = 0;
-  for (size_t v = 0; c + kStep <= columns; c += kStep, v = (v + 1) % kLaneVectors) {
-    Vector e = hn::LoadU(kFloats, gradient + c);
-    if constexpr (kDecay == WeightDecay::kL2) e = hn::MulAdd(decay, hn::LoadU(kFloats, row + c), e);
-    lanes[v] = hn::MulAdd(e, e, lanes[v]);
-  }
-  if (c < columns) {
-    // A lane without a column gets +0 * +0 (the decay is finite): its sum, never -0, keeps its
-    // bits.
-    const Tail tail(columns - c);
-    Vector e = tail.load(gradient + c);
-    if constexpr (kDecay == WeightDecay::kL2) e = hn::MulAdd(decay, tail.load(row + c), e);
-    Vector& lane = lanes[c / kStep % kLaneVectors];
-    lane = hn::MulAdd(e, e, lane);
-  }
-  return sum_of_lanes(lanes);
-}
-
-// w = fma(-rate, g, kept * w); L2 in SGD: w = fma(-rate, fma(decay, w, g), w).
-enum class Form : uint8_t { kPlain, kKept, kPenalised };
-
-struct Rates {
-  float rate = 0;
-  float kept = 1;   // kKept
-  float decay = 0;  // kPenalised
-};
-
-template <Form kForm, bool kTail>
-HWY_INLINE void step_vector(const Rates& rates, float* row, const float* gradient,
-                            const Tail& tail) {
-  const Vector weight = load<kTail>(row, tail);
-  Vector g = load<kTail>(gradient, tail);
-  Vector kept = weight;
-  if constexpr (kForm == Form::kPenalised) g = hn::MulAdd(hn::Set(kFloats, rates.decay), weight, g);
-  if constexpr (kForm == Form::kKept) kept = hn::Mul(hn::Set(kFloats, rates.kept), weight);
-  store<kTail>(hn::NegMulAdd(hn::Set(kFloats, rates.rate), g, kept), row, tail);
-}
-
-template <Form kForm>
-HWY_INLINE void step_columns(const Rates& rates, float* row, const float* gradient,
-                             size_t columns) {
-  const Tail tail(columns % kStep);
-  size_t c = 0;
-  for (; c + kStep <= columns; c += kStep)
-    step_vector<kForm, false>(rates, row + c, gradient + c, tail);
-  if (c < columns) step_vector<kForm, true>(rates, row + c, gradient + c, tail);
-}
-
-template <WeightDecay kDecay>
-struct Sgd {
-  static HWY_INLINE void prefetch_state(const RowUpdate&, int64_t) {}
-
-  static HWY_INLINE void step(const RowUpdate& job, int64_t, float* row, const float* gradient) {
-    constexpr Form kForm = kDecay == WeightDecay::kNone ? Form::kPlain
-                           : kDecay == WeightDecay::kL2 ? Form::kPenalised
-                                                        : Form::kKept;
-    const float rate = job.step.learning_rate;
-    const float decay = job.step.weight_decay;
-    step_columns<kForm>({.rate = rate, .kept = 1.0F - rate * decay, .decay = decay}, row, gradient,
-                        static_cast<size_t>(job.width));
+  template <bool kTail>
+  HWY_INLINE void vector(size_t c, const Tail& tail) const {
+    Step::template step<kTail>(k, rates, range, c, tail);
   }
 };
 
-template <WeightDecay kDecay>
-struct RowwiseAdagrad {
-  static HWY_INLINE void prefetch_state(const RowUpdate& job, int64_t row) {
-    for (int s = 0; s < job.statistics; ++s) __builtin_prefetch(job.state[s] + row, 1, 2);
+template <class Step, bool kStore>
+struct StepSums {
+  static constexpr size_t kSums = static_cast<size_t>(kNeeds<Step>.sums);
+  const Constants& k;
+  const RangeOfRow& range;
+
+  template <bool kTail>
+  HWY_INLINE void vector(size_t c, const Tail& tail, Vector* sums) const {
+    Step::template sum<kStore, kTail>(k, range, c, tail, sums);
+  }
+};
+
+template <class Step>
+class Stepper {
+ public:
+  explicit HWY_INLINE Stepper(const RowUpdate& job) : job_(job), k_(job.step) {}
+
+  HWY_INLINE void prefetch_state(int64_t u) const {
+    const int64_t row = job_.rows[u];
+    for (int m = 0; m < kNeeds<Step>.matrices; ++m) {
+      prefetch(job_.matrices[m] + row * job_.width, static_cast<size_t>(job_.width));
+    }
+    if constexpr (kNeeds<Step>.row_values > 0) {
+      for (int s = 0; s < job_.statistics; ++s) __builtin_prefetch(job_.state[s] + row, 1, 2);
+    }
   }
 
-  static HWY_INLINE void step(const RowUpdate& job, int64_t u, float* row, const float* gradient) {
-    if (job.sums != nullptr) {
-      step_range(job, job.sums[u], job.statistic_columns, job.state[0][job.rows[u]], row, gradient,
-                 static_cast<size_t>(job.width));
-      return;
+  // One step of unique row u, whose columns are w.
+  HWY_INLINE void row(int64_t u, float* w, float* gradient) const {
+    const ColumnRange whole{0, job_.width};
+    if constexpr (kNeeds<Step>.sums == 0) {
+      columns(range_of(u, w, gradient, whole), Rates{});
+    } else if (job_.sums != nullptr) {
+      const RangeOfRow range = range_of(u, w, gradient, whole, 0);
+      float own[kMostSums];
+      if constexpr (kMovesInSums<Step>) sum_columns(Sums<true>{k_, range}, range.columns, own);
+      columns(range, Step::rates(job_.step, range.state, job_.sums + u * kNeeds<Step>.sums,
+                                 static_cast<float>(job_.statistic_columns)));
+    } else {
+      for (int s = 0; s < job_.statistics; ++s) {
+        const RangeOfRow range = range_of(u, w, gradient, job_.columns[s], s);
+        float own[kMostSums];
+        sum_columns(Sums<true>{k_, range}, range.columns, own);
+        columns(range,
+                Step::rates(job_.step, range.state, own,
+                            static_cast<float>(job_.columns[s].end - job_.columns[s].begin)));
+      }
     }
-    for (int s = 0; s < job.statistics; ++s) {
-      const int64_t begin = job.columns[s].begin;
-      const int64_t columns = job.columns[s].end - begin;
-      const float sum =
-          square_sum<kDecay>(job.step, row + begin, gradient + begin, static_cast<size_t>(columns));
-      step_range(job, sum, columns, job.state[s][job.rows[u]], row + begin, gradient + begin,
-                 static_cast<size_t>(columns));
-    }
+  }
+
+  // The sums of a range, without a change.
+  HWY_INLINE void sums(int64_t u, float* w, float* gradient, ColumnRange range_columns,
+                       float* out) const {
+    const RangeOfRow range = range_of(u, w, gradient, range_columns);
+    sum_columns(Sums<false>{k_, range}, range.columns, out);
   }
 
  private:
-  static HWY_INLINE void step_range(const RowUpdate& job, float sum, int64_t statistic_columns,
-                                    float& state, float* row, const float* gradient,
-                                    size_t columns) {
-    state = state + sum / static_cast<float>(statistic_columns);
-    const float rate = job.step.learning_rate / (std::sqrt(state) + job.step.eps);
-    const float decayed_by = kDecay == WeightDecay::kDecouple ? job.step.learning_rate : rate;
-    step_columns<kDecay == WeightDecay::kNone ? Form::kPlain : Form::kKept>(
-        {.rate = rate, .kept = 1.0F - decayed_by * job.step.weight_decay}, row, gradient, columns);
+  template <bool kStore>
+  using Sums = StepSums<Step, kStore>;
+
+  HWY_INLINE RangeOfRow range_of(int64_t u, float* w, float* gradient, ColumnRange range,
+                                 [[maybe_unused]] int statistic = -1) const {
+    const int64_t row = job_.rows[u];
+    [[maybe_unused]] const int64_t at = row * job_.width + range.begin;
+    RangeOfRow out{.columns = static_cast<size_t>(range.end - range.begin),
+                   .w = w + range.begin,
+                   .g = gradient + range.begin};
+    if constexpr (kNeeds<Step>.matrices > 0) out.m = job_.matrices[0] + at;
+    if constexpr (kNeeds<Step>.matrices > 1) out.v = job_.matrices[1] + at;
+    if constexpr (kNeeds<Step>.row_values > 0) {
+      if (statistic >= 0) out.state = job_.state[statistic] + row;
+    }
+    return out;
   }
+
+  HWY_INLINE void columns(const RangeOfRow& range, const Rates& rates) const {
+    for_columns(StepColumns<Step>{k_, rates, range}, range.columns);
+  }
+
+  const RowUpdate& job_;
+  Constants k_;
 };
 
-HWY_INLINE float* row_of(const RowUpdate& job, int64_t u) {
-  return static_cast<float*>(job.table) + static_cast<size_t>(job.rows[u]) * job.stride;
-}
-
-HWY_INLINE float* scratch_row(std::byte* scratch) {
-  return static_cast<float*>(static_cast<void*>(scratch));
-}
-
-template <class Step, bool kWeighted>
+template <class Step, class Type, bool kWeighted>
 void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
-                 float* gradient) noexcept {
-  constexpr int64_t kRowsAhead = 8;
-  const GradientSum<kWeighted> sum(job, first_row, last_row, gradient);
-  const auto width = static_cast<size_t>(job.width);
+                 std::byte* memory) noexcept {
+  const RowScratch scratch(memory, job.width);
+  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
+  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
+  const Stepper<Step> stepper(job);
   for (int64_t u = first_row; u < last_row && u < first_row + kRowsAhead; ++u) {
-    prefetch(row_of(job, u), width);
-    Step::prefetch_state(job, job.rows[u]);
+    table.prefetch_row(u);
+    stepper.prefetch_state(u);
   }
   for (int64_t u = first_row; u < last_row; ++u) {
     if (u + kRowsAhead < last_row) {
-      prefetch(row_of(job, u + kRowsAhead), width);
-      Step::prefetch_state(job, job.rows[u + kRowsAhead]);
+      table.prefetch_row(u + kRowsAhead);
+      stepper.prefetch_state(u + kRowsAhead);
     }
     sum.row(u);
-    Step::step(job, u, row_of(job, u), gradient);
+    stepper.row(u, table.open(u), scratch.gradient);
+    table.close(u);
   }
 }
 
-template <WeightDecay kDecay, bool kWeighted>
-void square_sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count,
-                         float* square_sums, int64_t first_row, int64_t last_row,
-                         float* gradient) noexcept {
-  const GradientSum<kWeighted> sum(job, first_row, last_row, gradient);
+template <class Step, class Type, bool kWeighted>
+void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+                  int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
+  const RowScratch scratch(memory, job.width);
+  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
+  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
+  const Stepper<Step> stepper(job);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    if (u + kRowsAhead < last_row) {
+      table.prefetch_row(u + kRowsAhead);
+      stepper.prefetch_state(u + kRowsAhead);
+    }
+    sum.row(u);
+    float* w = table.open(u);
+    for (int r = 0; r < count; ++r) {
+      stepper.sums(u, w, scratch.gradient, ranges[r], out + (u * count + r) * kNeeds<Step>.sums);
+    }
+  }
+}
+
+template <bool kWeighted>
+void gradients_of_rows(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                       std::byte* memory) noexcept {
+  const RowScratch scratch(memory, job.width);
+  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
   for (int64_t u = first_row; u < last_row; ++u) {
     sum.row(u);
-    for (int s = 0; s < count; ++s) {
-      const int64_t begin = ranges[s].begin;
-      square_sums[u * count + s] =
-          square_sum<kDecay>(job.step, row_of(job, u) + begin, gradient + begin,
-                             static_cast<size_t>(ranges[s].end - begin));
-    }
+    std::memcpy(out + u * job.width, scratch.gradient,
+                static_cast<size_t>(job.width) * sizeof(float));
   }
 }
 
-using UpdateRows = void (*)(const RowUpdate&, int64_t, int64_t, float*) noexcept;
-using SquareSums = void (*)(const RowUpdate&, const ColumnRange*, int, float*, int64_t, int64_t,
-                            float*) noexcept;
+// What differs by optimizer, weight decay, element type and weights.
+struct RowKernels {
+  void (*update)(const RowUpdate&, int64_t, int64_t, std::byte*) noexcept = nullptr;
+  void (*sums)(const RowUpdate&, const ColumnRange*, int, float*, int64_t, int64_t,
+               std::byte*) noexcept = nullptr;
+};
 
-// What differs by optimizer, weight decay and weights: [kind][decay][weighted].
+template <template <WeightDecay> class Step, WeightDecay kDecay, class Type, bool kWeighted>
+constexpr RowKernels row_kernels() {
+  using Stepped = Step<kDecay>;
+  RowKernels kernels;
+  if constexpr (accepts(Stepped::kKind, kDecay)) {
+    kernels.update = update_rows<Stepped, Type, kWeighted>;
+    if constexpr (kNeeds<Stepped>.sums > 0) kernels.sums = sums_of_rows<Stepped, Type, kWeighted>;
+  }
+  return kernels;
+}
+
+using OfWeights = std::array<RowKernels, 2>;
+using OfElements = std::array<OfWeights, 3>;
+using OfDecays = std::array<OfElements, 3>;
+
+template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
+inline constexpr OfWeights kOfWeights = {row_kernels<Step, kDecay, Type, false>(),
+                                         row_kernels<Step, kDecay, Type, true>()};
 template <template <WeightDecay> class Step, WeightDecay kDecay>
-inline constexpr std::array<UpdateRows, 2> kUpdates = {update_rows<Step<kDecay>, false>,
-                                                       update_rows<Step<kDecay>, true>};
+inline constexpr OfElements kOfElements = {kOfWeights<Step, kDecay, Float32Rows>,
+                                           kOfWeights<Step, kDecay, HalfRows<Float16>>,
+                                           kOfWeights<Step, kDecay, HalfRows<Bfloat16>>};
 template <template <WeightDecay> class Step>
-inline constexpr std::array<std::array<UpdateRows, 2>, 3> kOptimizer = {
-    kUpdates<Step, WeightDecay::kNone>, kUpdates<Step, WeightDecay::kL2>,
-    kUpdates<Step, WeightDecay::kDecouple>};
-inline constexpr std::array kUpdateTable = {kOptimizer<Sgd>, kOptimizer<RowwiseAdagrad>};
+inline constexpr OfDecays kOfDecays = {kOfElements<Step, WeightDecay::kNone>,
+                                       kOfElements<Step, WeightDecay::kL2>,
+                                       kOfElements<Step, WeightDecay::kDecouple>};
+inline constexpr std::array<OfDecays, kOptimizerKinds> kOptimizers = {kOfDecays<Sgd>,
+                                                                      kOfDecays<Adagrad>,
+                                                                      kOfDecays<RowwiseAdagrad>,
+                                                                      kOfDecays<Adam>,
+                                                                      kOfDecays<PartialRowwiseAdam>,
+                                                                      kOfDecays<Lamb>,
+                                                                      kOfDecays<PartialRowwiseLamb>,
+                                                                      kOfDecays<LarsSgd>};
 
-template <WeightDecay kDecay>
-inline constexpr std::array<SquareSums, 2> kSums = {square_sums_of_rows<kDecay, false>,
-                                                    square_sums_of_rows<kDecay, true>};
-inline constexpr std::array kSquareSumTable = {kSums<WeightDecay::kNone>, kSums<WeightDecay::kL2>,
-                                               kSums<WeightDecay::kDecouple>};
+HWY_INLINE const RowKernels& kernels_of(const RowUpdate& job) {
+  const OfDecays& optimizer = kOptimizers[static_cast<size_t>(job.step.kind)];
+  const OfElements& decay = optimizer[static_cast<size_t>(job.step.decay_mode)];
+  return decay[static_cast<size_t>(job.element)][job.weights == nullptr ? 0 : 1];
+}
 
 void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
                 std::byte* scratch) noexcept {
-  if (job.element != Element::kFloat32 ||
-      !(job.step.kind == OptimizerKind::kSgd || job.step.kind == OptimizerKind::kRowwiseAdagrad))
-    return scalar::row_update(job, first_row, last_row, scratch);
   if (first_row >= last_row || job.width <= 0) return;
-  const auto& optimizer = kUpdateTable[job.step.kind == OptimizerKind::kSgd ? 0 : 1];
-  const auto& decay = optimizer[static_cast<size_t>(job.step.decay_mode)];
-  decay[job.weights == nullptr ? 0 : 1](job, first_row, last_row, scratch_row(scratch));
+  kernels_of(job).update(job, first_row, last_row, scratch);
 }
 
-void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* square_sums,
+void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
               int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
-  if (job.element != Element::kFloat32 || job.step.kind != OptimizerKind::kRowwiseAdagrad)
-    return scalar::row_sums(job, ranges, count, square_sums, first_row, last_row, scratch);
+  if (first_row >= last_row || job.width <= 0 || state_needs(job.step.kind).sums == 0) return;
+  kernels_of(job).sums(job, ranges, count, out, first_row, last_row, scratch);
+}
+
+void row_gradients(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                   std::byte* scratch) noexcept {
   if (first_row >= last_row || job.width <= 0) return;
-  const auto& decay = kSquareSumTable[static_cast<size_t>(job.step.decay_mode)];
-  decay[job.weights == nullptr ? 0 : 1](job, ranges, count, square_sums, first_row, last_row,
-                                        scratch_row(scratch));
+  job.weights == nullptr ? gradients_of_rows<false>(job, out, first_row, last_row, scratch)
+                         : gradients_of_rows<true>(job, out, first_row, last_row, scratch);
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -31,35 +31,57 @@ inline constexpr size_t kTileVectors = 8;  // sums held in registers
 inline constexpr size_t kTileColumns = kTileVectors * kStep;
 static_assert(static_cast<size_t>(kLanes) % kStep == 0);
 
-// The first `count` columns of a vector, 0 < count < kStep. Memory behind the others is not
+// Numbers of 16 bits: as many as a vector has floats.
+using Halves = hn::Rebind<uint16_t, Floats>;
+using HalfVector = hn::Vec<Halves>;
+inline constexpr Halves kHalves;
+
+// The first `count` columns of a vector, 0 <= count < kStep. Memory behind the others is not
 // touched: it may belong to another thread, or not exist.
 class Tail {
  public:
-#if HWY_TARGET == HWY_NEON
-  HWY_INLINE explicit Tail(size_t count) : count_(count) {}
-  HWY_INLINE Vector load(const float* from) const {
-    HWY_ALIGN float columns[kStep] = {};
-    std::memcpy(columns, from, count_ * sizeof(float));
-    return hn::Load(kFloats, columns);
-  }
-  HWY_INLINE void store(Vector vector, float* to) const {
-    HWY_ALIGN float columns[kStep];
-    hn::Store(vector, kFloats, columns);
-    std::memcpy(to, columns, count_ * sizeof(float));
-  }
+  HWY_INLINE explicit Tail(size_t count) : count_(count), mask_(hn::FirstN(kFloats, count)) {}
 
- private:
-  size_t count_;
+#if HWY_TARGET == HWY_NEON
+  HWY_INLINE Vector load(const float* from) const { return copy_in(kFloats, from); }
+  HWY_INLINE void store(Vector vector, float* to) const { copy_out(kFloats, vector, to); }
 #else
-  HWY_INLINE explicit Tail(size_t count) : mask_(hn::FirstN(kFloats, count)) {}
   HWY_INLINE Vector load(const float* from) const { return hn::MaskedLoad(mask_, kFloats, from); }
   HWY_INLINE void store(Vector vector, float* to) const {
     hn::BlendedStore(vector, mask_, kFloats, to);
   }
+#endif
+#if HWY_TARGET == HWY_AVX3
+  HWY_INLINE HalfVector load(const uint16_t* from) const {
+    return hn::MaskedLoad(hn::FirstN(kHalves, count_), kHalves, from);
+  }
+  HWY_INLINE void store(HalfVector vector, uint16_t* to) const {
+    hn::BlendedStore(vector, hn::FirstN(kHalves, count_), kHalves, to);
+  }
+#else
+  HWY_INLINE HalfVector load(const uint16_t* from) const { return copy_in(kHalves, from); }
+  HWY_INLINE void store(HalfVector vector, uint16_t* to) const { copy_out(kHalves, vector, to); }
+#endif
+
+  // The columns; 0 in place of the others.
+  HWY_INLINE Vector only(Vector vector) const { return hn::IfThenElseZero(mask_, vector); }
 
  private:
+  template <class Tag, class T>
+  HWY_INLINE hn::Vec<Tag> copy_in(Tag tag, const T* from) const {
+    HWY_ALIGN T columns[kStep] = {};
+    std::memcpy(columns, from, count_ * sizeof(T));
+    return hn::Load(tag, columns);
+  }
+  template <class Tag, class T>
+  HWY_INLINE void copy_out(Tag tag, hn::Vec<Tag> vector, T* to) const {
+    HWY_ALIGN T columns[kStep];
+    hn::Store(vector, tag, columns);
+    std::memcpy(to, columns, count_ * sizeof(T));
+  }
+
+  size_t count_;
   hn::Mask<Floats> mask_;
-#endif
 };
 
 // kTail: the last of the vectors is partial.
@@ -81,6 +103,15 @@ HWY_INLINE void store(Vector vector, float* to, [[maybe_unused]] const Tail& tai
   }
 }
 
+// Calls job.vector<is_tail>(column, tail) for all columns.
+template <class Job>
+HWY_INLINE void for_columns(const Job& job, size_t columns) {
+  const Tail tail(columns % kStep);
+  size_t c = 0;
+  for (; c + kStep <= columns; c += kStep) job.template vector<false>(c, tail);
+  if (c < columns) job.template vector<true>(c, tail);
+}
+
 // sum + weight * x, rounded once. Without weights the weight is 1, and a sum does the same.
 template <bool kWeighted>
 HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
@@ -92,15 +123,16 @@ HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
 }
 
 // Prefetches to the second-level cache: more misses in flight than the first level's buffers allow.
-HWY_INLINE void prefetch(const float* row, size_t columns) {
-  constexpr size_t kLine = 64 / sizeof(float);
+template <class T>
+HWY_INLINE void prefetch(const T* row, size_t columns) {
+  constexpr size_t kLine = 64 / sizeof(T);
   for (size_t c = 0; c < columns; c += kLine) __builtin_prefetch(row + c, 0, 2);
   __builtin_prefetch(row + columns - 1, 0, 2);
 }
 
 // How many rows ahead of their use.
-HWY_INLINE int64_t prefetch_distance(size_t columns) {
-  const size_t rows = (size_t{16} << 10) / (columns * sizeof(float));
+HWY_INLINE int64_t prefetch_distance(size_t row_bytes) {
+  const size_t rows = (size_t{16} << 10) / row_bytes;
   return static_cast<int64_t>(rows < 8 ? 8 : rows > 32 ? 32 : rows);
 }
 
