@@ -124,6 +124,15 @@ const (
 	InitZeros   Init = 1
 )
 
+// OutOfRange is the C API's shardrec_out_of_range.
+type OutOfRange int32
+
+const (
+	OutOfRangeError OutOfRange = 0
+	OutOfRangeDrop  OutOfRange = 1
+	OutOfRangeClamp OutOfRange = 2
+)
+
 // Sharding is the C API's shardrec_sharding.
 type Sharding int32
 
@@ -174,6 +183,7 @@ const (
 	OptionInit                 Option = 201
 	OptionInitMin              Option = 202
 	OptionInitMax              Option = 203
+	OptionOutOfRange           Option = 205
 	OptionSharding             Option = 300
 	OptionSeed                 Option = 400
 	OptionThreads              Option = 401
@@ -243,6 +253,13 @@ const (
 	CollectionStatSecondsGradient         CollectionStat = 106
 	CollectionStatSecondsGradientExchange CollectionStat = 107
 	CollectionStatSecondsUpdate           CollectionStat = 108
+)
+
+// TableStat is the C API's shardrec_table_stat.
+type TableStat int32
+
+const (
+	TableStatRange TableStat = 1
 )
 
 // Activation is the C API's shardrec_activation.

@@ -142,6 +142,29 @@ shardrec_status shardrec_collection_stat_i64(const shardrec_collection* collecti
   });
 }
 
+shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* collection,
+                                                   int32_t table, shardrec_table_stat stat,
+                                                   int64_t* out) {
+  return guard([&] {
+    require_out(out, "out");
+    const auto use = enter(collection, Access::kShared);
+    const auto tables = static_cast<int64_t>(use->collection->model().tables.size());
+    if (table < 0 || table >= tables) {
+      core::fail(SHARDREC_NOT_FOUND,
+                 core::sentence("there is no table ", table, "; the collection has ", tables),
+                 {.value = table, .limit = tables});
+    }
+    const embedding::TableCounters& counters = use->collection->table_counters(table);
+    switch (stat) {
+      case SHARDREC_TABLE_STAT_OUT_OF_RANGE:
+        *out = counters.ids_out_of_range;
+        return;
+      default:
+        refuse_value("stat", int64_t{stat}, "SHARDREC_TABLE_STAT_OUT_OF_RANGE (1)");
+    }
+  });
+}
+
 shardrec_status shardrec_collection_stat_f64(const shardrec_collection* collection,
                                              shardrec_collection_stat stat, double* out) {
   return guard([&] {

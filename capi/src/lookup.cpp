@@ -67,6 +67,16 @@ shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup* lookup, int64_t b
   });
 }
 
+shardrec_status shardrec_lookup_output_shape(const shardrec_lookup* lookup, int32_t output,
+                                             int64_t* out_rows, int64_t* out_columns) {
+  return guard([&] {
+    const auto use = enter(lookup, Access::kExclusive);
+    const auto [rows, columns] = use->lookup->output_shape(output);
+    if (out_rows != nullptr) *out_rows = rows;
+    if (out_columns != nullptr) *out_columns = columns;
+  });
+}
+
 shardrec_status shardrec_lookup_forward(shardrec_lookup* lookup, int32_t output,
                                         const shardrec_tensor* out) {
   return with_lookup(lookup, [&](embedding::Lookup& step) { step.forward(output, out); });

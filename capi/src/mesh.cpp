@@ -94,7 +94,7 @@ shardrec_status shardrec_mesh_create(shardrec_comm* comm, int32_t sharding_group
                                .choice<shardrec_placement>(SHARDREC_OPTION_PLACEMENT);
     const auto use = enter(comm, Access::kExclusive);
     Reserved<shardrec_mesh> reserved;
-    collective_call(use, [&] {
+    collective_call(use, "mesh_create", [&] {
       // Both arguments are compared, so that no rank waits in a group that its peers do not form.
       const comm::Operation create{
           .name = "mesh_create",

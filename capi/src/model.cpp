@@ -86,9 +86,10 @@ shardrec_status shardrec_model_feature_columns(const shardrec_model* model, int3
     const auto index = static_cast<size_t>(feature);
     const auto table = static_cast<size_t>(use->features[index].table);
     const plan::OutputLayout layout = plan::output_layout(*use);
+    const bool sequence = use->features[index].pooling == SHARDREC_POOLING_NONE;
     if (out_column != nullptr) *out_column = layout.column[index];
     if (out_columns != nullptr) *out_columns = use->tables[table].dim;
-    if (out_width != nullptr) *out_width = layout.width;
+    if (out_width != nullptr) *out_width = sequence ? use->tables[table].dim : layout.width;
   });
 }
 

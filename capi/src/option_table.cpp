@@ -144,6 +144,8 @@ constexpr std::array kRows = {
     choice(KEY(INIT), kTable, kChoicesOf<shardrec_init>, SHARDREC_INIT_UNIFORM),
     real(KEY(INIT_MIN), kTable, kFinite, any_real, std::nullopt),
     real(KEY(INIT_MAX), kTable, kFinite, any_real, std::nullopt),
+    choice(KEY(OUT_OF_RANGE), kTable, kChoicesOf<shardrec_out_of_range>,
+           SHARDREC_OUT_OF_RANGE_ERROR),
     choice(KEY(SHARDING), kPlan, kChoicesOf<shardrec_sharding>, SHARDREC_SHARDING_AUTO),
     integer(KEY(SEED), kCollectionAndMlp, "an integer", INT64_MIN, INT64_MAX, 0),
     integer(KEY(THREADS), kCollectionAndMlp, kThreads, 1, 1024, std::nullopt),

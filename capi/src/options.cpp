@@ -200,6 +200,7 @@ plan::Table table_from(const Options& options, std::string_view name, int64_t ro
       .init = options.choice<shardrec_init>(SHARDREC_OPTION_INIT),
       .init_min = options.find_f64(SHARDREC_OPTION_INIT_MIN),
       .init_max = options.find_f64(SHARDREC_OPTION_INIT_MAX),
+      .out_of_range = options.choice<shardrec_out_of_range>(SHARDREC_OPTION_OUT_OF_RANGE),
   };
 }
 

@@ -1,5 +1,7 @@
 #include "embedding/batch.h"
 
+#include <algorithm>
+
 namespace shardrec::embedding {
 namespace {
 
@@ -48,6 +50,7 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   weights_ = nullptr;
   ids_ = 0;
   lengths_ = {};
+  first_bags_.assign(static_cast<size_t>(features) + 1, 0);
   first_ids_.assign(static_cast<size_t>(features) + 1, 0);
   verdicts_.assign(static_cast<size_t>(features), {});
 
@@ -86,6 +89,12 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   const int64_t bags = features * arguments.batch_size;
   verdict = check_vector(lengths, lengths_argument, bags + (by_offsets ? 1 : 0));
   if (!verdict.good()) return verdict;
+  if (arguments.batch_size > kMostIds) {
+    return {.defect = Defect::kTooMany,
+            .argument = Argument::kBatchSize,
+            .value = arguments.batch_size,
+            .limit = kMostIds};
+  }
   if (arguments.weights != nullptr) {
     verdict = check_vector(arguments.weights, Argument::kWeights, ids_);
     if (!verdict.good()) return verdict;
@@ -96,6 +105,9 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(bags));
   batch_size_ = arguments.batch_size;
+  for (size_t f = 1; f < first_bags_.size(); ++f) {
+    first_bags_[f] = first_bags_[f - 1] + arguments.batch_size;
+  }
 
   if (by_offsets) {
     verdict = lengths->dtype == SHARDREC_INT64
@@ -106,7 +118,10 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
                   ? read_lengths(static_cast<const int64_t*>(lengths->data), layout, threads)
                   : read_lengths(static_cast<const int32_t*>(lengths->data), layout, threads);
   }
-  if (!verdict.good()) batch_size_ = 0;
+  if (!verdict.good()) {
+    batch_size_ = 0;
+    std::fill(first_bags_.begin(), first_bags_.end(), 0);
+  }
   return verdict;
 }
 
@@ -116,9 +131,9 @@ Verdict CheckedBatch::read_lengths(const Length* lengths, const Layout& layout,
   const auto features = static_cast<int64_t>(layout.model().features.size());
   threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
     for (int64_t f = first; f < last; ++f) {
-      const int64_t base = f * batch_size_;
       int64_t sum = 0;
-      for (int64_t i = base; i < base + batch_size_; ++i) {
+      for (int64_t i = first_bags_[static_cast<size_t>(f)];
+           i < first_bags_[static_cast<size_t>(f) + 1]; ++i) {
         const int64_t length = lengths[i];
         // Longer than all ids: wrong already, and adding it up could overflow.
         if (length < 0 || length > ids_) {
@@ -159,7 +174,7 @@ Verdict CheckedBatch::read_offsets(const Offset* offsets, const Layout& layout,
             .position = 0,
             .value = offsets[0]};
   }
-  const int64_t bags = features * batch_size_;
+  const int64_t bags = first_bags_.back();
   if (offsets[bags] != ids_) {
     // Before the differences are taken: they then fit 32 bits where offsets never fall.
     return {.defect = Defect::kLengthSum,
@@ -169,7 +184,8 @@ Verdict CheckedBatch::read_offsets(const Offset* offsets, const Layout& layout,
   }
   threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
     for (int64_t f = first; f < last; ++f) {
-      for (int64_t i = f * batch_size_; i < (f + 1) * batch_size_; ++i) {
+      const int64_t end = first_bags_[static_cast<size_t>(f) + 1];
+      for (int64_t i = first_bags_[static_cast<size_t>(f)]; i < end; ++i) {
         if (offsets[i + 1] < offsets[i]) {
           verdicts_[static_cast<size_t>(f)] = {.defect = Defect::kFallingOffset,
                                                .argument = Argument::kOffsets,
@@ -181,7 +197,7 @@ Verdict CheckedBatch::read_offsets(const Offset* offsets, const Layout& layout,
         }
         lengths_[static_cast<size_t>(i)] = static_cast<uint32_t>(offsets[i + 1] - offsets[i]);
       }
-      first_ids_[static_cast<size_t>(f) + 1] = offsets[(f + 1) * batch_size_];
+      first_ids_[static_cast<size_t>(f) + 1] = offsets[end];
     }
   });
   return first_bad(verdicts_);

@@ -35,11 +35,18 @@ class CheckedBatch {
   bool no_more_data() const { return no_more_data_; }
   bool weighted() const { return weights_ != nullptr; }
 
-  // Bag lengths of a feature, [batch_size].
-  std::span<const uint32_t> lengths(int32_t feature) const {
-    return lengths_.subspan(static_cast<size_t>(feature * batch_size_),
-                            static_cast<size_t>(batch_size_));
+  // Number of bags of a feature.
+  int64_t samples(int32_t feature) const {
+    return first_bags_[static_cast<size_t>(feature) + 1] -
+           first_bags_[static_cast<size_t>(feature)];
   }
+  // Bag lengths of a feature, [samples].
+  std::span<const uint32_t> lengths(int32_t feature) const {
+    return lengths_.subspan(static_cast<size_t>(first_bags_[static_cast<size_t>(feature)]),
+                            static_cast<size_t>(samples(feature)));
+  }
+  // Bags of all features.
+  int64_t bags() const { return first_bags_.back(); }
   // Position of the feature's first id in values.
   int64_t first_id(int32_t feature) const { return first_ids_[static_cast<size_t>(feature)]; }
   int64_t ids(int32_t feature) const {
@@ -65,8 +72,9 @@ class CheckedBatch {
   int64_t ids_ = 0;
   core::Scratch lengths_memory_;
   std::span<uint32_t> lengths_;
-  std::vector<int64_t> first_ids_;  // [features + 1]
-  std::vector<Verdict> verdicts_;   // by feature
+  std::vector<int64_t> first_bags_;  // [features + 1]
+  std::vector<int64_t> first_ids_;   // [features + 1]
+  std::vector<Verdict> verdicts_;    // by feature
 };
 
 }  // namespace shardrec::embedding

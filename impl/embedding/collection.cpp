@@ -41,6 +41,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     : communicator_(std::move(communicator)),
       options_(options),
       kernels_(compute::cpu_kernels()),
+      table_counters_(model.tables.size()),
       learning_rate_(model.optimizer.learning_rate) {
   const int rank = communicator_->rank();
   const int size = communicator_->size();

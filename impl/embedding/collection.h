@@ -2,7 +2,8 @@
 // or writes weights is exchanged: forward, backward, rows, save, load take effect in call order,
 // the same on all ranks; the channel's sequence numbers prove it.
 //
-// Thread rule: one thread at a time for a collection and all its lookups; counters() any thread.
+// Thread rule: one thread at a time for a collection and all its lookups; counters() and
+// table_counters() any thread.
 #pragma once
 
 #include <array>
@@ -82,6 +83,9 @@ class Collection {
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }
+  TableCounters& table_counters(int32_t table) {
+    return table_counters_[static_cast<size_t>(table)];
+  }
 
   int64_t step() const { return counters_.steps.load(std::memory_order_relaxed); }
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
@@ -124,6 +128,7 @@ class Collection {
   std::unique_ptr<Update> update_;
   core::Scratch work_;
   Counters counters_;
+  std::vector<TableCounters> table_counters_;
   double learning_rate_;
 
   struct Held {

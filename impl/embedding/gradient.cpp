@@ -9,25 +9,22 @@ GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
   size_t blocks = 0;
   for (int owner = 0; owner < layout.ranks(); ++owner) blocks += layout.blocks_of(owner).size();
-  tasks_.resize(blocks);
+  targets_.resize(blocks);
+  first_task_.resize(blocks + 1);
 }
 
-void GradientPacking::pack(const RoutedBatch& routed, const CheckedBatch& batch,
-                           const core::Matrix& gradient, float divisor, float max_gradient,
-                           const compute::Kernels& kernels, core::Threads& threads,
-                           core::Scratch& buffer) {
+void GradientPacking::lay_out(const RoutedBatch& routed, core::Scratch& buffer) {
   size_t bytes = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
     for (size_t b = 0; b < blocks.size(); ++b) {
-      bytes += rows_bytes(static_cast<uint64_t>(sent[b].bags),
-                          layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      bytes += rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     }
   }
   std::byte* out = buffer.resize(bytes);
-  size_t task = 0;
+  size_t target = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
@@ -37,39 +34,75 @@ void GradientPacking::pack(const RoutedBatch& routed, const CheckedBatch& batch,
     out += sizeof header;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      tasks_[task++] = {&sent[b], &part, blocks[b].feature,
-                        static_cast<float*>(static_cast<void*>(out))};
-      out += rows_bytes(static_cast<uint64_t>(sent[b].bags), part.width);
+      targets_[target++] = {&sent[b], &part, blocks[b].feature,
+                            static_cast<float*>(static_cast<void*>(out))};
+      out += rows_bytes(sent[b].rows, part.width);
     }
     messages_[static_cast<size_t>(owner)] = {message, out};
   }
+}
 
-  const int64_t chunks = routed.chunks();
-  threads.parallel_for(
-      chunks * static_cast<int64_t>(tasks_.size()), 1, [&](int64_t first, int64_t last) {
-        for (int64_t t = first; t < last; ++t) {
-          const Task& item = tasks_[static_cast<size_t>(t / chunks)];
-          const int64_t chunk = t % chunks;
-          const plan::Feature& feature =
-              layout_.model().features[static_cast<size_t>(item.feature)];
-          const bool mean = feature.pooling == SHARDREC_POOLING_MEAN;
-          const auto lengths = batch.lengths(item.feature);
-          const int64_t column = layout_.output().column[static_cast<size_t>(item.feature)];
-          compute::ScaleGradient scale{.divisor = divisor, .max_gradient = max_gradient};
-          int64_t bag = item.block->chunk_bags[chunk];
-          const int64_t bag_end = item.block->chunk_bags[chunk + 1];
-          for (int64_t sample = chunk * kChunk; bag < bag_end; ++sample) {
-            if (!item.block->holds(bag, sample)) continue;
-            if (mean) scale.length = static_cast<float>(lengths[static_cast<size_t>(sample)]);
-            const float* row = gradient.data + sample * gradient.stride + column;
-            float* to = item.rows + bag * item.part->width;
-            for (const ColumnPiece& piece : item.part->columns) {
-              kernels.scale_gradient(scale, row + piece.col, to + piece.offset, piece.cols);
-            }
-            ++bag;
-          }
-        }
-      });
+void GradientPacking::pack(const RoutedBatch& routed, int32_t output, const core::Matrix& gradient,
+                           float divisor, float max_gradient, const compute::Kernels& kernels,
+                           core::Threads& threads) {
+  const auto& output_of = layout_.output().output;
+  for (size_t t = 0; t < targets_.size(); ++t) {
+    const int32_t feature = targets_[t].feature;
+    const bool wanted = output_of[static_cast<size_t>(feature)] == output;
+    first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
+  }
+  const compute::ScaleGradient scale{.divisor = divisor, .max_gradient = max_gradient};
+  threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+    for (int64_t task = first; task < last; ++task) {
+      const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
+      const auto t = static_cast<size_t>(above - first_task_.begin()) - 1;
+      const int64_t chunk = task - first_task_[t];
+      if (output == 0) {
+        pack_bags(routed, targets_[t], chunk, gradient, scale, kernels);
+      } else {
+        pack_sequence(routed, targets_[t], chunk, gradient, scale, kernels);
+      }
+    }
+  });
+}
+
+void GradientPacking::pack_bags(const RoutedBatch& routed, const Target& target, int64_t chunk,
+                                const core::Matrix& gradient, compute::ScaleGradient scale,
+                                const compute::Kernels& kernels) const {
+  const plan::Feature& feature = layout_.model().features[static_cast<size_t>(target.feature)];
+  const bool mean = feature.pooling == SHARDREC_POOLING_MEAN;
+  const auto lengths = routed.lengths(target.feature);
+  const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)];
+  int64_t bag = target.block->chunk_rows[chunk];
+  const int64_t bag_end = target.block->chunk_rows[chunk + 1];
+  for (int64_t sample = chunk * kChunk; bag < bag_end; ++sample) {
+    if (!target.block->holds(bag, sample)) continue;
+    if (mean) scale.length = static_cast<float>(lengths[static_cast<size_t>(sample)]);
+    const float* row = gradient.data + sample * gradient.stride + column;
+    float* to = target.rows + bag * target.part->width;
+    for (const ColumnPiece& piece : target.part->columns) {
+      kernels.scale_gradient(scale, row + piece.col, to + piece.offset, piece.cols);
+    }
+    ++bag;
+  }
+}
+
+void GradientPacking::pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
+                                    const core::Matrix& gradient,
+                                    const compute::ScaleGradient& scale,
+                                    const compute::Kernels& kernels) const {
+  const auto intervals = routed.intervals(target.feature);
+  const Part& part = *target.part;
+  float* to = target.rows + int64_t{target.block->chunk_rows[chunk]} * part.width;
+  const int64_t last = std::min((chunk + 1) * kChunk, routed.items(target.feature));
+  for (int64_t id = chunk * kChunk; id < last; ++id) {
+    const int32_t interval = intervals.empty() ? 0 : intervals[static_cast<size_t>(id)];
+    if (interval < part.first_interval || interval >= part.end_interval) continue;
+    for (const ColumnPiece& piece : part.columns) {
+      kernels.scale_gradient(scale, gradient.row(id) + piece.col, to + piece.offset, piece.cols);
+    }
+    to += part.width;
+  }
 }
 
 void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,

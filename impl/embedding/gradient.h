@@ -1,5 +1,5 @@
-// Step 7 of the exchange on the source rank: scale the output gradients of non-empty bags and pack
-// them for the owners of their boxes.
+// Step 7 of the exchange on the source rank: scale the output gradients of non-empty bags, and of
+// the ids of sequences, and pack them for the owners of their boxes.
 #pragma once
 
 #include <span>
@@ -8,9 +8,9 @@
 #include "comm/communicator.h"
 #include "compute/kernels.h"
 #include "core/memory.h"
+#include "core/tensor.h"
 #include "core/threads.h"
 #include "embedding/layout.h"
-#include "embedding/output.h"
 #include "embedding/route.h"
 
 namespace shardrec::embedding {
@@ -19,10 +19,12 @@ class GradientPacking {
  public:
   explicit GradientPacking(const Layout& layout);
 
-  // Writes gradient / divisor, clamped, divided by the bag's length for MEAN, into `buffer`.
-  void pack(const RoutedBatch& routed, const CheckedBatch& batch, const core::Matrix& gradient,
-            float divisor, float max_gradient, const compute::Kernels& kernels,
-            core::Threads& threads, core::Scratch& buffer);
+  // Makes room for the gradients of a batch in `buffer` and writes the headers.
+  void lay_out(const RoutedBatch& routed, core::Scratch& buffer);
+
+  // Writes the gradient of one output / divisor, clamped, divided by the bag's length for MEAN.
+  void pack(const RoutedBatch& routed, int32_t output, const core::Matrix& gradient, float divisor,
+            float max_gradient, const compute::Kernels& kernels, core::Threads& threads);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
   void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
@@ -30,15 +32,24 @@ class GradientPacking {
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
  private:
-  const Layout& layout_;
-  std::vector<comm::ConstBytes> messages_;
-  struct Task {
+  // A block of a message to its part's owner.
+  struct Target {
     const SentBlock* block = nullptr;
     const Part* part = nullptr;
     int32_t feature = 0;
     float* rows = nullptr;
   };
-  std::vector<Task> tasks_;
+  void pack_bags(const RoutedBatch& routed, const Target& target, int64_t chunk,
+                 const core::Matrix& gradient, compute::ScaleGradient scale,
+                 const compute::Kernels& kernels) const;
+  void pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
+                     const core::Matrix& gradient, const compute::ScaleGradient& scale,
+                     const compute::Kernels& kernels) const;
+
+  const Layout& layout_;
+  std::vector<comm::ConstBytes> messages_;
+  std::vector<Target> targets_;      // all blocks of all messages
+  std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
 };
 
 }  // namespace shardrec::embedding

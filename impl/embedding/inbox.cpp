@@ -1,5 +1,6 @@
 #include "embedding/inbox.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shardrec::embedding {
@@ -17,14 +18,14 @@ const T* view(comm::ConstBytes message, size_t offset) {
 }
 
 // The lengths must be what the record says; everything behind relies on it.
-void check_lengths(const ReceivedBlock& block, int64_t batch_size, int source) {
+void check_lengths(const ReceivedBlock& block, int source) {
   uint64_t ids = 0;
   int64_t bags = 0;
   int64_t before = -1;
   if (block.sparse_lengths != nullptr) {
     for (int64_t b = 0; b < block.bags; ++b) {
       const SparseLength& entry = block.sparse_lengths[b];
-      if (entry.sample >= batch_size || entry.sample <= before || entry.count == 0) {
+      if (entry.sample >= block.samples || entry.sample <= before || entry.count == 0) {
         corrupt(source, "bags are out of order");
       }
       before = entry.sample;
@@ -32,7 +33,7 @@ void check_lengths(const ReceivedBlock& block, int64_t batch_size, int source) {
       ++bags;
     }
   } else {
-    for (int64_t s = 0; s < batch_size; ++s) {
+    for (int64_t s = 0; s < block.samples; ++s) {
       ids += block.dense_lengths[s];
       bags += block.dense_lengths[s] != 0;
     }
@@ -48,7 +49,6 @@ Inbox::Inbox(const Layout& layout)
     : layout_(layout),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
-      first_sample_(static_cast<size_t>(layout.ranks()) + 1),
       blocks_(per_source_ * static_cast<size_t>(layout.ranks())) {}
 
 void Inbox::open(std::span<const comm::ConstBytes> messages) {
@@ -56,6 +56,8 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
   all_done_ = true;
   weighted_ = false;
   ids_received_ = 0;
+  global_batch_ = 0;
+  most_samples_ = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     InputHeader& header = headers_[static_cast<size_t>(source)];
@@ -66,8 +68,7 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     if (!header.verdict.good() && refused_ < 0) refused_ = source;
     all_done_ = all_done_ && header.no_more_data != 0;
     weighted_ = weighted_ || header.weighted != 0;
-    first_sample_[static_cast<size_t>(source) + 1] =
-        first_sample_[static_cast<size_t>(source)] + header.batch_size;
+    global_batch_ += header.batch_size;
   }
   if (refused_ >= 0) return;
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -88,6 +89,10 @@ void Inbox::cut(int source, comm::ConstBytes message) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     ReceivedBlock& block = blocks_[first + b];
     block = {};
+    if (source != 0) {
+      const ReceivedBlock& before = blocks_[first - per_source_ + b];
+      block.first_sample = before.first_sample + before.samples;
+    }
     if (header.has_blocks == 0) continue;
     const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
     const bool ids_are_64 = layout_.ids_are_64(part.table);
@@ -95,24 +100,28 @@ void Inbox::cut(int source, comm::ConstBytes message) {
     std::memcpy(&record, message.data() + record_at, sizeof record);
     record_at += sizeof record;
     if (record.ids > static_cast<uint64_t>(kMostIds) || record.bags > record.ids ||
-        static_cast<int64_t>(record.bags) > header.batch_size) {
+        record.bags > record.samples) {
       corrupt(source, "records are absurd");
     }
-    const size_t lengths = lengths_bytes(record, header.batch_size);
+    const bool weighted = header.weighted != 0 && !blocks[b].sequence;
+    const size_t lengths = lengths_bytes(record);
     const size_t ids = ids_bytes(record, ids_are_64);
-    const size_t weights = weights_bytes(record, header.weighted != 0);
+    const size_t weights = weights_bytes(record, weighted);
     if (lengths + ids + weights > message.size() - at) corrupt(source, "blocks are cut off");
     block.ids = static_cast<int64_t>(record.ids);
     block.bags = record.bags;
+    block.rows = blocks[b].sequence ? block.ids : block.bags;
+    block.samples = record.samples;
+    most_samples_ = std::max(most_samples_, block.first_sample + block.samples);
     if (record.sparse != 0) {
       block.sparse_lengths = view<SparseLength>(message, at);
     } else {
       block.dense_lengths = view<uint32_t>(message, at);
     }
     block.id_data = {message.data() + at + lengths, ids_are_64};
-    if (header.weighted != 0) block.weights = view<float>(message, at + lengths + ids);
+    if (weighted) block.weights = view<float>(message, at + lengths + ids);
     at += lengths + ids + weights;
-    check_lengths(block, header.batch_size, source);
+    check_lengths(block, source);
     ids_received_ += block.ids;
   }
   if (at != message.size()) corrupt(source, "length is not what its records say");

@@ -16,7 +16,10 @@ namespace shardrec::embedding {
 // One block from one source.
 struct ReceivedBlock {
   int64_t ids = 0;
-  int64_t bags = 0;  // not empty
+  int64_t bags = 0;          // not empty
+  int64_t rows = 0;          // in the output and gradient messages: bags, or ids of a sequence
+  int64_t samples = 0;       // bags, empty ones included
+  int64_t first_sample = 0;  // number of the first one among those of all ranks
   const uint32_t* dense_lengths = nullptr;
   const SparseLength* sparse_lengths = nullptr;
   compute::Ids id_data;
@@ -36,10 +39,9 @@ class Inbox {
   const Verdict& verdict(int rank) const { return headers_[static_cast<size_t>(rank)].verdict; }
   bool all_done() const { return all_done_; }
 
-  int64_t batch_size(int source) const { return headers_[static_cast<size_t>(source)].batch_size; }
-  // Number of the source's first sample in the global batch; with ranks(): the global batch.
-  int64_t first_sample(int source) const { return first_sample_[static_cast<size_t>(source)]; }
-  int64_t global_batch() const { return first_sample_.back(); }
+  int64_t global_batch() const { return global_batch_; }
+  // Most samples that a feature of the rank's blocks has on all ranks together.
+  int64_t most_samples() const { return most_samples_; }
 
   // As Layout::blocks_of(own rank).
   std::span<const ReceivedBlock> blocks(int source) const {
@@ -54,7 +56,8 @@ class Inbox {
   const Layout& layout_;
   size_t per_source_;
   std::vector<InputHeader> headers_;
-  std::vector<int64_t> first_sample_;
+  int64_t global_batch_ = 0;
+  int64_t most_samples_ = 0;
   std::vector<ReceivedBlock> blocks_;
   int refused_ = -1;
   bool all_done_ = false;
@@ -64,7 +67,7 @@ class Inbox {
 
 // Calls visit(bag number among those not empty, sample, length) for the bags of a block.
 template <class Block, class Visit>
-void for_each_bag(const Block& block, int64_t batch_size, Visit visit) {
+void for_each_bag(const Block& block, Visit visit) {
   if (block.bags == 0) return;
   if (block.sparse_lengths != nullptr) {
     for (int64_t bag = 0; bag < block.bags; ++bag) {
@@ -73,7 +76,7 @@ void for_each_bag(const Block& block, int64_t batch_size, Visit visit) {
     return;
   }
   int64_t bag = 0;
-  for (int64_t sample = 0; sample < batch_size; ++sample) {
+  for (int64_t sample = 0; sample < block.samples; ++sample) {
     if (block.dense_lengths[sample] != 0) visit(bag++, sample, block.dense_lengths[sample]);
   }
 }

@@ -37,7 +37,7 @@ void IndexPlan::build(const Inbox& inbox, std::span<const float* const> gradient
   for (int source = 0; source < layout_.ranks(); ++source) {
     for (const ReceivedBlock& block : inbox.blocks(source).subspan(first_block_, features_)) {
       occurrences_ += block.ids;
-      bags_ += block.bags;
+      bags_ += block.rows;
     }
   }
   if (part_.rows <= (int64_t{1} << 32)) {
@@ -133,8 +133,8 @@ void IndexPlan::collect(const Inbox& inbox, std::span<const float* const> gradie
                         core::Threads& threads, const Columns<Key>& out) {
   const auto ranks = static_cast<size_t>(layout_.ranks());
   const size_t own_blocks = layout_.blocks_of(layout_.rank()).size();
-  const auto blocks_per_feature = static_cast<uint32_t>(inbox.global_batch() / kBlockSamples + 1);
-  const auto& features = layout_.table(part_.table).features;
+  const auto blocks_per_feature = static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
+  const auto own_layout = layout_.blocks_of(layout_.rank());
   threads.parallel_for(
       static_cast<int64_t>(features_ * ranks), 1, [&](int64_t first, int64_t last) {
         // Where the pieces before stand: few of them, so each counts again.
@@ -147,31 +147,38 @@ void IndexPlan::collect(const Inbox& inbox, std::span<const float* const> gradie
           const ReceivedBlock& block = inbox.blocks(source)[b];
           if (item < first) {
             at += block.ids;
-            bag_base += block.bags;
+            bag_base += block.rows;
             continue;
           }
           const float* gradient = gradients[static_cast<size_t>(source) * own_blocks + b];
-          const uint32_t feature_block = static_cast<uint32_t>(features[k]) * blocks_per_feature;
-          const int64_t first_sample = inbox.first_sample(source);
+          const uint32_t feature_block = static_cast<uint32_t>(k) * blocks_per_feature;
+          const bool sequence = own_layout[b].sequence;
           int64_t id = 0;
           const auto* ids32 = static_cast<const int32_t*>(block.id_data.data);
           const auto* ids64 = static_cast<const int64_t*>(block.id_data.data);
-          for_each_bag(
-              block, inbox.batch_size(source), [&](int64_t bag, int64_t sample, uint32_t length) {
-                const auto ordinal = static_cast<uint32_t>(bag_base + bag);
-                gradient_of_[ordinal] = gradient + bag * part_.width;
-                block_of_[ordinal] =
-                    feature_block + static_cast<uint32_t>((first_sample + sample) / kBlockSamples);
-                for (const int64_t end = id + length; id < end; ++id, ++at) {
-                  out.keys[at] = block.id_data.is_64 ? static_cast<Key>(ids64[id])
-                                                     : static_cast<Key>(ids32[id]);
-                  out.bags[at] = ordinal;
-                  if (out.weights != nullptr) {
-                    out.weights[at] = block.weights != nullptr ? block.weights[id] : 1.0F;
-                  }
-                }
-              });
-          bag_base += block.bags;
+          for_each_bag(block, [&](int64_t bag, int64_t sample, uint32_t length) {
+            const uint32_t number =
+                feature_block +
+                static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
+            const auto place = [&](int64_t row) {
+              const auto ordinal = static_cast<uint32_t>(bag_base + row);
+              gradient_of_[ordinal] = gradient + row * part_.width;
+              block_of_[ordinal] = number;
+              return ordinal;
+            };
+            // Each id of a sequence is a bag of its own.
+            uint32_t ordinal = sequence ? 0 : place(bag);
+            for (const int64_t end = id + length; id < end; ++id, ++at) {
+              if (sequence) ordinal = place(id);
+              out.keys[at] =
+                  block.id_data.is_64 ? static_cast<Key>(ids64[id]) : static_cast<Key>(ids32[id]);
+              out.bags[at] = ordinal;
+              if (out.weights != nullptr) {
+                out.weights[at] = block.weights != nullptr ? block.weights[id] : 1.0F;
+              }
+            }
+          });
+          bag_base += block.rows;
         }
       });
 }

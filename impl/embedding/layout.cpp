@@ -31,7 +31,7 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
     parts_of_[owner].push_back(static_cast<int32_t>(p));
     first_block_[p] = static_cast<int32_t>(blocks_of_[owner].size());
     for (const int32_t feature : tables_[static_cast<size_t>(part.table)].features) {
-      blocks_of_[owner].push_back({static_cast<int32_t>(p), feature});
+      blocks_of_[owner].push_back({static_cast<int32_t>(p), feature, is_sequence(feature)});
     }
   }
 }
@@ -97,6 +97,15 @@ void Layout::build_routing(TableLayout& layout, int32_t table) {
       layout.cut_by_columns = true;
     }
   }
+  const auto interval_from = [&](int64_t row) {
+    const auto cut = std::lower_bound(routing.cuts.begin(), routing.cuts.end(), row);
+    return static_cast<int32_t>(cut - routing.cuts.begin());
+  };
+  for (const int32_t p : layout.parts) {
+    Part& part = parts_[static_cast<size_t>(p)];
+    part.first_interval = interval_from(part.row);
+    part.end_interval = interval_from(part.row + part.rows);
+  }
   const int64_t first = routing.cuts[1];
   bool even = true;
   for (size_t i = 1; i + 1 < routing.cuts.size(); ++i) {
@@ -119,7 +128,7 @@ void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
 
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    Segment segment{cuts[i], cuts[i + 1] - cuts[i], {}, {}};
+    Segment segment{cuts[i], cuts[i + 1] - cuts[i], {}, {}, {}};
     // By node in order of the node's first row; inside a node by row.
     std::map<int32_t, std::vector<Addend>> by_node;
     for (size_t k = 0; k < layout.parts.size(); ++k) {
@@ -142,6 +151,13 @@ void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t
     for (const std::vector<Addend>& addends : nodes) {
       segment.addends.insert(segment.addends.end(), addends.begin(), addends.end());
       segment.node_ends.push_back(static_cast<int32_t>(segment.addends.size()));
+    }
+    segment.addend_of.resize(layout.routing.intervals());
+    for (size_t a = 0; a < segment.addends.size(); ++a) {
+      const Part& part =
+          parts_[static_cast<size_t>(layout.parts[static_cast<size_t>(segment.addends[a].part)])];
+      std::fill(segment.addend_of.begin() + part.first_interval,
+                segment.addend_of.begin() + part.end_interval, static_cast<int32_t>(a));
     }
     layout.segments.push_back(std::move(segment));
   }

@@ -32,12 +32,16 @@ struct Part {
   int64_t width = 0;                 // sum of the pieces' cols
   std::vector<ColumnPiece> columns;  // ascending
   bool replicated = false;
+  int32_t first_interval = 0;  // of the table's routing: [first_interval, end_interval)
+  int32_t end_interval = 1;
 };
 
-// A block of a message: the ids of one feature that fall into one part.
+// A block of a message: the ids of one feature that fall into one part. Output and gradient
+// messages hold a row per bag that is not empty; of a sequence, a row per id.
 struct Block {
   int32_t part = 0;
   int32_t feature = 0;
+  bool sequence = false;
 };
 
 // Where the ids of a table go: interval i is rows [cuts[i], cuts[i + 1]) and goes to
@@ -64,6 +68,7 @@ struct Segment {
   int64_t cols = 0;
   std::vector<Addend> addends;
   std::vector<int32_t> node_ends;  // addends of node n: [node_ends[n - 1], node_ends[n])
+  std::vector<int32_t> addend_of;  // by interval of the routing: the only addend of one of its rows
 };
 
 struct TableLayout {
@@ -98,6 +103,17 @@ class Layout {
   // Does the owner of a part send its partial sums to `source`? Replicas serve their own rank only.
   bool answers(const Part& part, int source) const {
     return !part.replicated || part.owner == source;
+  }
+  bool is_sequence(int32_t feature) const {
+    return output_.output[static_cast<size_t>(feature)] != 0;
+  }
+  int64_t dim_of(int32_t feature) const {
+    const int32_t table = model_.features[static_cast<size_t>(feature)].table;
+    return model_.tables[static_cast<size_t>(table)].dim;
+  }
+  // Width of an output: the pooled features side by side, or the rows of one sequence.
+  int64_t width_of(int32_t output) const {
+    return output == 0 ? output_.width : dim_of(output_.sequences[static_cast<size_t>(output) - 1]);
   }
   bool ids_are_64(int32_t table) const {
     return model_.tables[static_cast<size_t>(table)].rows >= (int64_t{1} << 31);

@@ -8,12 +8,13 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
     : collection_(std::move(collection)),
       options_(options),
       place_(*collection_),
-      routed_(collection_->layout()),
+      routed_(collection_->layout(), false),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
       inbox_(collection_->layout()),
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout()),
-      packing_(collection_->layout()) {
+      packing_(collection_->layout()),
+      gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   input_channel_ = collection_->communicator().open_channel(comm::Purpose::kInput);
   name_ = collection_->next_lookup_name();  // last: nothing can fail any more
 }
@@ -46,11 +47,17 @@ void Lookup::begin(const BatchArguments& arguments) {
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);
   outgoing.posted = true;
   turn_ = 1 - turn_;
-  given_batch_size_ = arguments.batch_size;
   state_ = State::kBegun;
 
   Counters& counters = collection_->counters();
   counters.ids_sent.fetch_add(routed_.ids_sent(), std::memory_order_relaxed);
+  const auto& features = collection_->model().features;
+  for (size_t f = 0; f < features.size(); ++f) {
+    const int64_t count = routed_.out_of_range(static_cast<int32_t>(f));
+    if (count == 0) continue;
+    collection_->table_counters(features[f].table)
+        .ids_out_of_range.fetch_add(count, std::memory_order_relaxed);
+  }
   for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
     if (rank == collection_->layout().rank()) continue;
     counters.bytes_input.fetch_add(
@@ -60,18 +67,33 @@ void Lookup::begin(const BatchArguments& arguments) {
 }
 
 void Lookup::check_output(int32_t output) const {
-  if (output != 0) {
-    core::fail(
-        SHARDREC_NOT_FOUND,
-        core::sentence("output ", output, " does not exist: output 0 holds the pooled features"),
-        {.value = int64_t{output}, .limit = 1});
+  const int32_t outputs = collection_->layout().output().outputs();
+  if (output < 0 || output >= outputs) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("output ", output,
+                              " does not exist: output 0 holds the pooled features, outputs 1 to ",
+                              outputs - 1, " the sequences"),
+               {.value = int64_t{output}, .limit = int64_t{outputs}});
   }
 }
 
-core::Matrix Lookup::output_view(const shardrec_tensor* tensor, const char* what) const {
+std::pair<int64_t, int64_t> Lookup::output_shape(int32_t output) const {
+  check_output(output);
+  if (state_ == State::kIdle) {
+    core::fail(SHARDREC_INVALID_STATE, "the shape of an output is known after begin only");
+  }
+  const Layout& layout = collection_->layout();
+  const int64_t rows =
+      output == 0 ? batch_.batch_size()
+                  : routed_.ids(layout.output().sequences[static_cast<size_t>(output) - 1]);
+  return {verdict_.good() ? rows : 0, layout.width_of(output)};
+}
+
+core::Matrix Lookup::output_view(int32_t output, const shardrec_tensor* tensor,
+                                 const char* what) const {
+  const auto [rows, columns] = output_shape(output);
   // A refused batch has no size to hold the caller to; it writes nothing.
-  const int64_t rows = verdict_.good() ? given_batch_size_ : core::kAnySize;
-  return core::matrix_view(tensor, what, rows, collection_->layout().output().width);
+  return core::matrix_view(tensor, what, verdict_.good() ? rows : core::kAnySize, columns);
 }
 
 void Lookup::forward(int32_t output, const shardrec_tensor* out) {
@@ -80,18 +102,20 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
   }
   collection_->communicator().check();
-  const core::Matrix view = output_view(out, "out");
+  const core::Matrix view = output_view(output, out, "out");
   if (state_ == State::kForwarded) {
     if (output_epoch_ != collection_->settled()) {
       core::fail(SHARDREC_INVALID_STATE,
                  "the output is gone: ask for it again before the next call that exchanges "
                  "anything on this collection");
     }
-    assemble(view);
+    assemble(output, view);
     return;
   }
   try {
-    exchange_and_look_up(view);
+    exchange_and_look_up();
+    const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
+    assemble(output, view);
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_INVALID_BATCH) {
       // Peers wait for this rank's sums: they must hear that none will come.
@@ -104,7 +128,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   }
 }
 
-void Lookup::exchange_and_look_up(const core::Matrix& out) {
+void Lookup::exchange_and_look_up() {
   Counters& counters = collection_->counters();
   PhaseTimer timer(counters, Phase::kInputExchange);
   const Outgoing& outgoing = outgoing_[1 - turn_];
@@ -126,8 +150,9 @@ void Lookup::exchange_and_look_up(const core::Matrix& out) {
   output_views_ = collection_->exchange(Exchange::kOutput, "forward", name_,
                                         partial_sums_.messages(), output_buffer_);
   output_epoch_ = collection_->settled();
-  assemble(out);
-  gradient_given_ = false;
+  assembly_.open(routed_, output_views_);
+  for (Gradient& gradient : gradients_) gradient.given = false;
+  gradients_laid_out_ = false;
   state_ = State::kForwarded;
 
   counters.ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
@@ -140,8 +165,8 @@ void Lookup::exchange_and_look_up(const core::Matrix& out) {
   count_memory();
 }
 
-void Lookup::assemble(const core::Matrix& out) {
-  assembly_.assemble(routed_, batch_, output_views_, collection_->kernels(), collection_->threads(),
+void Lookup::assemble(int32_t output, const core::Matrix& out) {
+  assembly_.assemble(routed_, output, collection_->kernels(), collection_->threads(),
                      collection_->work(), out);
 }
 
@@ -174,21 +199,37 @@ void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   if (state_ != State::kForwarded) {
     core::fail(SHARDREC_INVALID_STATE, "set_gradient was called before forward");
   }
-  const core::Matrix view = output_view(gradient, "gradient");
+  const core::Matrix view = output_view(output, gradient, "gradient");
+  Gradient& own = gradients_[static_cast<size_t>(output)];
   if (options_.borrow) {
-    borrowed_gradient_ = view;
+    own.borrowed = view;
   } else {
-    gradient_given_ = false;  // memory may run out half way
-    pack_gradient(view);
+    own.given = false;  // memory may run out half way
+    pack_gradient(output, view);
   }
-  gradient_given_ = true;
+  own.given = true;
 }
 
-void Lookup::pack_gradient(const core::Matrix& gradient) {
+int32_t Lookup::missing_gradient() const {
+  for (size_t g = 0; g < gradients_.size(); ++g) {
+    const auto output = static_cast<int32_t>(g);
+    const auto [rows, columns] = output_shape(output);
+    if (!gradients_[g].given && rows != 0 && columns != 0) return output;
+  }
+  return -1;
+}
+
+void Lookup::lay_out_gradients() {
+  if (!gradients_laid_out_) packing_.lay_out(routed_, *gradient_buffer_);
+  gradients_laid_out_ = true;
+}
+
+void Lookup::pack_gradient(int32_t output, const core::Matrix& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
-  packing_.pack(routed_, batch_, gradient, divisor(),
+  lay_out_gradients();
+  packing_.pack(routed_, output, gradient, divisor(),
                 static_cast<float>(collection_->model().optimizer.max_gradient),
-                collection_->kernels(), collection_->threads(), *gradient_buffer_);
+                collection_->kernels(), collection_->threads());
 }
 
 void Lookup::finish(bool skip) {
@@ -200,12 +241,16 @@ void Lookup::finish(bool skip) {
   try {
     if (skip) {
       packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
-    } else if (!gradient_given_) {
-      packing_.decline(GradientVerdict::kError,
-                       {.defect = Defect::kNoGradient, .argument = Argument::kGradient},
-                       *gradient_buffer_);
-    } else if (options_.borrow) {
-      pack_gradient(borrowed_gradient_);
+    } else if (const int32_t missing = missing_gradient(); missing >= 0) {
+      packing_.decline(
+          GradientVerdict::kError,
+          {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
+          *gradient_buffer_);
+    } else {
+      lay_out_gradients();
+      for (size_t g = 0; g < gradients_.size() && options_.borrow; ++g) {
+        if (gradients_[g].given) pack_gradient(static_cast<int32_t>(g), gradients_[g].borrowed);
+      }
     }
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "embedding/batch.h"
@@ -38,6 +39,9 @@ class Lookup {
 
   void begin(const BatchArguments& arguments);
   void forward(int32_t output, const shardrec_tensor* out);
+  // [rows, columns] of an output of the batch that has begun; no rows when this rank's checks
+  // refused the batch.
+  std::pair<int64_t, int64_t> output_shape(int32_t output) const;
   bool all_done() const;
   void set_gradient(int32_t output, const shardrec_tensor* gradient);
   void backward() { finish(false); }
@@ -54,13 +58,16 @@ class Lookup {
     bool posted = false;
   };
 
-  void exchange_and_look_up(const core::Matrix& out);
-  void assemble(const core::Matrix& out);
+  void exchange_and_look_up();
+  void assemble(int32_t output, const core::Matrix& out);
   void finish(bool skip);
   void apply(std::span<const comm::ConstBytes> gradients);
-  void pack_gradient(const core::Matrix& gradient);
+  // An output with elements that has no gradient; -1: none.
+  int32_t missing_gradient() const;
+  void pack_gradient(int32_t output, const core::Matrix& gradient);
+  void lay_out_gradients();
   void end_batch() noexcept;
-  core::Matrix output_view(const shardrec_tensor* tensor, const char* what) const;
+  core::Matrix output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
   void count_memory();
   float divisor() const;
@@ -77,7 +84,6 @@ class Lookup {
 
   CheckedBatch batch_;
   Verdict verdict_;
-  int64_t given_batch_size_ = 0;
   RoutedBatch routed_;
   std::vector<comm::ConstBytes> input_views_;
   Inbox inbox_;
@@ -89,8 +95,12 @@ class Lookup {
   GradientPacking packing_;
   SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
-  bool gradient_given_ = false;
-  core::Matrix borrowed_gradient_;
+  struct Gradient {
+    bool given = false;
+    core::Matrix borrowed;
+  };
+  std::vector<Gradient> gradients_;  // by output
+  bool gradients_laid_out_ = false;
   int64_t memory_ = 0;  // what the collection's counter knows
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace shardrec::embedding {
 namespace {
@@ -33,19 +34,27 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
   const auto blocks = layout_.blocks_of(layout_.rank());
   size_t bytes = 0;
   size_t offsets = 0;
+  size_t longest = 0;  // sequence
   size_t most_tasks = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       if (!layout_.answers(part, source)) continue;
-      bytes += rows_bytes(static_cast<uint64_t>(received[b].bags), part.width);
-      offsets += static_cast<size_t>(received[b].bags) + 1;
+      bytes += rows_bytes(received[b].rows, part.width);
+      if (blocks[b].sequence) {
+        longest = std::max(longest, static_cast<size_t>(received[b].rows) + 1);
+      } else {
+        offsets += static_cast<size_t>(received[b].rows) + 1;
+      }
       most_tasks += static_cast<size_t>(received[b].ids / ids_per_task(part.width)) + 1;
     }
   }
   std::byte* out = buffer.resize(bytes);
-  int64_t* offset = work.resize_as<int64_t>(offsets).data();
+  int64_t* offset = work.resize_as<int64_t>(offsets + longest).data();
+  // Bags of one id each, for all sequences.
+  const std::span<int64_t> count(offset + offsets, longest);
+  std::iota(count.begin(), count.end(), int64_t{0});
 
   tasks_.clear();
   core::reserve_with_slack(tasks_, most_tasks);
@@ -63,29 +72,16 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
                   .width = shard.width(),
                   .ids = block.id_data,
                   .weights = block.weights,
-                  .offsets = offset,
+                  .offsets = nullptr,
                   .out = static_cast<float*>(static_cast<void*>(out)),
                   .out_stride = static_cast<size_t>(shard.width())};
-      const int64_t enough = ids_per_task(shard.width());
-      int64_t end = 0;
-      int64_t task_ids = 0;
-      offset[0] = 0;
-      for_each_bag(block, inbox.batch_size(source), [&](int64_t bag, int64_t, uint32_t length) {
-        end += length;
-        offset[bag + 1] = end;
-        if (end - task_ids >= enough) {
-          task.last = bag + 1;
-          tasks_.push_back(task);
-          task.first = bag + 1;
-          task_ids = end;
-        }
-      });
-      if (task.first < block.bags) {
-        task.last = block.bags;
-        tasks_.push_back(task);
+      if (blocks[b].sequence) {
+        add_sequence(task, block, count.data());
+      } else {
+        add_bags(task, block, offset);
+        offset += block.rows + 1;
       }
-      offset += block.bags + 1;
-      out += rows_bytes(static_cast<uint64_t>(block.bags), part.width);
+      out += rows_bytes(block.rows, part.width);
     }
     messages_[static_cast<size_t>(source)] = {message, out};
   }
@@ -97,6 +93,38 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
   });
 }
 
+// Cuts the bags of a block into tasks of about as many ids.
+void PartialSums::add_bags(Task task, const ReceivedBlock& block, int64_t* offset) {
+  task.job.offsets = offset;
+  const int64_t enough = ids_per_task(task.job.width);
+  int64_t end = 0;
+  int64_t task_ids = 0;
+  offset[0] = 0;
+  for_each_bag(block, [&](int64_t bag, int64_t, uint32_t length) {
+    end += length;
+    offset[bag + 1] = end;
+    if (end - task_ids >= enough) {
+      task.last = bag + 1;
+      tasks_.push_back(task);
+      task.first = bag + 1;
+      task_ids = end;
+    }
+  });
+  if (task.first < block.rows) {
+    task.last = block.rows;
+    tasks_.push_back(task);
+  }
+}
+
+void PartialSums::add_sequence(Task task, const ReceivedBlock& block, const int64_t* count) {
+  task.job.offsets = count;
+  const int64_t enough = ids_per_task(task.job.width);
+  for (; task.first < block.rows; task.first = task.last) {
+    task.last = std::min(task.first + enough, block.rows);
+    tasks_.push_back(task);
+  }
+}
+
 OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
   size_t sources = 0;
   for (const plan::Feature& feature : layout.model().features) {
@@ -104,6 +132,7 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
     sources += layout.table(feature.table).parts.size();
   }
   sources_.resize(sources);
+  first_task_.resize(layout.model().features.size() + 1);
   for (size_t t = 0; t < layout.table_count(); ++t) {
     widest_ = std::max(widest_, layout.model().tables[t].dim);
     for (const Segment& segment : layout.table(static_cast<int32_t>(t)).segments) {
@@ -112,10 +141,7 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
   }
 }
 
-void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                              std::span<const comm::ConstBytes> messages,
-                              const compute::Kernels& kernels, core::Threads& threads,
-                              core::Scratch& work, const core::Matrix& out) {
+void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
@@ -130,7 +156,7 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& bat
       sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
           static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
           part.width};
-      at += rows_bytes(static_cast<uint64_t>(sent[b].bags), part.width);
+      at += rows_bytes(sent[b].rows, part.width);
     }
     if (at != message.size()) {
       core::fail(SHARDREC_CORRUPT_DATA,
@@ -139,8 +165,18 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& bat
                  {.rank = int64_t{owner}, .operation = "forward"});
     }
   }
-  const int64_t chunks = routed.chunks();
-  const int64_t tasks = chunks * static_cast<int64_t>(layout_.model().features.size());
+}
+
+void OutputAssembly::assemble(const RoutedBatch& routed, int32_t output,
+                              const compute::Kernels& kernels, core::Threads& threads,
+                              core::Scratch& work, const core::Matrix& out) {
+  const auto& output_of = layout_.output().output;
+  for (size_t f = 0; f < output_of.size(); ++f) {
+    first_task_[f + 1] =
+        first_task_[f] +
+        (output_of[f] == output ? routed.chunks(static_cast<int32_t>(f)) : int64_t{0});
+  }
+  const int64_t tasks = first_task_.back();
   const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * threads.count());
   const size_t piece_bytes = align_up(static_cast<size_t>(widest_) * sizeof(float), 64) +
                              align_up(most_addends_ * sizeof(int64_t), 64);
@@ -152,30 +188,42 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const CheckedBatch& bat
                                 static_cast<float*>(static_cast<void*>(
                                     own + align_up(most_addends_ * sizeof(int64_t), 64)))};
       for (int64_t t = tasks * piece / pieces; t < tasks * (piece + 1) / pieces; ++t) {
-        assemble_chunk(routed, batch, kernels, static_cast<int32_t>(t / chunks), t % chunks,
-                       workspace, out);
+        const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), t);
+        const auto feature = static_cast<int32_t>(above - first_task_.begin()) - 1;
+        const int64_t chunk = t - first_task_[static_cast<size_t>(feature)];
+        if (output == 0) {
+          assemble_bags(routed, kernels, feature, chunk, workspace, out);
+        } else {
+          assemble_sequence(routed, feature, chunk, workspace, out);
+        }
       }
     }
   });
 }
 
-void OutputAssembly::assemble_chunk(const RoutedBatch& routed, const CheckedBatch& batch,
-                                    const compute::Kernels& kernels, int32_t feature, int64_t chunk,
-                                    const Workspace& work, const core::Matrix& out) const {
+void OutputAssembly::start_chunk(const Segment& segment, int32_t feature, int64_t chunk,
+                                 const Workspace& work) const {
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  for (size_t a = 0; a < segment.addends.size(); ++a) {
+    work.next_row[a] = sources[segment.addends[a].part].block->chunk_rows[chunk];
+  }
+}
+
+void OutputAssembly::assemble_bags(const RoutedBatch& routed, const compute::Kernels& kernels,
+                                   int32_t feature, int64_t chunk, const Workspace& work,
+                                   const core::Matrix& out) const {
   const plan::Feature& description = layout_.model().features[static_cast<size_t>(feature)];
   const TableLayout& table = layout_.table(description.table);
   const int64_t column = layout_.output().column[static_cast<size_t>(feature)];
   const bool mean = description.pooling == SHARDREC_POOLING_MEAN;
   const int64_t first = chunk * kChunk;
-  const int64_t last = std::min(first + kChunk, routed.batch_size());
+  const int64_t last = std::min(first + kChunk, routed.items(feature));
   const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
-  const auto lengths = batch.lengths(feature);
+  const auto lengths = routed.lengths(feature);
 
   for (const Segment& segment : table.segments) {
     const auto bytes = static_cast<size_t>(segment.cols) * sizeof(float);
-    for (size_t a = 0; a < segment.addends.size(); ++a) {
-      work.next_bag[a] = sources[segment.addends[a].part].block->chunk_bags[chunk];
-    }
+    start_chunk(segment, feature, chunk, work);
     for (int64_t sample = first; sample < last; ++sample) {
       float* row = out.data + sample * out.stride + column + segment.col;
       const uint32_t length = lengths[static_cast<size_t>(sample)];
@@ -191,9 +239,9 @@ void OutputAssembly::assemble_chunk(const RoutedBatch& routed, const CheckedBatc
         bool started = false;
         for (; a < static_cast<size_t>(node_end); ++a) {
           const Source& source = sources[segment.addends[a].part];
-          if (!source.block->holds(work.next_bag[a], sample)) continue;
+          if (!source.block->holds(work.next_row[a], sample)) continue;
           const float* x =
-              source.rows + work.next_bag[a]++ * source.width + segment.addends[a].offset;
+              source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset;
           if (started) {
             kernels.add(x, sum, segment.cols);
           } else {
@@ -205,6 +253,33 @@ void OutputAssembly::assemble_chunk(const RoutedBatch& routed, const CheckedBatc
         row_started = row_started || started;
       }
       if (mean) kernels.divide(row, static_cast<float>(length), segment.cols);
+    }
+  }
+}
+
+void OutputAssembly::assemble_sequence(const RoutedBatch& routed, int32_t feature, int64_t chunk,
+                                       const Workspace& work, const core::Matrix& out) const {
+  const TableLayout& table =
+      layout_.table(layout_.model().features[static_cast<size_t>(feature)].table);
+  const int64_t first = chunk * kChunk;
+  const int64_t last = std::min(first + kChunk, routed.items(feature));
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  const auto intervals = routed.intervals(feature);
+
+  for (const Segment& segment : table.segments) {
+    const auto bytes = static_cast<size_t>(segment.cols) * sizeof(float);
+    start_chunk(segment, feature, chunk, work);
+    for (int64_t id = first; id < last; ++id) {
+      float* row = out.data + id * out.stride + segment.col;
+      const int32_t interval = intervals.empty() ? 0 : intervals[static_cast<size_t>(id)];
+      if (interval == RoutedBatch::kDropped) {
+        std::memset(row, 0, bytes);
+        continue;
+      }
+      const auto a = static_cast<size_t>(segment.addend_of[static_cast<size_t>(interval)]);
+      const Source& source = sources[segment.addends[a].part];
+      std::memcpy(row, source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset,
+                  bytes);
     }
   }
 }

@@ -33,6 +33,11 @@ struct Counters {
   std::atomic<int64_t> buffer_bytes{0};
 };
 
+// The same of one table.
+struct TableCounters {
+  std::atomic<int64_t> ids_out_of_range{0};  // of this rank's batches: dropped or clamped
+};
+
 // Adds the time of its scope, or up to next(), to a phase.
 class PhaseTimer {
  public:

@@ -21,18 +21,19 @@ namespace shardrec::embedding {
 // A buffer that peers may be reading while its rank lets go of it.
 using SharedBuffer = std::shared_ptr<core::Scratch>;
 
-// Bags are handled in chunks of so many samples: a chunk of a block can be walked without the ones
-// before.
+// Items of a feature are handled in chunks of so many: a chunk of a block can be walked without the
+// ones before. Items are the samples; of a sequence, the ids.
 constexpr int64_t kChunk = 512;
 
 // One block of one outgoing message.
 struct SentBlock {
   int64_t ids = 0;
-  int64_t bags = 0;
+  int64_t bags = 0;  // not empty
+  int64_t rows = 0;  // in the output and gradient messages: bags, or ids of a sequence
   bool sparse = false;
-  const uint32_t* dense_lengths = nullptr;       // [batch_size]
+  const uint32_t* dense_lengths = nullptr;       // [samples]
   const SparseLength* sparse_lengths = nullptr;  // [bags]
-  const uint32_t* chunk_bags = nullptr;          // [chunks + 1]: bags (not empty) before each chunk
+  const uint32_t* chunk_rows = nullptr;          // [chunks + 1]: rows before each chunk
 
   // Is bag number `bag`, the next one in order, that of this sample?
   bool holds(int64_t bag, int64_t sample) const {
@@ -42,7 +43,8 @@ struct SentBlock {
 
 class RoutedBatch {
  public:
-  explicit RoutedBatch(const Layout& layout);
+  // keeps_intervals: of pooled features too.
+  RoutedBatch(const Layout& layout, bool keeps_intervals);
 
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
@@ -56,12 +58,47 @@ class RoutedBatch {
     return {blocks_.data() + first_block_[static_cast<size_t>(owner)],
             blocks_.data() + first_block_[static_cast<size_t>(owner) + 1]};
   }
-  int64_t batch_size() const { return batch_size_; }
-  int64_t chunks() const { return (batch_size_ + kChunk - 1) / kChunk; }
   int64_t ids_sent() const { return ids_sent_; }
-  size_t memory() const { return chunk_memory_.capacity(); }
+  size_t memory() const { return chunk_memory_.capacity() + feature_memory_.capacity(); }
+
+  // Of a feature, 0 after a bad verdict.
+  int64_t ids(int32_t feature) const { return of(feature).ids; }
+  int64_t items(int32_t feature) const {
+    return of(feature).sequence ? of(feature).ids : of(feature).samples;
+  }
+  int64_t chunks(int32_t feature) const { return (items(feature) + kChunk - 1) / kChunk; }
+  // Bag lengths without the ids that were dropped, [samples].
+  std::span<const uint32_t> lengths(int32_t feature) const {
+    return {of(feature).lengths, static_cast<size_t>(of(feature).samples)};
+  }
+  // Where each id went: the interval of its table's routing, kDropped: nowhere. Empty: all in
+  // interval 0, or not kept (the feature is pooled).
+  static constexpr int32_t kDropped = -1;
+  std::span<const int32_t> intervals(int32_t feature) const {
+    const Feature& f = of(feature);
+    return {f.intervals, f.intervals == nullptr ? 0 : static_cast<size_t>(f.ids)};
+  }
+  // Ids outside the table's rows that were dropped or clamped.
+  int64_t out_of_range(int32_t feature) const { return of(feature).out_of_range; }
 
  private:
+  struct Feature {
+    // Of the model.
+    int32_t table = 0;
+    size_t ordinal = 0;  // among the features of its table
+    shardrec_out_of_range policy = SHARDREC_OUT_OF_RANGE_ERROR;
+    bool sequence = false;
+    bool whole = false;  // every block of it holds all its ids
+    bool keeps_intervals = false;
+    // Of the batch.
+    int64_t samples = 0;
+    int64_t ids = 0;
+    const uint32_t* lengths = nullptr;
+    uint32_t* kept_lengths = nullptr;  // where ids may be dropped
+    int32_t* intervals = nullptr;
+    int64_t out_of_range = 0;
+    Verdict verdict;
+  };
   // A block while it is filled.
   struct Filling {
     int64_t ids = 0;
@@ -71,20 +108,25 @@ class RoutedBatch {
     SparseLength* sparse = nullptr;
     void* id_data = nullptr;
     float* weight_data = nullptr;
-    uint32_t* chunk_bags = nullptr;
+    uint32_t* chunk_rows = nullptr;
     int64_t next_chunk = 0;
   };
 
+  // route_feature.cpp: one feature at a time, on one thread each.
+  void count(const CheckedBatch& batch, int32_t feature);
+  void write(const CheckedBatch& batch, int32_t feature);
   template <class Id>
-  void route_all(const CheckedBatch& batch, const Id* values, core::Threads& threads);
-  template <class Id>
-  Verdict count_feature(const CheckedBatch& batch, const Id* values, int32_t feature);
+  void count_feature(const CheckedBatch& batch, const Id* values, int32_t feature);
   template <class Id, class WireId>
-  void write_feature(const CheckedBatch& batch, const Id* values, int32_t feature);
+  void write_cut(const CheckedBatch& batch, const Id* values, int32_t feature);
   template <class Id, class WireId>
   void write_whole(const CheckedBatch& batch, const Id* values, int32_t feature);
+
+  void make_room(const CheckedBatch& batch);
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, core::Scratch& buffer);
-  void finish_blocks();
+  BlockRecord record_of(const Block& block, const Filling& filling) const;
+
+  const Feature& of(int32_t feature) const { return features_[static_cast<size_t>(feature)]; }
   size_t block_index(int32_t part, size_t k) const {
     const Part& p = layout_.parts()[static_cast<size_t>(part)];
     return first_block_[static_cast<size_t>(p.owner)] +
@@ -92,15 +134,14 @@ class RoutedBatch {
   }
 
   const Layout& layout_;
-  std::vector<size_t> first_block_;       // by owner, into blocks_
-  std::vector<int32_t> feature_ordinal_;  // of a feature among those of its table
+  std::vector<size_t> first_block_;  // by owner, into blocks_
+  std::vector<Feature> features_;
   std::vector<SentBlock> blocks_;
   std::vector<Filling> filling_;
-  std::vector<Verdict> verdicts_;  // by feature
   std::vector<comm::ConstBytes> messages_;
   std::vector<size_t> message_offsets_;
   core::Scratch chunk_memory_;
-  int64_t batch_size_ = 0;
+  core::Scratch feature_memory_;  // kept lengths and intervals
   int64_t ids_sent_ = 0;
 };
 

@@ -60,8 +60,8 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     for (size_t b = 0; b < blocks.size(); ++b) {
       gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b] =
           static_cast<const float*>(static_cast<const void*>(message.data() + at));
-      at += rows_bytes(static_cast<uint64_t>(received[b].bags),
-                       layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      at +=
+          rows_bytes(received[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     }
     if (at != message.size()) {
       core::fail(SHARDREC_CORRUPT_DATA,

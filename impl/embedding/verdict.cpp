@@ -51,7 +51,9 @@ std::string describe(const Verdict& v) {
     case Defect::kNoData:
       return name + " has data NULL";
     case Defect::kTooMany:
-      return sentence("the batch has ", v.value, " ids, at most ", v.limit, " are accepted");
+      return v.argument == Argument::kBatchSize
+                 ? sentence("batch_size is ", v.value, ", at most ", v.limit, " is accepted")
+                 : sentence("the batch has ", v.value, " ids, at most ", v.limit, " are accepted");
     case Defect::kNegativeLength:
       return sentence(element, " is ", v.value, ", a bag's length must not be negative");
     case Defect::kLongLength:
@@ -65,7 +67,7 @@ std::string describe(const Verdict& v) {
     case Defect::kIdRange:
       return sentence(element, " is ", v.value, ", ids must be in [0, ", v.limit, ")");
     case Defect::kNoGradient:
-      return "backward was called without set_gradient";
+      return sentence("backward was called without set_gradient for output ", v.value);
   }
   return "unknown defect";
 }

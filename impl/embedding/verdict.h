@@ -32,7 +32,7 @@ enum class Defect : uint8_t {
   kFallingOffset,      // feature, position, value; limit: the offset before it
   kLengthSum,          // value: sum of the lengths, or the last offset; limit: ids
   kIdRange,            // feature, position, value; limit: rows
-  kNoGradient,         // set_gradient was not called
+  kNoGradient,         // set_gradient was not called; value: output
 };
 
 // A POD that travels as it is.

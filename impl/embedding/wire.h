@@ -4,13 +4,15 @@
 // Input message, from a source to the owner of parts:
 //   InputHeader
 //   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
-//   empty per block: lengths   dense: uint32 count per sample of the source's batch;
+//   empty
+//   per block: lengths   dense: uint32 count per sample of the source's batch;
 //                        sparse: (uint32 sample, uint32 count) per bag that is not empty
 //              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
-//              row weights   float per id, where the header says so
+//              row weights   float per id, where the header says so and the feature is pooled
 //
-// Output message, from an owner to a source: per block that the owner answers, [bags, width]
-// floats, each block at a multiple of 64 bytes.
+// Output message, from an owner to a source: per block that the owner answers, [rows, width]
+// floats, each block at a multiple of 64 bytes. A row per bag that is not empty; of a sequence, a
+// row per id.
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block.
@@ -34,8 +36,10 @@ struct InputHeader {
 
 struct BlockRecord {
   uint64_t ids = 0;
-  uint32_t bags = 0;  // not empty
+  uint32_t bags = 0;     // not empty
+  uint32_t samples = 0;  // bags of the feature in the source's batch, empty ones included
   uint32_t sparse = 0;
+  uint32_t reserved = 0;
 };
 
 struct SparseLength {
@@ -64,12 +68,11 @@ constexpr size_t align_up(size_t bytes, size_t alignment) {
 }
 
 // Lengths go in the smaller of the two forms; ties go dense.
-constexpr bool sparse_is_smaller(int64_t bags, int64_t batch_size) { return 2 * bags < batch_size; }
+constexpr bool sparse_is_smaller(int64_t bags, int64_t samples) { return 2 * bags < samples; }
 
-constexpr size_t lengths_bytes(const BlockRecord& block, int64_t batch_size) {
-  return align_up(block.sparse != 0 ? block.bags * sizeof(SparseLength)
-                                    : static_cast<size_t>(batch_size) * sizeof(uint32_t),
-                  8);
+constexpr size_t lengths_bytes(const BlockRecord& block) {
+  return align_up(
+      block.sparse != 0 ? block.bags * sizeof(SparseLength) : block.samples * sizeof(uint32_t), 8);
 }
 constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
   return align_up(block.ids * (ids_are_64 ? sizeof(int64_t) : sizeof(int32_t)), 8);
@@ -77,8 +80,8 @@ constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
 constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
   return weighted ? align_up(block.ids * sizeof(float), 8) : 0;
 }
-constexpr size_t rows_bytes(uint64_t bags, int64_t width) {
-  return align_up(bags * static_cast<size_t>(width) * sizeof(float), 64);
+constexpr size_t rows_bytes(int64_t rows, int64_t width) {
+  return align_up(static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float), 64);
 }
 
 }  // namespace shardrec::embedding

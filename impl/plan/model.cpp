@@ -108,6 +108,13 @@ int32_t add_table(Model& model, Table table) {
          {.table = table.name});
   }
   check_init(table);
+  if (!value_of<shardrec_out_of_range>(name_of(table.out_of_range))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name, "\" has an unknown out_of_range ",
+                  static_cast<int>(table.out_of_range),
+                  "; accepted: ", names_of<shardrec_out_of_range>()),
+         {.table = table.name});
+  }
   model.tables.push_back(std::move(table));
   return static_cast<int32_t>(model.tables.size() - 1);
 }
@@ -121,16 +128,10 @@ void add_feature(Model& model, Feature feature) {
                   model.tables.size(), " tables"),
          {.value = feature.table, .limit = std::ssize(model.tables), .feature = feature.name});
   }
-  if (feature.pooling == SHARDREC_POOLING_NONE) {
-    fail(SHARDREC_UNSUPPORTED,
-         sentence("feature \"", feature.name,
-                  "\" has no pooling; features of this release are pooled by sum or mean"),
-         {.feature = feature.name});
-  }
-  if (feature.pooling != SHARDREC_POOLING_SUM && feature.pooling != SHARDREC_POOLING_MEAN) {
+  if (!value_of<shardrec_pooling>(name_of(feature.pooling))) {
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("feature \"", feature.name, "\" has an unknown pooling ",
-                  static_cast<int>(feature.pooling), "; accepted: sum, mean"),
+                  static_cast<int>(feature.pooling), "; accepted: ", names_of<shardrec_pooling>()),
          {.feature = feature.name});
   }
   model.features.push_back(std::move(feature));
@@ -174,6 +175,7 @@ void set_optimizer(Model& model, const Optimizer& optimizer) {
 OutputLayout output_layout(const Model& model) {
   std::vector<int64_t> first(model.tables.size() + 1, 0);
   for (const Feature& feature : model.features) {
+    if (feature.pooling == SHARDREC_POOLING_NONE) continue;
     const auto table = static_cast<size_t>(feature.table);
     first[table + 1] += model.tables[table].dim;
   }
@@ -181,9 +183,16 @@ OutputLayout output_layout(const Model& model) {
   OutputLayout layout;
   layout.width = first.back();
   layout.column.reserve(model.features.size());
-  for (const Feature& feature : model.features) {
-    const auto table = static_cast<size_t>(feature.table);
+  for (size_t f = 0; f < model.features.size(); ++f) {
+    if (model.features[f].pooling == SHARDREC_POOLING_NONE) {
+      layout.column.push_back(0);
+      layout.sequences.push_back(static_cast<int32_t>(f));
+      layout.output.push_back(static_cast<int32_t>(layout.sequences.size()));
+      continue;
+    }
+    const auto table = static_cast<size_t>(model.features[f].table);
     layout.column.push_back(first[table]);
+    layout.output.push_back(0);
     first[table] += model.tables[table].dim;
   }
   return layout;

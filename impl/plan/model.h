@@ -33,6 +33,7 @@ struct Table {
   shardrec_init init = SHARDREC_INIT_UNIFORM;
   std::optional<double> init_min = {};  // empty: -sqrt(1 / rows)
   std::optional<double> init_max = {};  // empty: sqrt(1 / rows)
+  shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
 
   bool operator==(const Table&) const = default;
 };
@@ -60,11 +61,15 @@ int32_t add_table(Model& model, Table table);
 void add_feature(Model& model, Feature feature);
 void set_optimizer(Model& model, const Optimizer& optimizer);
 
-// Where the pooled features stand in output 0: tables as added, within a table its features as
-// added.
+// Where the features stand in the outputs. Output 0 holds the pooled ones: tables as added, within
+// a table its features as added. Output 1 + k is the k-th sequence feature.
 struct OutputLayout {
-  std::vector<int64_t> column;  // by feature
-  int64_t width = 0;
+  std::vector<int64_t> column;     // by feature; 0 for a sequence
+  std::vector<int32_t> output;     // by feature
+  std::vector<int32_t> sequences;  // features, ascending
+  int64_t width = 0;               // of output 0
+
+  int32_t outputs() const { return static_cast<int32_t>(sequences.size()) + 1; }
 };
 OutputLayout output_layout(const Model& model);
 

@@ -57,7 +57,8 @@ Optimizer read_optimizer(const JsonValue& json) {
 }
 
 Table read_table(const JsonValue& json) {
-  json.expect_keys({"name", "rows", "dim", "dtype", "init", "init_min", "init_max"});
+  json.expect_keys(
+      {"name", "rows", "dim", "dtype", "init", "init_min", "init_max", "out_of_range"});
   Table table;
   table.name = json.at("name").text();
   table.rows = json.at("rows").integer(1, int64_t{1} << 40);
@@ -66,6 +67,7 @@ Table read_table(const JsonValue& json) {
   read_enum(json, "init", table.init);
   if (const auto member = json.find("init_min")) table.init_min = member->number();
   if (const auto member = json.find("init_max")) table.init_max = member->number();
+  read_enum(json, "out_of_range", table.out_of_range);
   return table;
 }
 
@@ -97,6 +99,7 @@ std::string model_to_json(const Model& model) {
     json.key("init").text(name_of(table.init));
     if (table.init_min) json.key("init_min").number(*table.init_min);
     if (table.init_max) json.key("init_max").number(*table.init_max);
+    json.key("out_of_range").text(name_of(table.out_of_range));
     json.end_object();
   }
   json.end_array();

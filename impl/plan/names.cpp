@@ -86,6 +86,15 @@ struct Names<shardrec_dtype> {
   });
 };
 
+template <>
+struct Names<shardrec_out_of_range> {
+  static constexpr auto kAll = std::to_array<Name<shardrec_out_of_range>>({
+      {SHARDREC_OUT_OF_RANGE_ERROR, "error"},
+      {SHARDREC_OUT_OF_RANGE_DROP, "drop"},
+      {SHARDREC_OUT_OF_RANGE_CLAMP, "clamp"},
+  });
+};
+
 template <class Enum>
 const char* find_name(Enum value) noexcept {
   for (const auto& entry : Names<Enum>::kAll) {
@@ -103,6 +112,7 @@ const char* name_of(shardrec_init value) noexcept { return find_name(value); }
 const char* name_of(shardrec_sharding value) noexcept { return find_name(value); }
 const char* name_of(shardrec_pooling value) noexcept { return find_name(value); }
 const char* name_of(shardrec_dtype value) noexcept { return find_name(value); }
+const char* name_of(shardrec_out_of_range value) noexcept { return find_name(value); }
 
 template <class Enum>
 std::optional<Enum> value_of(std::string_view name) noexcept {
@@ -138,5 +148,8 @@ template std::optional<shardrec_pooling> value_of<shardrec_pooling>(std::string_
 template std::string names_of<shardrec_pooling>();
 template std::optional<shardrec_dtype> value_of<shardrec_dtype>(std::string_view) noexcept;
 template std::string names_of<shardrec_dtype>();
+template std::optional<shardrec_out_of_range> value_of<shardrec_out_of_range>(
+    std::string_view) noexcept;
+template std::string names_of<shardrec_out_of_range>();
 
 }  // namespace shardrec::plan

@@ -151,8 +151,6 @@ TEST_F(Malformed, Models) {
        "\"user_id\""},
       {"feature without a name", [&] { return feature(1, nullptr); }, SHARDREC_INVALID_ARGUMENT,
        "name is NULL"},
-      {"sequence", [&] { return feature(1, "f", SHARDREC_POOLING_NONE); }, SHARDREC_UNSUPPORTED,
-       "\"f\""},
       {"unknown pooling", [&] { return feature(1, "f", 7); }, SHARDREC_INVALID_ARGUMENT, "7"},
       {"optimizer options of another kind",
        [&] { return shardrec_model_set_optimizer(model, table_options); },

@@ -25,6 +25,15 @@ std::vector<ColumnSpan> statistic_spans(const Scenario& scenario, const TablePla
 
 }  // namespace
 
+std::vector<int64_t> rows_of(const std::vector<int64_t>& bag, const TableSpec& table) {
+  std::vector<int64_t> rows;
+  for (const int64_t id : bag) {
+    const bool inside = id >= 0 && id < table.rows;
+    rows.push_back(inside ? id : table.out_of_range == SHARDREC_OUT_OF_RANGE_CLAMP ? 0 : -1);
+  }
+  return rows;
+}
+
 ReferenceOutcome reference_train(const Scenario& scenario,
                                  const std::vector<std::vector<float>>& initial,
                                  const std::vector<TablePlanSpec>& plan) {
@@ -36,30 +45,48 @@ ReferenceOutcome reference_train(const Scenario& scenario,
     result.states.emplace_back(
         static_cast<size_t>(table.rows * (o.shard_statistics ? table.dim : 1)), 0.0);
   }
+  result.out_of_range.resize(scenario.tables.size());
   const int64_t width = scenario.width();
   for (const auto& batch : scenario.steps) {
     std::vector<std::vector<double>> outputs;
     std::vector<std::vector<double>> magnitudes;
+    std::vector<std::vector<std::vector<double>>> sequences;
     // Gradient of each touched row, by (table, row).
     std::map<std::pair<size_t, int64_t>, std::vector<double>> gradients;
     for (const Sample& sample : batch) {
       std::vector<double> out(static_cast<size_t>(width), 0.0);
       std::vector<double> magnitude(static_cast<size_t>(width), 0.0);
+      std::vector<std::vector<double>> sequence_rows(scenario.features.size());
       for (size_t f = 0; f < scenario.features.size(); ++f) {
         const auto t = static_cast<size_t>(scenario.features[f].table);
         const int64_t dim = scenario.tables[t].dim;
-        const auto length = static_cast<double>(sample.bags[f].size());
+        const bool sequence = scenario.features[f].sequence;
+        const std::vector<int64_t> rows = rows_of(sample.bags[f], scenario.tables[t]);
+        for (const int64_t id : sample.bags[f]) {
+          result.out_of_range[t] += id < 0 || id >= scenario.tables[t].rows;
+        }
+        const auto length = static_cast<double>(
+            std::count_if(rows.begin(), rows.end(), [](int64_t row) { return row >= 0; }));
         const double scale = scenario.features[f].mean && length > 0 ? 1 / length : 1;
-        for (size_t i = 0; i < sample.bags[f].size(); ++i) {
-          auto& gradient = gradients[{t, sample.bags[f][i]}];
+        std::vector<double>& of_sequence = sequence_rows[f];
+        if (sequence) of_sequence.resize(rows.size() * static_cast<size_t>(dim));
+        for (size_t i = 0; i < rows.size(); ++i) {
+          if (rows[i] < 0) continue;
+          auto& gradient = gradients[{t, rows[i]}];
           gradient.resize(static_cast<size_t>(dim));
-          const double weight = scenario.weighted ? sample.weights[f][i] : 1.0;
+          const double weight = scenario.weighted && !sequence ? sample.weights[f][i] : 1.0;
           for (int64_t c = 0; c < dim; ++c) {
-            const auto column = static_cast<size_t>(scenario.column(f) + c);
-            const double w = result.tables[t][static_cast<size_t>(sample.bags[f][i] * dim + c)];
-            out[column] += weight * w * scale;
-            magnitude[column] += std::abs(weight * w * scale);
-            double g = sample.gradient[column] / scenario.divisor;
+            const auto column = static_cast<size_t>(sequence ? static_cast<int64_t>(i) * dim + c
+                                                             : scenario.column(f) + c);
+            const double w = result.tables[t][static_cast<size_t>(rows[i] * dim + c)];
+            if (sequence) {
+              of_sequence[column] = w;
+            } else {
+              out[column] += weight * w * scale;
+              magnitude[column] += std::abs(weight * w * scale);
+            }
+            const auto& given = sequence ? sample.sequence_gradients[f] : sample.gradient;
+            double g = given[column] / scenario.divisor;
             if (o.max_gradient > 0) g = std::clamp(g, -o.max_gradient, o.max_gradient);
             gradient[static_cast<size_t>(c)] += weight * g * scale;
           }
@@ -67,6 +94,7 @@ ReferenceOutcome reference_train(const Scenario& scenario,
       }
       outputs.push_back(out);
       magnitudes.push_back(magnitude);
+      sequences.push_back(sequence_rows);
     }
     for (auto& [key, gradient] : gradients) {
       const auto [t, row] = key;
@@ -101,6 +129,7 @@ ReferenceOutcome reference_train(const Scenario& scenario,
     }
     result.outputs.push_back(std::move(outputs));
     result.magnitudes.push_back(std::move(magnitudes));
+    result.sequences.push_back(std::move(sequences));
   }
   return result;
 }

@@ -11,9 +11,15 @@ namespace shardrec::test {
 struct ReferenceOutcome {
   std::vector<std::vector<std::vector<double>>> outputs;     // by step, by sample
   std::vector<std::vector<std::vector<double>>> magnitudes;  // the sums of |terms| of each output
+  // Rows of the sequences, by step, sample and feature: [ids * dim].
+  std::vector<std::vector<std::vector<std::vector<double>>>> sequences;
   std::vector<std::vector<double>> tables;
+  std::vector<int64_t> out_of_range;        // by table: ids outside its rows
   std::vector<std::vector<double>> states;  // [rows], or [rows * dim] for shard statistics
 };
+
+// The row that each id of a bag stands for; -1: none.
+std::vector<int64_t> rows_of(const std::vector<int64_t>& bag, const TableSpec& table);
 
 // initial: weights to start from. plan: for shard statistics, the boxes; else not read.
 ReferenceOutcome reference_train(const Scenario& scenario,

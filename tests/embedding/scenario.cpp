@@ -86,14 +86,20 @@ shardrec_model* make_model(const Scenario& scenario) {
   shardrec_options_destroy(&options);
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
     const std::string name = "table" + std::to_string(t);
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUT_OF_RANGE,
+                                          scenario.tables[t].out_of_range));
     SR_EXPECT_OK(shardrec_model_add_table(model, name.c_str(), scenario.tables[t].rows,
-                                          scenario.tables[t].dim, nullptr, nullptr));
+                                          scenario.tables[t].dim, options, nullptr));
+    shardrec_options_destroy(&options);
   }
   for (size_t f = 0; f < scenario.features.size(); ++f) {
     const std::string name = "feature" + std::to_string(f);
-    SR_EXPECT_OK(shardrec_model_add_feature(
-        model, scenario.features[f].table, name.c_str(),
-        scenario.features[f].mean ? SHARDREC_POOLING_MEAN : SHARDREC_POOLING_SUM));
+    const FeatureSpec& feature = scenario.features[f];
+    SR_EXPECT_OK(shardrec_model_add_feature(model, feature.table, name.c_str(),
+                                            feature.sequence ? SHARDREC_POOLING_NONE
+                                            : feature.mean   ? SHARDREC_POOLING_MEAN
+                                                             : SHARDREC_POOLING_SUM));
   }
   return model;
 }
@@ -125,15 +131,22 @@ struct Slice {
   std::vector<int32_t> offsets;
   std::vector<float> weights;
   std::vector<float> gradient;
+  std::vector<std::vector<float>> sequence_gradients;  // by feature
 };
 
 Slice slice_of(const Scenario& scenario, const std::vector<Sample>& step, int64_t first,
                int64_t count) {
   Slice slice;
   slice.offsets.push_back(0);
+  slice.sequence_gradients.resize(scenario.features.size());
   for (size_t f = 0; f < scenario.features.size(); ++f) {
     for (int64_t s = first; s < first + count; ++s) {
       const Sample& sample = step[static_cast<size_t>(s)];
+      if (scenario.features[f].sequence) {
+        auto& rows = slice.sequence_gradients[f];
+        rows.insert(rows.end(), sample.sequence_gradients[f].begin(),
+                    sample.sequence_gradients[f].end());
+      }
       for (size_t i = 0; i < sample.bags[f].size(); ++i) {
         slice.values.push_back(sample.bags[f][i]);
         slice.values32.push_back(static_cast<int32_t>(sample.bags[f][i]));
@@ -155,6 +168,38 @@ void read_table(shardrec_collection* tables, int32_t table, shardrec_table_part 
   out.assign(static_cast<size_t>(rows * cols), -1);
   const shardrec_tensor tensor = matrix(out.data(), rows, cols);
   SR_OK(shardrec_collection_read(tables, table, part, 0, rows, &tensor));
+}
+
+// Copies of the outputs of the sequences of the samples [first, first + count) of a step; gives
+// their gradients where asked to.
+void take_sequences(const Scenario& scenario, shardrec_lookup* lookup, const Slice& slice,
+                    const std::vector<Sample>& step, int64_t first, int64_t count,
+                    std::vector<std::vector<std::vector<float>>>& out) {
+  out.assign(static_cast<size_t>(count), std::vector<std::vector<float>>(scenario.features.size()));
+  int32_t output = 0;
+  for (size_t f = 0; f < scenario.features.size(); ++f) {
+    if (!scenario.features[f].sequence) continue;
+    ++output;
+    const int64_t dim = scenario.tables[static_cast<size_t>(scenario.features[f].table)].dim;
+    std::vector<float> gradient = slice.sequence_gradients[f];
+    int64_t rows = -1;
+    int64_t columns = -1;
+    SR_OK(shardrec_lookup_output_shape(lookup, output, &rows, &columns));
+    ASSERT_EQ(columns, dim);
+    ASSERT_EQ(rows * dim, static_cast<int64_t>(gradient.size()));
+    std::vector<float> values(gradient.size(), -1);
+    const shardrec_tensor values_tensor = matrix(values.data(), rows, dim);
+    SR_OK(shardrec_lookup_forward(lookup, output, &values_tensor));
+    auto at = values.begin();
+    for (int64_t s = 0; s < count; ++s) {
+      const auto ids = static_cast<int64_t>(step[static_cast<size_t>(first + s)].bags[f].size());
+      out[static_cast<size_t>(s)][f].assign(at, at + ids * dim);
+      at += ids * dim;
+    }
+    if (rows == 0) continue;  // needs no gradient
+    const shardrec_tensor gradient_tensor = matrix(gradient.data(), rows, dim);
+    SR_OK(shardrec_lookup_set_gradient(lookup, output, &gradient_tensor));
+  }
 }
 
 void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
@@ -206,6 +251,13 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
                                                                   out.begin() + (i + 1) * width);
       }
     }
+    std::vector<std::vector<std::vector<float>>> sequences;
+    take_sequences(scenario, lookup, slice, scenario.steps[s], first, count, sequences);
+    if (::testing::Test::HasFatalFailure()) return;
+    {
+      const std::lock_guard lock(mutex);
+      std::move(sequences.begin(), sequences.end(), outcome.sequences[s].begin() + first);
+    }
     const shardrec_tensor gradient = matrix(slice.gradient.data(), count, width);
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient));
     SR_OK(shardrec_lookup_backward(lookup));
@@ -228,6 +280,12 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
     const std::lock_guard lock(mutex);
     int64_t seen = 0;
     SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_THREADS_SEEN, &seen));
+    for (size_t t = 0; t < scenario.tables.size(); ++t) {
+      int64_t strays = 0;
+      SR_OK(shardrec_collection_table_stat_i64(tables, static_cast<int32_t>(t),
+                                               SHARDREC_TABLE_STAT_OUT_OF_RANGE, &strays));
+      outcome.out_of_range[t] += strays;
+    }
     outcome.threads_seen = std::max(outcome.threads_seen, seen);
     if (rank == 0) {
       outcome.initial = initial;
@@ -250,7 +308,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
 int64_t Scenario::width() const {
   int64_t width = 0;
   for (const FeatureSpec& feature : features)
-    width += tables[static_cast<size_t>(feature.table)].dim;
+    if (!feature.sequence) width += tables[static_cast<size_t>(feature.table)].dim;
   return width;
 }
 
@@ -258,7 +316,7 @@ int64_t Scenario::column(size_t feature) const {
   int64_t column = 0;
   for (size_t t = 0; t < tables.size(); ++t) {
     for (size_t f = 0; f < features.size(); ++f) {
-      if (features[f].table != static_cast<int32_t>(t)) continue;
+      if (features[f].table != static_cast<int32_t>(t) || features[f].sequence) continue;
       if (f == feature) return column;
       column += tables[t].dim;
     }
@@ -384,7 +442,11 @@ Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, in
 
 Outcome train(const Scenario& scenario, const Deal& deal) {
   Outcome outcome;
-  for (const auto& step : scenario.steps) outcome.outputs.emplace_back(step.size());
+  for (const auto& step : scenario.steps) {
+    outcome.outputs.emplace_back(step.size());
+    outcome.sequences.emplace_back(step.size());
+  }
+  outcome.out_of_range.resize(scenario.tables.size());
   std::mutex mutex;
   run_ranks(deal.ranks, deal.ranks_per_node, [&](int rank, shardrec_comm* comm) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));

@@ -14,11 +14,13 @@ namespace shardrec::test {
 struct TableSpec {
   int64_t rows = 1;
   int64_t dim = 1;
+  shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
 };
 
 struct FeatureSpec {
   int32_t table = 0;
   bool mean = false;
+  bool sequence = false;
 };
 
 struct BoxSpec {
@@ -49,6 +51,8 @@ struct Sample {
   std::vector<std::vector<int64_t>> bags;   // by feature
   std::vector<std::vector<float>> weights;  // by feature
   std::vector<float> gradient;              // [width]
+  // By feature: [ids * dim] for a sequence, else empty.
+  std::vector<std::vector<float>> sequence_gradients = {};
 };
 
 struct Scenario {
@@ -63,7 +67,8 @@ struct Scenario {
   std::vector<std::vector<Sample>> steps;  // the global batches
 
   int64_t width() const;
-  // First column of a feature in output 0, worked out anew: tables in order, within them features.
+  // First column of a pooled feature in output 0, worked out anew: tables in order, within them
+  // features.
   int64_t column(size_t feature) const;
 };
 
@@ -78,9 +83,12 @@ struct Deal {
 // What comes out of a run.
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> outputs;  // by step, by sample of the global batch
-  std::vector<std::vector<float>> tables;                // final weights, [rows * dim]
-  std::vector<std::vector<float>> states;                // as SHARDREC_TABLE_STATE
+  // Rows of the sequences, by step, sample and feature (empty for pooled ones): [ids * dim].
+  std::vector<std::vector<std::vector<std::vector<float>>>> sequences;
+  std::vector<std::vector<float>> tables;  // final weights, [rows * dim]
+  std::vector<std::vector<float>> states;  // as SHARDREC_TABLE_STATE
   std::vector<std::vector<float>> initial;
+  std::vector<int64_t> out_of_range;  // by table, counted by all ranks
   int64_t threads_seen = 0;
 };
 

@@ -81,6 +81,19 @@ TEST(AddTable, KeepsTheSumOfAllBytesFromOverflowing) {
   EXPECT_EQ(model.tables.size(), 4U);
 }
 
+TEST(OutputLayout, SequencesHaveOutputsOfTheirOwn) {
+  Model model = small();
+  const OutputLayout before = output_layout(model);
+  add_feature(model, {.name = "s0", .table = 1, .pooling = SHARDREC_POOLING_NONE});
+  add_feature(model, {.name = "p", .table = 0});
+  add_feature(model, {.name = "s1", .table = 0, .pooling = SHARDREC_POOLING_NONE});
+  const OutputLayout layout = output_layout(model);
+  EXPECT_EQ(layout.width, before.width + model.tables[0].dim);
+  EXPECT_EQ(layout.sequences, (std::vector<int32_t>{3, 5}));
+  EXPECT_EQ(layout.output, (std::vector<int32_t>{0, 0, 0, 1, 0, 2}));
+  EXPECT_EQ(layout.outputs(), 3);
+}
+
 TEST(AddFeature, RefusesUnknownTablesPoolingsAndNamesThatAreTaken) {
   Model model = small();
   const Model before = model;
@@ -89,8 +102,6 @@ TEST(AddFeature, RefusesUnknownTablesPoolingsAndNamesThatAreTaken) {
         Feature{"x", 0, static_cast<shardrec_pooling>(3)}}) {
     EXPECT_EQ(status_of([&] { add_feature(model, feature); }), SHARDREC_INVALID_ARGUMENT);
   }
-  EXPECT_EQ(status_of([&] { add_feature(model, {"x", 0, SHARDREC_POOLING_NONE}); }),
-            SHARDREC_UNSUPPORTED);
   EXPECT_EQ(model, before);
   add_feature(model, {"t0", 0});  // features and tables have names of their own
 }

@@ -53,6 +53,13 @@ typedef enum shardrec_collection_stat {
   SHARDREC_COLLECTION_STAT_FORCE_32 = 0x7fffffff
 } shardrec_collection_stat;
 
+/* Counters of one table on this rank, since creation. */
+typedef enum shardrec_table_stat {
+  SHARDREC_TABLE_STAT_OUT_OF_RANGE = 1, /* ids of this rank's batches outside [0, rows) that were
+                                           dropped or clamped (option OUT_OF_RANGE) */
+  SHARDREC_TABLE_STAT_FORCE_32 = 0x7fffffff
+} shardrec_table_stat;
+
 /* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
  * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
  * caller; keeps what it needs of comm, copies model and plan.
@@ -120,6 +127,11 @@ SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *colle
 SHARDREC_API shardrec_status shardrec_collection_stat_i64(const shardrec_collection *collection,
                                                           shardrec_collection_stat stat,
                                                           int64_t *out);
+
+/* A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
+ * thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_table_stat_i64(
+    const shardrec_collection *collection, int32_t table, shardrec_table_stat stat, int64_t *out);
 
 /* A time in seconds. As shardrec_collection_stat_i64. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_stat_f64(const shardrec_collection *collection,

@@ -62,12 +62,22 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *look
                                                            const shardrec_tensor *offsets,
                                                            const shardrec_tensor *weights);
 
+/* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
+ * pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
+ * sequence feature (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in
+ * the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+ * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup *lookup,
+                                                          int32_t output, int64_t *out_rows,
+                                                          int64_t *out_columns);
+
 /* Finishes the exchange, looks up and writes an output.
- * output: 0, the pooled features: out is [batch_size, width] (shardrec_model_feature_columns), FLOAT32,
- *   unit column stride, any row stride >= width. Other outputs: NOT_FOUND.
- * The first call after begin is collective and blocking; asking again copies the output once more, up to the next
- * call that exchanges anything on the collection (INVALID_STATE afterwards).
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin); INVALID_ARGUMENT for out (nothing
+ * output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32,
+ *   unit column stride, any row stride >= columns.
+ * The first call after begin, for whichever output, is collective and blocking. Others, and asking again, copy an
+ * output, up to the next call that exchanges anything on the collection (INVALID_STATE afterwards).
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output); INVALID_ARGUMENT for out (nothing
  * was exchanged: call again with a right one); INVALID_BATCH (see above); OUT_OF_MEMORY, MISMATCH,
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
@@ -80,7 +90,8 @@ SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *loo
 
 /* Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
  * It is read before the call returns (unless BORROW). Not collective. May be called again before
- * backward; the last one counts.
+ * backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+ * not depend on it.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
  * INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *lookup, int32_t output,
@@ -88,7 +99,8 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
 
 /* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
- * the bag's length, times the id's weight. A rank without a gradient (set_gradient was not called)
+ * the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
+ * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient was not called)
  * makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank applies the step and
  * this returns OK: shardrec_collection_step tells. The lookup is then idle.
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward),

@@ -19,7 +19,7 @@ typedef struct shardrec_model shardrec_model;
 typedef enum shardrec_pooling {
   SHARDREC_POOLING_SUM = 0,  /* sum of w * row */
   SHARDREC_POOLING_MEAN = 1, /* sum of w * row, divided by the bag's length; an empty bag is 0 */
-  SHARDREC_POOLING_NONE = 2, /* a sequence: one row per id (UNSUPPORTED in this release) */
+  SHARDREC_POOLING_NONE = 2, /* a sequence: one row per id, in an output of its own; weights do not count */
   SHARDREC_POOLING_FORCE_32 = 0x7fffffff
 } shardrec_pooling;
 
@@ -43,8 +43,9 @@ SHARDREC_API shardrec_status shardrec_model_add_table(shardrec_model *model, con
 
 /* Adds a feature that is looked up in `table`; several features may share one. Its index is the
  * number of features added before it, and batches list the features in that order.
- * name: UTF-8, not empty, unique among features.
- * Errors: as shardrec_model_add_table; UNSUPPORTED (pooling NONE). Since 0.1. */
+ * name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
+ * step updates each row once, by the sum of all its gradients.
+ * Errors: as shardrec_model_add_table. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, int32_t table,
                                                         const char *name, shardrec_pooling pooling);
 
@@ -66,7 +67,8 @@ SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *
 
 /* First column and number of columns of a pooled feature in output 0, and the number of columns of
  * output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
- * as added). Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+ * as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
+ * and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model *model,
                                                             int32_t feature, int64_t *out_column,

@@ -58,6 +58,15 @@ typedef enum shardrec_init {
   SHARDREC_INIT_FORCE_32 = 0x7fffffff
 } shardrec_init;
 
+/* What becomes of an id outside [0, rows) of its table; the same under every plan. */
+typedef enum shardrec_out_of_range {
+  SHARDREC_OUT_OF_RANGE_ERROR = 0, /* the batch is refused on all ranks: INVALID_BATCH */
+  SHARDREC_OUT_OF_RANGE_DROP = 1, /* as if the id were not in its bag (MEAN divides by the ids that stay);
+                                      in a sequence its row is 0 and its gradient goes nowhere */
+  SHARDREC_OUT_OF_RANGE_CLAMP = 2, /* row 0 is used in its place */
+  SHARDREC_OUT_OF_RANGE_FORCE_32 = 0x7fffffff
+} shardrec_out_of_range;
+
 /* The named ways of cutting and placing tables; see plan.h for the exact cuts. */
 typedef enum shardrec_sharding {
   SHARDREC_SHARDING_AUTO = 0, /* balanced by size */
@@ -101,11 +110,12 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BETA2 = 107,          /* f64 in [0, 1); default 0.999 */
   SHARDREC_OPTION_ROW_STATISTICS = 108, /* i64, shardrec_row_statistics; default ROW */
   /* Table. */
-  SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype; default FLOAT32 */
-  SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */
-  SHARDREC_OPTION_INIT_MIN = 202, /* f64, finite; default -sqrt(1 / rows) */
-  SHARDREC_OPTION_INIT_MAX = 203, /* f64, finite, >= INIT_MIN (checked where it is used);
+  SHARDREC_OPTION_DTYPE = 200,        /* i64, shardrec_dtype; default FLOAT32 */
+  SHARDREC_OPTION_INIT = 201,         /* i64, shardrec_init; default UNIFORM */
+  SHARDREC_OPTION_INIT_MIN = 202,     /* f64, finite; default -sqrt(1 / rows) */
+  SHARDREC_OPTION_INIT_MAX = 203,     /* f64, finite, >= INIT_MIN (checked where it is used);
                                      default sqrt(1 / rows) */
+  SHARDREC_OPTION_OUT_OF_RANGE = 205, /* i64, shardrec_out_of_range; default ERROR */
   /* Plan. */
   SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
   /* Collection. */

@@ -113,22 +113,22 @@ typedef _gostring_ swig_type_80;
 typedef _gostring_ swig_type_81;
 typedef _gostring_ swig_type_82;
 typedef _gostring_ swig_type_83;
-typedef long long swig_type_84;
-typedef _goslice_ swig_type_85;
+typedef _gostring_ swig_type_84;
+typedef long long swig_type_85;
 typedef _goslice_ swig_type_86;
 typedef _goslice_ swig_type_87;
-typedef _gostring_ swig_type_88;
-typedef long long swig_type_89;
-typedef _goslice_ swig_type_90;
+typedef _goslice_ swig_type_88;
+typedef _gostring_ swig_type_89;
+typedef long long swig_type_90;
 typedef _goslice_ swig_type_91;
 typedef _goslice_ swig_type_92;
-typedef _gostring_ swig_type_93;
-typedef _goslice_ swig_type_94;
+typedef _goslice_ swig_type_93;
+typedef _gostring_ swig_type_94;
 typedef _gostring_ swig_type_95;
-typedef _gostring_ swig_type_96;
-typedef _goslice_ swig_type_97;
+typedef _goslice_ swig_type_96;
+typedef _gostring_ swig_type_97;
 typedef _gostring_ swig_type_98;
-typedef _gostring_ swig_type_99;
+typedef _goslice_ swig_type_99;
 typedef _gostring_ swig_type_100;
 typedef _gostring_ swig_type_101;
 typedef _gostring_ swig_type_102;
@@ -136,52 +136,54 @@ typedef _gostring_ swig_type_103;
 typedef _gostring_ swig_type_104;
 typedef _gostring_ swig_type_105;
 typedef _gostring_ swig_type_106;
-typedef _goslice_ swig_type_107;
-typedef _goslice_ swig_type_108;
-typedef _gostring_ swig_type_109;
-typedef _gostring_ swig_type_110;
+typedef _gostring_ swig_type_107;
+typedef _gostring_ swig_type_108;
+typedef _goslice_ swig_type_109;
+typedef _goslice_ swig_type_110;
 typedef _gostring_ swig_type_111;
-typedef long long swig_type_112;
+typedef _gostring_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef long long swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef _gostring_ swig_type_116;
+typedef long long swig_type_116;
 typedef _gostring_ swig_type_117;
-typedef _goslice_ swig_type_118;
-typedef _goslice_ swig_type_119;
-typedef _gostring_ swig_type_120;
+typedef _gostring_ swig_type_118;
+typedef _gostring_ swig_type_119;
+typedef _goslice_ swig_type_120;
 typedef _goslice_ swig_type_121;
-typedef _goslice_ swig_type_122;
-typedef _gostring_ swig_type_123;
-typedef _gostring_ swig_type_124;
+typedef _gostring_ swig_type_122;
+typedef _goslice_ swig_type_123;
+typedef _goslice_ swig_type_124;
 typedef _gostring_ swig_type_125;
 typedef _gostring_ swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
 typedef _gostring_ swig_type_129;
-typedef long long swig_type_130;
-typedef long long swig_type_131;
-typedef _gostring_ swig_type_132;
-typedef _gostring_ swig_type_133;
-typedef _goslice_ swig_type_134;
-typedef _goslice_ swig_type_135;
+typedef _gostring_ swig_type_130;
+typedef _gostring_ swig_type_131;
+typedef long long swig_type_132;
+typedef long long swig_type_133;
+typedef _gostring_ swig_type_134;
+typedef _gostring_ swig_type_135;
 typedef _goslice_ swig_type_136;
-typedef _gostring_ swig_type_137;
+typedef _goslice_ swig_type_137;
 typedef _goslice_ swig_type_138;
-typedef _goslice_ swig_type_139;
+typedef _gostring_ swig_type_139;
 typedef _goslice_ swig_type_140;
-typedef _gostring_ swig_type_141;
+typedef _goslice_ swig_type_141;
 typedef _goslice_ swig_type_142;
-typedef _goslice_ swig_type_143;
+typedef _gostring_ swig_type_143;
 typedef _goslice_ swig_type_144;
 typedef _goslice_ swig_type_145;
-typedef _gostring_ swig_type_146;
-typedef _gostring_ swig_type_147;
-typedef _goslice_ swig_type_148;
-typedef _goslice_ swig_type_149;
-typedef _gostring_ swig_type_150;
-typedef _gostring_ swig_type_151;
+typedef _goslice_ swig_type_146;
+typedef _goslice_ swig_type_147;
+typedef _gostring_ swig_type_148;
+typedef _gostring_ swig_type_149;
+typedef _goslice_ swig_type_150;
+typedef _goslice_ swig_type_151;
 typedef _gostring_ swig_type_152;
+typedef _gostring_ swig_type_153;
+typedef _gostring_ swig_type_154;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -249,49 +251,51 @@ extern swig_type_72 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_i
 extern swig_type_76 _wrap_collection_save_capi(uintptr_t arg1, swig_type_77 arg2, uintptr_t arg3);
 extern swig_type_78 _wrap_collection_load_capi(uintptr_t arg1, swig_type_79 arg2, uintptr_t arg3);
 extern swig_type_80 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_81 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_82 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_81 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_82 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_83 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_83 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_84 arg2, swig_type_85 arg3, swig_type_86 arg4, swig_type_87 arg5);
-extern swig_type_88 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_89 arg2, swig_type_90 arg3, swig_type_91 arg4, swig_type_92 arg5);
-extern swig_type_93 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_94 arg3);
-extern swig_type_95 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_96 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_97 arg3);
-extern swig_type_98 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_99 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_100 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_84 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_85 arg2, swig_type_86 arg3, swig_type_87 arg4, swig_type_88 arg5);
+extern swig_type_89 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_90 arg2, swig_type_91 arg3, swig_type_92 arg4, swig_type_93 arg5);
+extern swig_type_94 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_95 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_96 arg3);
+extern swig_type_97 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_98 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_99 arg3);
+extern swig_type_100 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_101 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_102 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_101 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_102 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_103 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_104 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_103 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_104 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_105 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_106 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_105 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_106 arg2, swig_type_107 arg3, swig_type_108 arg4);
-extern swig_type_109 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_110 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_111 _wrap_mlp_create_capi(swig_type_112 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_107 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_108 arg2, swig_type_109 arg3, swig_type_110 arg4);
+extern swig_type_111 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_112 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_113 _wrap_mlp_create_capi(swig_type_114 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_113 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_114 arg2, swig_intgo arg3);
-extern swig_type_115 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_116 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_117 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_118 arg2, swig_type_119 arg3);
-extern swig_type_120 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3);
-extern swig_type_123 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_124 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_125 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_126 arg2);
-extern swig_type_127 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_128 arg2);
-extern swig_type_129 _wrap_interaction_create_capi(swig_type_130 arg1, swig_type_131 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_115 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_116 arg2, swig_intgo arg3);
+extern swig_type_117 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_118 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_119 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_120 arg2, swig_type_121 arg3);
+extern swig_type_122 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_123 arg2, swig_type_124 arg3);
+extern swig_type_125 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_126 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_127 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_128 arg2);
+extern swig_type_129 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_130 arg2);
+extern swig_type_131 _wrap_interaction_create_capi(swig_type_132 arg1, swig_type_133 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_132 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_133 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3, swig_type_136 arg4);
-extern swig_type_137 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_138 arg2, swig_type_139 arg3, swig_type_140 arg4);
-extern swig_type_141 _wrap_bce_with_logits_capi(swig_type_142 arg1, swig_type_143 arg2, swig_type_144 arg3, swig_type_145 arg4, swig_voidp arg5);
-extern swig_type_146 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_134 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_135 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4);
+extern swig_type_139 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_140 arg2, swig_type_141 arg3, swig_type_142 arg4);
+extern swig_type_143 _wrap_bce_with_logits_capi(swig_type_144 arg1, swig_type_145 arg2, swig_type_146 arg3, swig_type_147 arg4, swig_voidp arg5);
+extern swig_type_148 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_147 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3);
-extern swig_type_150 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_151 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_152 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_149 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3);
+extern swig_type_152 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_153 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_154 _wrap_metrics_reset_capi(uintptr_t arg1);
 #undef intgo
 */
 import "C"
@@ -1146,6 +1150,19 @@ func Collection_stat_i64(arg1 uintptr, arg2 int32, arg3 *int64) (_swig_ret error
 	return swig_r_1
 }
 
+func Collection_table_stat_i64(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_collection_table_stat_i64_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_stat_f64(arg1 uintptr, arg2 int32, arg3 *float64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1185,7 +1202,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_84(_swig_i_1), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_85(_swig_i_1), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1211,7 +1228,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_89(_swig_i_1), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1227,13 +1244,26 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	return swig_r_1
 }
 
+func Lookup_output_shape(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_lookup_output_shape_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1260,7 +1290,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1377,7 +1407,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1418,7 +1448,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_112(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_114(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1435,7 +1465,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_114(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_116(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1473,7 +1503,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1493,7 +1523,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1537,7 +1567,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1557,7 +1587,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1573,7 +1603,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_130(_swig_i_0), C.swig_type_131(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_132(_swig_i_0), C.swig_type_133(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1605,7 +1635,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1630,7 +1660,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1657,7 +1687,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_142)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_144)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1699,7 +1729,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1

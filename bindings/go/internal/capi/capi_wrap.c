@@ -1871,6 +1871,34 @@ _gostring_ _wrap_collection_stat_i64_capi(shardrec_collection *_swig_go_0, intgo
 }
 
 
+_gostring_ _wrap_collection_table_stat_i64_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, long long *_swig_go_3) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_table_stat arg3 ;
+  int64_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_table_stat)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_collection_table_stat_i64((struct shardrec_collection const *)arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_stat_f64_capi(shardrec_collection *_swig_go_0, intgo _swig_go_1, double *_swig_go_2) {
   shardrec_collection *arg1 = 0 ;
   shardrec_collection_stat arg2 ;
@@ -1997,6 +2025,35 @@ _gostring_ _wrap_lookup_begin_offsets_capi(shardrec_lookup *_swig_go_0, long lon
     _swig_go_result.n = (intgo)size;
   }
   
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_lookup_output_shape_capi(shardrec_lookup *_swig_go_0, int _swig_go_1, long long *_swig_go_2, long long *_swig_go_3) {
+  shardrec_lookup *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_lookup_output_shape((struct shardrec_lookup const *)arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
   
   
   

@@ -116,6 +116,14 @@ const _: () = assert!(core::mem::size_of::<shardrec_init>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_out_of_range(pub u32);
+pub const SHARDREC_OUT_OF_RANGE_ERROR: shardrec_out_of_range = shardrec_out_of_range(0);
+pub const SHARDREC_OUT_OF_RANGE_DROP: shardrec_out_of_range = shardrec_out_of_range(1);
+pub const SHARDREC_OUT_OF_RANGE_CLAMP: shardrec_out_of_range = shardrec_out_of_range(2);
+const _: () = assert!(core::mem::size_of::<shardrec_out_of_range>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_sharding(pub u32);
 pub const SHARDREC_SHARDING_AUTO: shardrec_sharding = shardrec_sharding(0);
 pub const SHARDREC_SHARDING_TABLE_WISE: shardrec_sharding = shardrec_sharding(1);
@@ -160,6 +168,7 @@ pub const SHARDREC_OPTION_DTYPE: shardrec_option = shardrec_option(200);
 pub const SHARDREC_OPTION_INIT: shardrec_option = shardrec_option(201);
 pub const SHARDREC_OPTION_INIT_MIN: shardrec_option = shardrec_option(202);
 pub const SHARDREC_OPTION_INIT_MAX: shardrec_option = shardrec_option(203);
+pub const SHARDREC_OPTION_OUT_OF_RANGE: shardrec_option = shardrec_option(205);
 pub const SHARDREC_OPTION_SHARDING: shardrec_option = shardrec_option(300);
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
 pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
@@ -225,6 +234,12 @@ pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_collection_stat = shardrec_co
 pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(107);
 pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_collection_stat = shardrec_collection_stat(108);
 const _: () = assert!(core::mem::size_of::<shardrec_collection_stat>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_table_stat(pub u32);
+pub const SHARDREC_TABLE_STAT_OUT_OF_RANGE: shardrec_table_stat = shardrec_table_stat(1);
+const _: () = assert!(core::mem::size_of::<shardrec_table_stat>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -424,11 +439,13 @@ extern "C" {
     pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
     pub fn shardrec_collection_stat_i64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut i64) -> shardrec_status;
+    pub fn shardrec_collection_table_stat_i64(collection: *const shardrec_collection, table: i32, stat: shardrec_table_stat, out: *mut i64) -> shardrec_status;
     pub fn shardrec_collection_stat_f64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut f64) -> shardrec_status;
     pub fn shardrec_lookup_create(collection: *mut shardrec_collection, options: *const shardrec_options, out: *mut *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
     pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_begin_offsets(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, offsets: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;

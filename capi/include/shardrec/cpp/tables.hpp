@@ -197,6 +197,11 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     check(shardrec_collection_stat_i64(get(), stat, &value));
     return value;
   }
+  int64_t table_stat_i64(int32_t table, shardrec_table_stat stat) const {
+    int64_t value = 0;
+    check(shardrec_collection_table_stat_i64(get(), table, stat, &value));
+    return value;
+  }
   double stat_f64(shardrec_collection_stat stat) const {
     double value = 0;
     check(shardrec_collection_stat_f64(get(), stat, &value));
@@ -221,6 +226,14 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   }
   // This rank has no more data.
   void begin_without_data() { begin(0, nullptr, nullptr); }
+  struct Shape {
+    int64_t rows, columns;
+  };
+  Shape output_shape(int32_t output) const {
+    Shape shape{};
+    check(shardrec_lookup_output_shape(get(), output, &shape.rows, &shape.columns));
+    return shape;
+  }
   void forward(int32_t output, const Matrix &into) {
     check(shardrec_lookup_forward(get(), output, into.get()));
   }

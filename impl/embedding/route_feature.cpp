@@ -1,0 +1,232 @@
+// The part of routing that reads ids: one feature at a time, counted first, then written.
+#include <algorithm>
+#include <cstring>
+
+#include "embedding/route.h"
+
+namespace shardrec::embedding {
+namespace {
+
+// The interval of a row that is in range.
+inline size_t interval_of(const Routing& routing, int64_t row) {
+  if (routing.even != 0) return static_cast<size_t>(row / routing.even);
+  const auto above = std::upper_bound(routing.cuts.begin() + 1, routing.cuts.end() - 1, row);
+  return static_cast<size_t>(above - routing.cuts.begin()) - 1;
+}
+
+// One unsigned comparison finds negative ids as well.
+inline bool in_range(int64_t id, int64_t rows) {
+  return static_cast<uint64_t>(id) < static_cast<uint64_t>(rows);
+}
+
+// The row that stands for an id that the policy accepts; negative: none.
+inline int64_t row_for(int64_t id, int64_t rows, shardrec_out_of_range policy) {
+  if (in_range(id, rows)) return id;
+  return policy == SHARDREC_OUT_OF_RANGE_CLAMP ? 0 : -1;
+}
+
+}  // namespace
+
+void RoutedBatch::count(const CheckedBatch& batch, int32_t feature) {
+  batch.ids_are_64() ? count_feature(batch, static_cast<const int64_t*>(batch.values()), feature)
+                     : count_feature(batch, static_cast<const int32_t*>(batch.values()), feature);
+}
+
+void RoutedBatch::write(const CheckedBatch& batch, int32_t feature) {
+  const auto choose = [&](const auto* values) {
+    using Id = std::remove_cvref_t<decltype(*values)>;
+    if (layout_.ids_are_64(of(feature).table)) {
+      of(feature).whole ? write_whole<Id, int64_t>(batch, values, feature)
+                        : write_cut<Id, int64_t>(batch, values, feature);
+    } else {
+      of(feature).whole ? write_whole<Id, int32_t>(batch, values, feature)
+                        : write_cut<Id, int32_t>(batch, values, feature);
+    }
+  };
+  batch.ids_are_64() ? choose(static_cast<const int64_t*>(batch.values()))
+                     : choose(static_cast<const int32_t*>(batch.values()));
+}
+
+// Checks the ids of a feature and counts, for every block it goes to, ids and bags.
+template <class Id>
+void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int32_t feature) {
+  Feature& own = features_[static_cast<size_t>(feature)];
+  const TableLayout& layout = layout_.table(own.table);
+  const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
+  const int64_t begin = batch.first_id(feature);
+  const int64_t end = begin + own.ids;
+  const bool refuses = own.policy == SHARDREC_OUT_OF_RANGE_ERROR;
+  const auto bad_id = [&](int64_t position) -> Verdict {
+    return {.defect = Defect::kIdRange,
+            .argument = Argument::kValues,
+            .feature = feature,
+            .position = position,
+            .value = values[position],
+            .limit = rows};
+  };
+
+  if (own.whole) {
+    int64_t bad = 0;
+    for (int64_t i = begin; i < end; ++i) bad += in_range(values[i], rows) ? 0 : 1;
+    if (bad != 0 && refuses) {
+      int64_t i = begin;
+      while (in_range(values[i], rows)) ++i;
+      own.verdict = bad_id(i);
+      return;
+    }
+    own.out_of_range = bad;
+    int64_t bags = 0;
+    for (const uint32_t length : batch.lengths(feature)) bags += length != 0;
+    for (const int32_t part : layout.parts) {
+      Filling& filling = filling_[block_index(part, own.ordinal)];
+      filling.ids = own.ids;
+      filling.bags = bags;
+    }
+    return;
+  }
+  const Routing& routing = layout.routing;
+  int64_t i = begin;
+  int64_t sample = 0;
+  for (const uint32_t length : batch.lengths(feature)) {
+    uint32_t kept = length;
+    for (const int64_t bag_end = i + length; i < bag_end; ++i) {
+      int64_t row = values[i];
+      if (!in_range(row, rows)) {
+        if (refuses) {
+          own.verdict = bad_id(i);
+          return;
+        }
+        ++own.out_of_range;
+        row = row_for(row, rows, own.policy);
+        if (row < 0) {
+          --kept;
+          continue;
+        }
+      }
+      const size_t interval = interval_of(routing, row);
+      for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
+           ++n) {
+        const int32_t part =
+            layout.parts[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
+        Filling& filling = filling_[block_index(part, own.ordinal)];
+        ++filling.ids;
+        filling.bags += filling.last_sample != sample;
+        filling.last_sample = sample;
+      }
+    }
+    if (own.kept_lengths != nullptr) own.kept_lengths[sample] = kept;
+    ++sample;
+  }
+}
+
+// Every block of the feature is the feature.
+template <class Id, class WireId>
+void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32_t feature) {
+  const Feature& own = of(feature);
+  const TableLayout& layout = layout_.table(own.table);
+  const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
+  const int64_t begin = batch.first_id(feature);
+  const int64_t count = own.ids;
+  const auto lengths = batch.lengths(feature);
+  for (const int32_t part : layout.parts) {
+    Filling& filling = filling_[block_index(part, own.ordinal)];
+    auto* ids = static_cast<WireId*>(filling.id_data);
+    if (own.out_of_range == 0) {
+      for (int64_t i = 0; i < count; ++i) ids[i] = static_cast<WireId>(values[begin + i]);
+    } else {
+      for (int64_t i = 0; i < count; ++i) {
+        ids[i] = static_cast<WireId>(row_for(values[begin + i], rows, own.policy));
+      }
+    }
+    if (filling.weight_data != nullptr && count != 0) {
+      std::memcpy(filling.weight_data, batch.weights() + begin,
+                  static_cast<size_t>(count) * sizeof(float));
+    }
+    if (filling.dense != nullptr) {
+      std::memcpy(filling.dense, lengths.data(), lengths.size_bytes());
+    }
+    int64_t bags = 0;
+    for (int64_t sample = 0; sample < own.samples; ++sample) {
+      if (!own.sequence && sample % kChunk == 0) {
+        filling.chunk_rows[sample / kChunk] = static_cast<uint32_t>(bags);
+      }
+      const uint32_t length = lengths[static_cast<size_t>(sample)];
+      if (length == 0) continue;
+      if (filling.sparse != nullptr) {
+        filling.sparse[bags] = {static_cast<uint32_t>(sample), length};
+      }
+      ++bags;
+    }
+    if (own.sequence) {
+      for (int64_t c = 0; c < chunks(feature); ++c) {
+        filling.chunk_rows[c] = static_cast<uint32_t>(c * kChunk);
+      }
+    }
+    filling.chunk_rows[chunks(feature)] = static_cast<uint32_t>(own.sequence ? count : bags);
+  }
+}
+
+template <class Id, class WireId>
+void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t feature) {
+  const Feature& own = of(feature);
+  const TableLayout& layout = layout_.table(own.table);
+  const Routing& routing = layout.routing;
+  const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
+  for (const int32_t part : layout.parts) {
+    Filling& filling = filling_[block_index(part, own.ordinal)];
+    if (filling.dense != nullptr) {
+      std::memset(filling.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
+    }
+  }
+  // Rows before each chunk up to that of an item are known when its first row is written.
+  const auto reach = [](Filling& filling, int64_t item, int64_t rows_before) {
+    for (; filling.next_chunk * kChunk <= item; ++filling.next_chunk) {
+      filling.chunk_rows[filling.next_chunk] = static_cast<uint32_t>(rows_before);
+    }
+  };
+  const int64_t first_id = batch.first_id(feature);
+  int64_t i = first_id;
+  int64_t sample = 0;
+  for (const uint32_t length : batch.lengths(feature)) {
+    for (const int64_t bag_end = i + length; i < bag_end; ++i) {
+      const int64_t row = row_for(values[i], rows, own.policy);
+      if (row < 0) {
+        if (own.intervals != nullptr) own.intervals[i - first_id] = kDropped;
+        continue;
+      }
+      const size_t interval = interval_of(routing, row);
+      if (own.intervals != nullptr) own.intervals[i - first_id] = static_cast<int32_t>(interval);
+      for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
+           ++n) {
+        const int32_t p =
+            layout.parts[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
+        Filling& filling = filling_[block_index(p, own.ordinal)];
+        if (own.sequence) reach(filling, i - first_id, filling.ids);
+        if (filling.last_sample != sample) {
+          if (!own.sequence) reach(filling, sample, filling.bags);
+          if (filling.sparse != nullptr) {
+            filling.sparse[filling.bags] = {static_cast<uint32_t>(sample), 0};
+          }
+          ++filling.bags;
+          filling.last_sample = sample;
+        }
+        if (filling.sparse != nullptr) {
+          ++filling.sparse[filling.bags - 1].count;
+        } else {
+          ++filling.dense[sample];
+        }
+        const int64_t local = row - layout_.parts()[static_cast<size_t>(p)].row;
+        static_cast<WireId*>(filling.id_data)[filling.ids] = static_cast<WireId>(local);
+        if (filling.weight_data != nullptr) filling.weight_data[filling.ids] = batch.weights()[i];
+        ++filling.ids;
+      }
+    }
+    ++sample;
+  }
+  for (const int32_t part : layout.parts) {
+    Filling& filling = filling_[block_index(part, own.ordinal)];
+    reach(filling, chunks(feature) * kChunk, own.sequence ? filling.ids : filling.bags);
+  }
+}
+
+}  // namespace shardrec::embedding

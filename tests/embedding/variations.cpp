@@ -1,0 +1,54 @@
+#include "embedding/variations.h"
+
+namespace shardrec::test {
+namespace {
+
+std::vector<float> normals(std::mt19937_64& random, int64_t count) {
+  std::normal_distribution<float> normal;
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& value : values) value = normal(random);
+  return values;
+}
+
+}  // namespace
+
+void add_sequences(Scenario& scenario, std::mt19937_64& random) {
+  for (FeatureSpec& feature : scenario.features) feature.sequence = random() % 2 == 0;
+  scenario.features[random() % scenario.features.size()].sequence = true;
+  for (FeatureSpec& feature : scenario.features) feature.mean = feature.mean && !feature.sequence;
+  for (auto& step : scenario.steps) {
+    for (Sample& sample : step) {
+      sample.gradient = normals(random, scenario.width());
+      sample.sequence_gradients.assign(scenario.features.size(), {});
+      for (size_t f = 0; f < scenario.features.size(); ++f) {
+        const FeatureSpec& feature = scenario.features[f];
+        if (!feature.sequence) continue;
+        const int64_t dim = scenario.tables[static_cast<size_t>(feature.table)].dim;
+        sample.sequence_gradients[f] =
+            normals(random, static_cast<int64_t>(sample.bags[f].size()) * dim);
+      }
+    }
+  }
+}
+
+void add_stray_ids(Scenario& scenario, std::mt19937_64& random) {
+  for (TableSpec& table : scenario.tables) {
+    table.out_of_range =
+        random() % 3 == 0 ? SHARDREC_OUT_OF_RANGE_CLAMP : SHARDREC_OUT_OF_RANGE_DROP;
+  }
+  for (auto& step : scenario.steps) {
+    for (Sample& sample : step) {
+      for (size_t f = 0; f < scenario.features.size(); ++f) {
+        const int64_t rows = scenario.tables[static_cast<size_t>(scenario.features[f].table)].rows;
+        const std::vector<int64_t> strays = {-1, rows, rows + 5, INT32_MIN, INT32_MAX};
+        // Some bags are all strays.
+        const bool all = random() % 6 == 0;
+        for (int64_t& id : sample.bags[f]) {
+          if (all || random() % 5 == 0) id = strays[random() % strays.size()];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace shardrec::test

@@ -1,0 +1,16 @@
+// Changes of a random scenario: kinds of input that the plain one has not.
+#pragma once
+
+#include <random>
+
+#include "embedding/scenario.h"
+
+namespace shardrec::test {
+
+// Turns some features into sequences, at least one, and gives new gradients to all outputs.
+void add_sequences(Scenario& scenario, std::mt19937_64& random);
+
+// Gives every table a policy other than error, and puts ids outside the rows into its bags.
+void add_stray_ids(Scenario& scenario, std::mt19937_64& random);
+
+}  // namespace shardrec::test
