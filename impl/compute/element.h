@@ -3,11 +3,11 @@
 //
 // Nearest: round to nearest, ties to even; subnormals are kept; too large is an infinity.
 //
-// Stochastic: a number between two neighbours a < x < b of the type becomes b with probability
-// (x - a) / (b - a), so the mean of many roundings is the number; one that the type has, subnormals
-// included, stays. It is infinite exactly where nearest is: between the largest finite number and
-// there it becomes that number. Of fp16's subnormals the probability is a multiple of 2^-31.
-// The random word of an element is word (column mod 4) of
+// Stochastic: a number between two neighbours |a| < |x| < |b| of the type becomes b with
+// probability f = (x - a) / (b - a), so the mean of many roundings is the number; one that the type
+// has, subnormals included, stays. It is infinite exactly where nearest is: between the largest
+// finite number and there it becomes that number. It is b where floor(f * 2^31) + floor(word / 2)
+// reaches 2^31. The random word of an element is word (column mod 4) of
 //   Philox4x32-10(counter {row mod 2^32, row / 2^32, column / 4, step mod 2^32}, key)
 // with row and column those of the whole table, and the key the first two words of
 //   Philox4x32-10(counter {seed mod 2^32, seed / 2^32, step / 2^32, use}, key table_key)

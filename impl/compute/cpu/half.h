@@ -54,8 +54,8 @@ struct Float16 {
     const float units = std::bit_cast<float>(magnitude) * 0x1p24F;
     const auto below = static_cast<int32_t>(units);
     const float rest = units - static_cast<float>(below);
-    const bool up = static_cast<int32_t>(word >> 1) < static_cast<int32_t>(rest * 0x1p31F);
-    return static_cast<uint32_t>(below) + (up ? 1 : 0);
+    const auto chance = static_cast<uint32_t>(static_cast<int32_t>(rest * 0x1p31F));
+    return static_cast<uint32_t>(below) + ((chance + (word >> 1)) >> 31);
   }
 };
 

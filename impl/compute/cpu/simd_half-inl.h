@@ -68,9 +68,9 @@ HWY_INLINE WordVector stochastic<Float16>(WordVector magnitude, WordVector words
   const auto below = hn::ConvertTo(kIntegers, units);
   const Vector rest = hn::Sub(units, hn::ConvertTo(kFloats, below));
   const auto chance = hn::ConvertTo(kIntegers, hn::Mul(rest, hn::Set(kFloats, 0x1p31F)));
-  const auto up = hn::Lt(hn::BitCast(kIntegers, hn::ShiftRight<1>(words)), chance);
-  const WordVector subnormal =
-      hn::BitCast(kWords, hn::Add(below, hn::IfThenElseZero(up, hn::Set(kIntegers, 1))));
+  const WordVector up =
+      hn::ShiftRight<31>(hn::Add(hn::BitCast(kWords, chance), hn::ShiftRight<1>(words)));
+  const WordVector subnormal = hn::Add(hn::BitCast(kWords, below), up);
   return hn::IfThenElse(less(magnitude, hn::Set(kWords, Float16::kLeastNormal)), subnormal, normal);
 }
 
