@@ -51,6 +51,27 @@ TEST(ScaleGradient, DividesThenClampsThenDividesByTheLengthExactly) {
   }
 }
 
+TEST(ScaleGradient, OfSixteenBitsIsThatOfTheSameFloats) {
+  Random random(14);
+  for (const Element element : {Element::kFloat16, Element::kBfloat16}) {
+    for (int64_t columns = 0; columns <= 130; ++columns) {
+      const Elements gradient(element,
+                              numbers_of(random, static_cast<size_t>(columns), Numbers::kSpecial));
+      ScaleGradient scale{.divisor = uniform(random, 0, 1) == 0 ? 4.0F : 3.0F,
+                          .max_gradient = uniform(random, 0, 1) == 0 ? 0.0F : 0.25F,
+                          .length = uniform(random, 0, 1) == 0 ? 1.0F : 7.0F,
+                          .element = element};
+      std::vector<float> expected(gradient.size() + 1, 5.0F);
+      for (size_t c = 0; c < gradient.size(); ++c) expected[c] = scaled(scale, gradient.at(c));
+      for (int set = 0; set < cpu_kernel_count(); ++set) {
+        std::vector<float> out(gradient.size() + 1, 5.0F);
+        cpu_kernels_at(set).scale_gradient(scale, gradient.data(), out.data(), columns);
+        ASSERT_TRUE(same_bits(out, expected)) << cpu_kernels_at(set).name << " " << columns;
+      }
+    }
+  }
+}
+
 TEST(ScaleGradient, ClampCapsInfinitiesAndKeepsNan) {
   const std::vector<float> gradient = {kInfinity, -kInfinity, kNan, 0.5F, -0.0F, 9.0F, -9.0F};
   for (int set = 0; set < cpu_kernel_count(); ++set) {
