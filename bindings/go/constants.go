@@ -190,6 +190,7 @@ const (
 	OptionGradientDivisor      Option = 402
 	OptionGradientDivisorValue Option = 403
 	OptionLookups              Option = 404
+	OptionOutputDtype          Option = 405
 	OptionBorrow               Option = 500
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601

@@ -16,6 +16,7 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.threads = static_cast<int>(options.find_i64(SHARDREC_OPTION_THREADS).value_or(0));
   out.divisor = options.choice<shardrec_divisor>(SHARDREC_OPTION_GRADIENT_DIVISOR);
   out.divisor_value = options.f64(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE);
+  out.output_dtype = options.choice<shardrec_dtype>(SHARDREC_OPTION_OUTPUT_DTYPE);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   return out;
 }

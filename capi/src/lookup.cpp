@@ -67,6 +67,24 @@ shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup* lookup, int64_t b
   });
 }
 
+shardrec_status shardrec_lookup_begin_variable(shardrec_lookup* lookup, int64_t batch_size,
+                                               const shardrec_tensor* batch_sizes,
+                                               const shardrec_tensor* inverse,
+                                               const shardrec_tensor* values,
+                                               const shardrec_tensor* lengths,
+                                               const shardrec_tensor* weights) {
+  return with_lookup(lookup, [&](embedding::Lookup& step) {
+    step.begin({.batch_size = batch_size,
+                .values = values,
+                .lengths = lengths,
+                .offsets = nullptr,
+                .weights = weights,
+                .batch_sizes = batch_sizes,
+                .inverse = inverse,
+                .variable = true});
+  });
+}
+
 shardrec_status shardrec_lookup_output_shape(const shardrec_lookup* lookup, int32_t output,
                                              int64_t* out_rows, int64_t* out_columns) {
   return guard([&] {

@@ -119,6 +119,21 @@ constexpr OptionRow real(shardrec_option key, const char* name, uint32_t taken_b
           .default_f64 = fallback};
 }
 
+constexpr bool is_output_dtype(int64_t value) {
+  return value == SHARDREC_FLOAT32 || value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
+}
+constexpr OptionChoices kOutputDtypeChoices = {
+    .name = [](int64_t value) -> const char* {
+      return is_output_dtype(value) ? plan::name_of(static_cast<shardrec_dtype>(value)) : nullptr;
+    },
+    .value = [](std::string_view name) -> std::optional<int64_t> {
+      const auto value = plan::value_of<shardrec_dtype>(name);
+      return value.has_value() && is_output_dtype(*value) ? std::optional<int64_t>(*value)
+                                                          : std::nullopt;
+    },
+    .list = [] { return std::string("float16, bfloat16, float32"); },
+};
+
 // Key and its spelling at once.
 #define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
 constexpr const char* kFinite = "a finite number";
@@ -152,6 +167,7 @@ constexpr std::array kRows = {
     choice(KEY(GRADIENT_DIVISOR), kCollection, kChoicesIn<kDivisors>, SHARDREC_DIVISOR_RANKS),
     real(KEY(GRADIENT_DIVISOR_VALUE), kCollection, kFinitePositive, positive, 1.0),
     integer(KEY(LOOKUPS), kCollection, "an integer in [1, 8]", 1, 8, 2),
+    choice(KEY(OUTPUT_DTYPE), kCollection, kOutputDtypeChoices, SHARDREC_FLOAT32),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),

@@ -187,25 +187,31 @@ FlatView detail::vector_of(const shardrec_tensor* tensor, const char* name, shar
 }
 
 Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows, int64_t cols) {
+  const AnyMatrix view = any_matrix_view(tensor, name, SHARDREC_FLOAT32, rows, cols);
+  return {static_cast<float*>(view.data), view.rows, view.cols, view.stride};
+}
+
+AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
+                          int64_t rows, int64_t cols) {
   check_tensor(tensor, name);
-  check_dtype(*tensor, name, SHARDREC_FLOAT32);
+  check_dtype(*tensor, name, dtype);
   if (tensor->ndim != 2) {
     refuse(name, sentence("has shape ", shape_text(*tensor), "; two dimensions are accepted"),
            {.value = tensor->ndim});
   }
   check_size(*tensor, name, tensor->shape[0], rows, "rows");
   check_size(*tensor, name, tensor->shape[1], cols, "columns");
-  Matrix view{nullptr, tensor->shape[0], tensor->shape[1], tensor->shape[1]};
+  AnyMatrix view{nullptr, tensor->shape[0], tensor->shape[1], tensor->shape[1]};
   if (count_elements(*tensor, name) == 0) return view;
   check_data(*tensor, name);
-  view.data = static_cast<float*>(tensor->data);
+  view.data = tensor->data;
   if (strides_omitted(*tensor)) return view;
   if (view.cols > 1 && tensor->stride[1] != 1) {
     refuse(name, sentence("has column stride ", tensor->stride[1], "; 1 is accepted"),
            {.position = 1, .value = tensor->stride[1]});
   }
   if (view.rows > 1) {
-    const int64_t limit = INT64_MAX / static_cast<int64_t>(sizeof(float)) / view.rows;
+    const int64_t limit = INT64_MAX / static_cast<int64_t>(dtype_size(dtype)) / view.rows;
     if (tensor->stride[0] < view.cols || tensor->stride[0] > limit) {
       refuse(name,
              sentence("has row stride ", tensor->stride[0], "; ", view.cols, " to ", limit,

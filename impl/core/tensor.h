@@ -88,4 +88,14 @@ struct Matrix {
 Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows = kAnySize,
                    int64_t cols = kAnySize);
 
+// As Matrix, of elements of any one dtype.
+struct AnyMatrix {
+  void* data = nullptr;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t stride = 0;  // elements
+};
+AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
+                          int64_t rows = kAnySize, int64_t cols = kAnySize);
+
 }  // namespace shardrec::core

@@ -53,6 +53,7 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   first_bags_.assign(static_cast<size_t>(features) + 1, 0);
   first_ids_.assign(static_cast<size_t>(features) + 1, 0);
   verdicts_.assign(static_cast<size_t>(features), {});
+  expansion_.clear();
 
   const bool by_offsets = arguments.by_offsets;
   const Argument lengths_argument = by_offsets ? Argument::kOffsets : Argument::kLengths;
@@ -72,6 +73,12 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
     if (arguments.weights != nullptr) {
       return {.defect = Defect::kNotWanted, .argument = Argument::kWeights};
     }
+    if (arguments.batch_sizes != nullptr) {
+      return {.defect = Defect::kNotWanted, .argument = Argument::kBatchSizes};
+    }
+    if (arguments.inverse != nullptr) {
+      return {.defect = Defect::kNotWanted, .argument = Argument::kInverse};
+    }
     return {};
   }
   Verdict verdict = check_vector(arguments.values, Argument::kValues, -1);
@@ -80,24 +87,24 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   if (ids_ > kMostIds) {
     return {.defect = Defect::kTooMany, .value = ids_, .limit = kMostIds};
   }
-  if (features != 0 && arguments.batch_size > INT64_MAX / 8 / features) {
-    return {.defect = Defect::kShape,
-            .argument = lengths_argument,
-            .value = lengths == nullptr ? 0 : lengths->shape[0],
-            .limit = INT64_MAX};
-  }
-  const int64_t bags = features * arguments.batch_size;
+  verdict = read_sizes(arguments, features);
+  if (!verdict.good()) return refuse(verdict);
+  const int64_t bags = first_bags_.back();
   verdict = check_vector(lengths, lengths_argument, bags + (by_offsets ? 1 : 0));
-  if (!verdict.good()) return verdict;
+  if (!verdict.good()) return refuse(verdict);
   if (arguments.batch_size > kMostIds) {
-    return {.defect = Defect::kTooMany,
-            .argument = Argument::kBatchSize,
-            .value = arguments.batch_size,
-            .limit = kMostIds};
+    return refuse({.defect = Defect::kTooMany,
+                   .argument = Argument::kBatchSize,
+                   .value = arguments.batch_size,
+                   .limit = kMostIds});
+  }
+  if (arguments.variable) {
+    verdict = check_vector(arguments.inverse, Argument::kInverse, features * arguments.batch_size);
+    if (!verdict.good()) return refuse(verdict);
   }
   if (arguments.weights != nullptr) {
     verdict = check_vector(arguments.weights, Argument::kWeights, ids_);
-    if (!verdict.good()) return verdict;
+    if (!verdict.good()) return refuse(verdict);
     weights_ = static_cast<const float*>(arguments.weights->data);
     if (ids_ == 0) weights_ = nullptr;
   }
@@ -105,9 +112,6 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(bags));
   batch_size_ = arguments.batch_size;
-  for (size_t f = 1; f < first_bags_.size(); ++f) {
-    first_bags_[f] = first_bags_[f - 1] + arguments.batch_size;
-  }
 
   if (by_offsets) {
     verdict = lengths->dtype == SHARDREC_INT64
@@ -118,11 +122,54 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
                   ? read_lengths(static_cast<const int64_t*>(lengths->data), layout, threads)
                   : read_lengths(static_cast<const int32_t*>(lengths->data), layout, threads);
   }
+  if (verdict.good() && arguments.variable) {
+    verdict = expansion_.build(*arguments.inverse, first_bags_, batch_size_, layout, threads);
+  }
+  return refuse(verdict);
+}
+
+// Nothing but a good batch has a size.
+Verdict CheckedBatch::refuse(const Verdict& verdict) {
   if (!verdict.good()) {
     batch_size_ = 0;
     std::fill(first_bags_.begin(), first_bags_.end(), 0);
+    std::fill(first_ids_.begin(), first_ids_.end(), 0);
   }
   return verdict;
+}
+
+Verdict CheckedBatch::read_sizes(const BatchArguments& arguments, int64_t features) {
+  if (features != 0 && arguments.batch_size > INT64_MAX / 8 / features) {
+    const shardrec_tensor* lengths = arguments.by_offsets ? arguments.offsets : arguments.lengths;
+    return {.defect = Defect::kShape,
+            .argument = arguments.by_offsets ? Argument::kOffsets : Argument::kLengths,
+            .value = lengths == nullptr ? 0 : lengths->shape[0],
+            .limit = INT64_MAX};
+  }
+  if (!arguments.variable) {
+    for (int64_t f = 0; f < features; ++f) {
+      first_bags_[static_cast<size_t>(f) + 1] = (f + 1) * arguments.batch_size;
+    }
+    return {};
+  }
+  const Verdict verdict = check_vector(arguments.batch_sizes, Argument::kBatchSizes, features);
+  if (!verdict.good()) return verdict;
+  for (int64_t f = 0; f < features; ++f) {
+    const void* data = arguments.batch_sizes->data;
+    const int64_t size = arguments.batch_sizes->dtype == SHARDREC_INT64
+                             ? static_cast<const int64_t*>(data)[f]
+                             : static_cast<const int32_t*>(data)[f];
+    if (size < 0 || size > kMostIds) {
+      return {.defect = size < 0 ? Defect::kNegativeSize : Defect::kTooMany,
+              .argument = Argument::kBatchSizes,
+              .feature = static_cast<int32_t>(f),
+              .position = f,
+              .value = size,
+              .limit = kMostIds};
+    }
+    first_bags_[static_cast<size_t>(f) + 1] = first_bags_[static_cast<size_t>(f)] + size;
+  }
+  return {};
 }
 
 template <class Length>

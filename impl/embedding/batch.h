@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "core/threads.h"
+#include "embedding/expansion.h"
 #include "embedding/layout.h"
 #include "embedding/verdict.h"
 #include "embedding/wire.h"
@@ -22,6 +23,10 @@ struct BatchArguments {
   const shardrec_tensor* offsets = nullptr;  // in place of lengths
   const shardrec_tensor* weights = nullptr;
   bool by_offsets = false;
+  // A batch size per feature: [features], and the bag of each sample, [features * batch_size].
+  const shardrec_tensor* batch_sizes = nullptr;
+  const shardrec_tensor* inverse = nullptr;
+  bool variable = false;
 };
 
 // The batch with normalised bag lengths. Its pointers into the caller's memory are valid during
@@ -53,12 +58,18 @@ class CheckedBatch {
     return first_ids_[static_cast<size_t>(feature) + 1] - first_ids_[static_cast<size_t>(feature)];
   }
 
+  // The samples that the bags stand for; not present: bag and sample are the same.
+  const Expansion& expansion() const { return expansion_; }
+
   bool ids_are_64() const { return ids_are_64_; }
   const void* values() const { return values_; }
   const float* weights() const { return weights_; }
-  size_t memory() const { return lengths_memory_.capacity(); }
+  size_t memory() const { return lengths_memory_.capacity() + expansion_.memory(); }
 
  private:
+  Verdict refuse(const Verdict& verdict);
+  // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
+  Verdict read_sizes(const BatchArguments& arguments, int64_t features);
   template <class Length>
   Verdict read_lengths(const Length* lengths, const Layout& layout, core::Threads& threads);
   template <class Offset>
@@ -72,6 +83,7 @@ class CheckedBatch {
   int64_t ids_ = 0;
   core::Scratch lengths_memory_;
   std::span<uint32_t> lengths_;
+  Expansion expansion_;
   std::vector<int64_t> first_bags_;  // [features + 1]
   std::vector<int64_t> first_ids_;   // [features + 1]
   std::vector<Verdict> verdicts_;    // by feature

@@ -21,6 +21,7 @@ struct Agreement {
   uint64_t divisor = 0;
   uint64_t divisor_value = 0;
   uint64_t lookups = 0;
+  uint64_t output_dtype = 0;
 };
 
 void check_memory(uint64_t bytes) {
@@ -87,7 +88,8 @@ void Collection::check_agreement(const plan::Plan& plan) {
                        .seed = static_cast<uint64_t>(options_.seed),
                        .divisor = static_cast<uint64_t>(options_.divisor),
                        .divisor_value = std::bit_cast<uint64_t>(options_.divisor_value),
-                       .lookups = static_cast<uint64_t>(options_.lookups)};
+                       .lookups = static_cast<uint64_t>(options_.lookups),
+                       .output_dtype = static_cast<uint64_t>(options_.output_dtype)};
   const auto messages = collectives_->all_gather(kCreate, std::as_bytes(std::span(&mine, 1)));
   Agreement first;
   for (size_t rank = 0; rank < messages.size(); ++rank) {
@@ -105,8 +107,9 @@ void Collection::check_agreement(const plan::Plan& plan) {
                        : theirs.divisor != first.divisor ? "option GRADIENT_DIVISOR"
                        : theirs.divisor_value != first.divisor_value
                            ? "option GRADIENT_DIVISOR_VALUE"
-                       : theirs.lookups != first.lookups ? "option LOOKUPS"
-                                                         : nullptr;
+                       : theirs.lookups != first.lookups           ? "option LOOKUPS"
+                       : theirs.output_dtype != first.output_dtype ? "option OUTPUT_DTYPE"
+                                                                   : nullptr;
     if (what != nullptr) {
       core::fail(SHARDREC_MISMATCH,
                  core::sentence("rank ", rank, " gave collection_create another ", what,

@@ -33,6 +33,7 @@ struct CollectionOptions {
   shardrec_divisor divisor = SHARDREC_DIVISOR_RANKS;
   double divisor_value = 1;
   int lookups = 2;
+  shardrec_dtype output_dtype = SHARDREC_FLOAT32;  // of outputs and their gradients
 };
 
 // Kinds of exchanges on the ordered channel (comm::Operation::kind).

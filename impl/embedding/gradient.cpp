@@ -4,6 +4,28 @@
 #include <cstring>
 
 namespace shardrec::embedding {
+namespace {
+
+// out = sum of the gradients of some samples, columns [column, column + columns).
+void add_samples(std::span<const uint32_t> samples, const OutputView& gradient, int64_t column,
+                 float* out, int64_t columns, const compute::Kernels& kernels) {
+  if (samples.empty()) {
+    std::fill(out, out + columns, 0.0F);
+    return;
+  }
+  kernels.widen(gradient.at(samples[0], column), gradient.element, out, columns);
+  for (const uint32_t sample : samples.subspan(1)) {
+    constexpr int64_t kPiece = 256;
+    float piece[kPiece];
+    for (int64_t c = 0; c < columns; c += kPiece) {
+      const int64_t count = std::min(kPiece, columns - c);
+      kernels.widen(gradient.at(sample, column + c), gradient.element, piece, count);
+      kernels.add(piece, out + c, count);
+    }
+  }
+}
+
+}  // namespace
 
 GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
@@ -42,23 +64,24 @@ void GradientPacking::lay_out(const RoutedBatch& routed, core::Scratch& buffer) 
   }
 }
 
-void GradientPacking::pack(const RoutedBatch& routed, int32_t output, const core::Matrix& gradient,
-                           float divisor, float max_gradient, const compute::Kernels& kernels,
-                           core::Threads& threads) {
+void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
+                           const OutputView& gradient, float divisor, float max_gradient,
+                           const compute::Kernels& kernels, core::Threads& threads) {
   const auto& output_of = layout_.output().output;
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
     const bool wanted = output_of[static_cast<size_t>(feature)] == output;
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
-  const compute::ScaleGradient scale{.divisor = divisor, .max_gradient = max_gradient};
+  const compute::ScaleGradient scale{
+      .divisor = divisor, .max_gradient = max_gradient, .element = gradient.element};
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
       const auto t = static_cast<size_t>(above - first_task_.begin()) - 1;
       const int64_t chunk = task - first_task_[t];
       if (output == 0) {
-        pack_bags(routed, targets_[t], chunk, gradient, scale, kernels);
+        pack_bags(routed, expansion, targets_[t], chunk, gradient, scale, kernels);
       } else {
         pack_sequence(routed, targets_[t], chunk, gradient, scale, kernels);
       }
@@ -66,30 +89,38 @@ void GradientPacking::pack(const RoutedBatch& routed, int32_t output, const core
   });
 }
 
-void GradientPacking::pack_bags(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                                const core::Matrix& gradient, compute::ScaleGradient scale,
+void GradientPacking::pack_bags(const RoutedBatch& routed, const Expansion& expansion,
+                                const Target& target, int64_t chunk, const OutputView& gradient,
+                                compute::ScaleGradient scale,
                                 const compute::Kernels& kernels) const {
   const plan::Feature& feature = layout_.model().features[static_cast<size_t>(target.feature)];
   const bool mean = feature.pooling == SHARDREC_POOLING_MEAN;
   const auto lengths = routed.lengths(target.feature);
   const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)];
-  int64_t bag = target.block->chunk_rows[chunk];
-  const int64_t bag_end = target.block->chunk_rows[chunk + 1];
-  for (int64_t sample = chunk * kChunk; bag < bag_end; ++sample) {
-    if (!target.block->holds(bag, sample)) continue;
-    if (mean) scale.length = static_cast<float>(lengths[static_cast<size_t>(sample)]);
-    const float* row = gradient.data + sample * gradient.stride + column;
-    float* to = target.rows + bag * target.part->width;
+  int64_t row = target.block->chunk_rows[chunk];
+  const int64_t row_end = target.block->chunk_rows[chunk + 1];
+  if (expansion.present()) scale.element = compute::Element::kFloat32;  // of the sums
+  for (int64_t bag = chunk * kChunk; row < row_end; ++bag) {
+    if (!target.block->holds(row, bag)) continue;
+    if (mean) scale.length = static_cast<float>(lengths[static_cast<size_t>(bag)]);
+    float* to = target.rows + row * target.part->width;
     for (const ColumnPiece& piece : target.part->columns) {
-      kernels.scale_gradient(scale, row + piece.col, to + piece.offset, piece.cols);
+      float* out = to + piece.offset;
+      const void* given = out;
+      if (expansion.present()) {
+        add_samples(expansion.samples(target.feature, bag), gradient, column + piece.col, out,
+                    piece.cols, kernels);
+      } else {
+        given = gradient.at(bag, column + piece.col);
+      }
+      kernels.scale_gradient(scale, given, out, piece.cols);
     }
-    ++bag;
+    ++row;
   }
 }
 
 void GradientPacking::pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                                    const core::Matrix& gradient,
-                                    const compute::ScaleGradient& scale,
+                                    const OutputView& gradient, const compute::ScaleGradient& scale,
                                     const compute::Kernels& kernels) const {
   const auto intervals = routed.intervals(target.feature);
   const Part& part = *target.part;
@@ -99,7 +130,7 @@ void GradientPacking::pack_sequence(const RoutedBatch& routed, const Target& tar
     const int32_t interval = intervals.empty() ? 0 : intervals[static_cast<size_t>(id)];
     if (interval < part.first_interval || interval >= part.end_interval) continue;
     for (const ColumnPiece& piece : part.columns) {
-      kernels.scale_gradient(scale, gradient.row(id) + piece.col, to + piece.offset, piece.cols);
+      kernels.scale_gradient(scale, gradient.at(id, piece.col), to + piece.offset, piece.cols);
     }
     to += part.width;
   }

@@ -8,9 +8,10 @@
 #include "comm/communicator.h"
 #include "compute/kernels.h"
 #include "core/memory.h"
-#include "core/tensor.h"
 #include "core/threads.h"
+#include "embedding/expansion.h"
 #include "embedding/layout.h"
+#include "embedding/output_view.h"
 #include "embedding/route.h"
 
 namespace shardrec::embedding {
@@ -23,8 +24,10 @@ class GradientPacking {
   void lay_out(const RoutedBatch& routed, core::Scratch& buffer);
 
   // Writes the gradient of one output / divisor, clamped, divided by the bag's length for MEAN.
-  void pack(const RoutedBatch& routed, int32_t output, const core::Matrix& gradient, float divisor,
-            float max_gradient, const compute::Kernels& kernels, core::Threads& threads);
+  // Before that, the gradients of the samples that share a bag are added up in ascending order.
+  void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
+            const OutputView& gradient, float divisor, float max_gradient,
+            const compute::Kernels& kernels, core::Threads& threads);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
   void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
@@ -39,11 +42,11 @@ class GradientPacking {
     int32_t feature = 0;
     float* rows = nullptr;
   };
-  void pack_bags(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                 const core::Matrix& gradient, compute::ScaleGradient scale,
+  void pack_bags(const RoutedBatch& routed, const Expansion& expansion, const Target& target,
+                 int64_t chunk, const OutputView& gradient, compute::ScaleGradient scale,
                  const compute::Kernels& kernels) const;
   void pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                     const core::Matrix& gradient, const compute::ScaleGradient& scale,
+                     const OutputView& gradient, const compute::ScaleGradient& scale,
                      const compute::Kernels& kernels) const;
 
   const Layout& layout_;

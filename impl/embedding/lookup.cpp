@@ -2,7 +2,18 @@
 
 #include <algorithm>
 
+#include "core/tensor.h"
+
 namespace shardrec::embedding {
+namespace {
+
+compute::Element element_of(shardrec_dtype dtype) {
+  return dtype == SHARDREC_FLOAT16    ? compute::Element::kFloat16
+         : dtype == SHARDREC_BFLOAT16 ? compute::Element::kBfloat16
+                                      : compute::Element::kFloat32;
+}
+
+}  // namespace
 
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
     : collection_(std::move(collection)),
@@ -89,11 +100,14 @@ std::pair<int64_t, int64_t> Lookup::output_shape(int32_t output) const {
   return {verdict_.good() ? rows : 0, layout.width_of(output)};
 }
 
-core::Matrix Lookup::output_view(int32_t output, const shardrec_tensor* tensor,
-                                 const char* what) const {
+OutputView Lookup::output_view(int32_t output, const shardrec_tensor* tensor,
+                               const char* what) const {
   const auto [rows, columns] = output_shape(output);
   // A refused batch has no size to hold the caller to; it writes nothing.
-  return core::matrix_view(tensor, what, verdict_.good() ? rows : core::kAnySize, columns);
+  const shardrec_dtype dtype = collection_->options().output_dtype;
+  const core::AnyMatrix view =
+      core::any_matrix_view(tensor, what, dtype, verdict_.good() ? rows : core::kAnySize, columns);
+  return {static_cast<std::byte*>(view.data), element_of(dtype), view.stride};
 }
 
 void Lookup::forward(int32_t output, const shardrec_tensor* out) {
@@ -102,7 +116,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
   }
   collection_->communicator().check();
-  const core::Matrix view = output_view(output, out, "out");
+  const OutputView view = output_view(output, out, "out");
   if (state_ == State::kForwarded) {
     if (output_epoch_ != collection_->settled()) {
       core::fail(SHARDREC_INVALID_STATE,
@@ -165,9 +179,9 @@ void Lookup::exchange_and_look_up() {
   count_memory();
 }
 
-void Lookup::assemble(int32_t output, const core::Matrix& out) {
-  assembly_.assemble(routed_, output, collection_->kernels(), collection_->threads(),
-                     collection_->work(), out);
+void Lookup::assemble(int32_t output, const OutputView& out) {
+  assembly_.assemble(routed_, batch_.expansion(), output, collection_->kernels(),
+                     collection_->threads(), collection_->work(), out);
 }
 
 bool Lookup::all_done() const {
@@ -199,7 +213,7 @@ void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   if (state_ != State::kForwarded) {
     core::fail(SHARDREC_INVALID_STATE, "set_gradient was called before forward");
   }
-  const core::Matrix view = output_view(output, gradient, "gradient");
+  const OutputView view = output_view(output, gradient, "gradient");
   Gradient& own = gradients_[static_cast<size_t>(output)];
   if (options_.borrow) {
     own.borrowed = view;
@@ -224,10 +238,10 @@ void Lookup::lay_out_gradients() {
   gradients_laid_out_ = true;
 }
 
-void Lookup::pack_gradient(int32_t output, const core::Matrix& gradient) {
+void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
   lay_out_gradients();
-  packing_.pack(routed_, output, gradient, divisor(),
+  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(),
                 static_cast<float>(collection_->model().optimizer.max_gradient),
                 collection_->kernels(), collection_->threads());
 }
@@ -248,8 +262,12 @@ void Lookup::finish(bool skip) {
           *gradient_buffer_);
     } else {
       lay_out_gradients();
-      for (size_t g = 0; g < gradients_.size() && options_.borrow; ++g) {
-        if (gradients_[g].given) pack_gradient(static_cast<int32_t>(g), gradients_[g].borrowed);
+      for (size_t g = 0; g < gradients_.size(); ++g) {
+        const Gradient& gradient = gradients_[g];
+        // One that was not given has no elements; but bags that no sample uses have rows.
+        if (options_.borrow || !gradient.given) {
+          pack_gradient(static_cast<int32_t>(g), gradient.given ? gradient.borrowed : OutputView{});
+        }
       }
     }
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);

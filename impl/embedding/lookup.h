@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "embedding/assembly.h"
 #include "embedding/batch.h"
 #include "embedding/collection.h"
 #include "embedding/gradient.h"
@@ -59,15 +60,15 @@ class Lookup {
   };
 
   void exchange_and_look_up();
-  void assemble(int32_t output, const core::Matrix& out);
+  void assemble(int32_t output, const OutputView& out);
   void finish(bool skip);
   void apply(std::span<const comm::ConstBytes> gradients);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
-  void pack_gradient(int32_t output, const core::Matrix& gradient);
+  void pack_gradient(int32_t output, const OutputView& gradient);
   void lay_out_gradients();
   void end_batch() noexcept;
-  core::Matrix output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
+  OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
   void count_memory();
   float divisor() const;
@@ -97,7 +98,7 @@ class Lookup {
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
   struct Gradient {
     bool given = false;
-    core::Matrix borrowed;
+    OutputView borrowed;
   };
   std::vector<Gradient> gradients_;  // by output
   bool gradients_laid_out_ = false;

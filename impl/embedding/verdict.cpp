@@ -15,6 +15,10 @@ const char* argument_name(Argument argument) {
       return "offsets";
     case Argument::kWeights:
       return "weights";
+    case Argument::kBatchSizes:
+      return "batch_sizes";
+    case Argument::kInverse:
+      return "inverse";
     case Argument::kGradient:
       return "the gradient";
   }
@@ -51,8 +55,9 @@ std::string describe(const Verdict& v) {
     case Defect::kNoData:
       return name + " has data NULL";
     case Defect::kTooMany:
-      return v.argument == Argument::kBatchSize
-                 ? sentence("batch_size is ", v.value, ", at most ", v.limit, " is accepted")
+      return v.argument != Argument::kValues
+                 ? sentence(v.position < 0 ? name : element, " is ", v.value, ", at most ", v.limit,
+                            " is accepted")
                  : sentence("the batch has ", v.value, " ids, at most ", v.limit, " are accepted");
     case Defect::kNegativeLength:
       return sentence(element, " is ", v.value, ", a bag's length must not be negative");
@@ -66,6 +71,10 @@ std::string describe(const Verdict& v) {
       return sentence(name, " add up to ", v.value, " ids, values has ", v.limit);
     case Defect::kIdRange:
       return sentence(element, " is ", v.value, ", ids must be in [0, ", v.limit, ")");
+    case Defect::kNegativeSize:
+      return sentence(element, " is ", v.value, ", a feature's batch size must not be negative");
+    case Defect::kInverseRange:
+      return sentence(element, " is ", v.value, ", the feature's bags are [0, ", v.limit, ")");
     case Defect::kNoGradient:
       return sentence("backward was called without set_gradient for output ", v.value);
   }

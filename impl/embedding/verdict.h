@@ -11,7 +11,16 @@
 namespace shardrec::embedding {
 
 // Which argument of begin (or of set_gradient and backward) a defect is about.
-enum class Argument : uint8_t { kBatchSize, kValues, kLengths, kOffsets, kWeights, kGradient };
+enum class Argument : uint8_t {
+  kBatchSize,
+  kValues,
+  kLengths,
+  kOffsets,
+  kWeights,
+  kGradient,
+  kBatchSizes,
+  kInverse
+};
 
 enum class Defect : uint8_t {
   kNone,
@@ -32,6 +41,8 @@ enum class Defect : uint8_t {
   kFallingOffset,      // feature, position, value; limit: the offset before it
   kLengthSum,          // value: sum of the lengths, or the last offset; limit: ids
   kIdRange,            // feature, position, value; limit: rows
+  kNegativeSize,       // feature, position, value: of batch_sizes
+  kInverseRange,       // feature, position, value; limit: bags of the feature
   kNoGradient,         // set_gradient was not called; value: output
 };
 

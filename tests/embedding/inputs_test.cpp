@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "embedding/comparison.h"
+#include "embedding/half_matrix.h"
 #include "embedding/variations.h"
 
 namespace shardrec::test {
@@ -15,6 +16,7 @@ void expect_all_promises(const Scenario& scenario, std::mt19937_64& random) {
   if (::testing::Test::HasFatalFailure()) return;
   const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
   expect_reference(scenario, one, reference);
+  EXPECT_EQ(one.out_of_range, reference.out_of_range);
   for (const int ranks : {1, 2, 3, 4, 8}) {
     SCOPED_TRACE("ranks " + std::to_string(ranks));
     const Deal deal = random_deal(scenario, random, ranks);
@@ -61,6 +63,86 @@ TEST_P(Inputs, IdsOutOfRangeAreDroppedOrClampedAlikeUnderEveryPlan) {
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   add_stray_ids(scenario, random);
   expect_all_promises(scenario, random);
+}
+
+TEST_P(Inputs, ABatchSizePerFeatureWithBagsOfTheirOwnIsThePlainBatch) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 13000);
+  Scenario scenario = random_scenario(random, 4);
+  if (GetParam() % 2 == 0) add_sequences(scenario, random);
+  if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
+  const Outcome one = train(scenario, one_rank(scenario));
+  if (HasFatalFailure()) return;
+  const ReferenceOutcome reference =
+      reference_train(scenario, one.initial, one_rank(scenario).plan);
+  for (const int ranks : {1, 2, 4}) {
+    Deal deal = random_deal(scenario, random, ranks);
+    deal.form = BatchForm::kVariableIdentity;
+    expect_promises(scenario, deal, one, train(scenario, deal), reference);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST_P(Inputs, BagsGivenOnceTrainAlikeUnderEveryPlan) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 14000);
+  Scenario scenario = random_scenario(random, 4);
+  if (GetParam() % 2 == 0) add_sequences(scenario, random);
+  add_repeated_bags(scenario, random);
+  if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
+  // Samples are summed before they are clamped, which the reference does not know.
+  scenario.optimizer.max_gradient = 0;
+  for (const int ranks : {1, 2, 3, 8}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    Deal first = random_deal(scenario, random, ranks);
+    for (TablePlanSpec& plan : first.plan) plan = {.replicated = true, .boxes = {}};
+    first.form = BatchForm::kVariableUnique;
+    const Outcome expected = train(scenario, first);
+    if (HasFatalFailure()) return;
+    const ReferenceOutcome reference = reference_train(scenario, expected.initial, first.plan);
+    expect_reference(scenario, expected, reference);
+    for (int plan = 0; plan < 3; ++plan) {
+      Deal deal = random_deal(scenario, random, ranks);
+      deal.share = first.share;
+      deal.form = BatchForm::kVariableUnique;
+      const Outcome other = train(scenario, deal);
+      expect_promises(scenario, deal, expected, other, reference);
+      EXPECT_EQ(other.out_of_range, expected.out_of_range);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(Inputs, OutputsOf16BitsAreTheFp32OutputsRoundedOnce) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 15000);
+  Scenario scenario = random_scenario(random, 3);
+  add_sequences(scenario, random);
+  add_repeated_bags(scenario, random);
+  round_gradients(scenario, random);
+  for (const int ranks : {1, 2, 4}) {
+    Deal deal = random_deal(scenario, random, ranks);
+    if (GetParam() % 2 == 0) deal.form = BatchForm::kVariableUnique;
+    const Outcome exact = train(scenario, deal);
+    for (const shardrec_dtype dtype : {SHARDREC_FLOAT16, SHARDREC_BFLOAT16}) {
+      SCOPED_TRACE("ranks " + std::to_string(ranks) + " dtype " + std::to_string(dtype));
+      deal.output_dtype = dtype;
+      const Outcome half = train(scenario, deal);
+      if (HasFatalFailure()) return;
+      const auto expect_rounded = [&](std::vector<float> expected, const std::vector<float>& got) {
+        for (float& x : expected) x = rounded(x, dtype);
+        EXPECT_EQ(got, expected);
+      };
+      for (size_t s = 0; s < scenario.steps.size(); ++s) {
+        for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
+          expect_rounded(exact.outputs[s][i], half.outputs[s][i]);
+          for (size_t f = 0; f < scenario.features.size(); ++f) {
+            expect_rounded(exact.sequences[s][i][f], half.sequences[s][i][f]);
+          }
+        }
+      }
+      for (size_t t = 0; t < scenario.tables.size(); ++t) {
+        expect_same_bits(exact.tables[t], half.tables[t], "table");
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Inputs, ::testing::Range(0, 10));

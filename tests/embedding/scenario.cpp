@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
+#include "embedding/half_matrix.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -129,19 +131,30 @@ struct Slice {
   std::vector<int32_t> values32;
   std::vector<int64_t> lengths;
   std::vector<int32_t> offsets;
+  std::vector<int64_t> batch_sizes;  // by feature
+  std::vector<int32_t> inverse;      // [features * samples]
   std::vector<float> weights;
   std::vector<float> gradient;
   std::vector<std::vector<float>> sequence_gradients;  // by feature
 };
 
 Slice slice_of(const Scenario& scenario, const std::vector<Sample>& step, int64_t first,
-               int64_t count) {
+               int64_t count, BatchForm form) {
   Slice slice;
   slice.offsets.push_back(0);
   slice.sequence_gradients.resize(scenario.features.size());
   for (size_t f = 0; f < scenario.features.size(); ++f) {
+    // Number of each bag that stands already, where equal ones are given once.
+    std::map<std::pair<std::vector<int64_t>, std::vector<float>>, int32_t> known;
+    slice.batch_sizes.push_back(0);
     for (int64_t s = first; s < first + count; ++s) {
       const Sample& sample = step[static_cast<size_t>(s)];
+      const auto next = static_cast<int32_t>(slice.batch_sizes.back());
+      const auto [at, is_new] = known.try_emplace({sample.bags[f], sample.weights[f]}, next);
+      const bool share = form == BatchForm::kVariableUnique && !scenario.features[f].sequence;
+      slice.inverse.push_back(share ? at->second : next);
+      if (share && !is_new) continue;
+      ++slice.batch_sizes.back();
       if (scenario.features[f].sequence) {
         auto& rows = slice.sequence_gradients[f];
         rows.insert(rows.end(), sample.sequence_gradients[f].begin(),
@@ -172,24 +185,24 @@ void read_table(shardrec_collection* tables, int32_t table, shardrec_table_part 
 
 // Copies of the outputs of the sequences of the samples [first, first + count) of a step; gives
 // their gradients where asked to.
-void take_sequences(const Scenario& scenario, shardrec_lookup* lookup, const Slice& slice,
-                    const std::vector<Sample>& step, int64_t first, int64_t count,
-                    std::vector<std::vector<std::vector<float>>>& out) {
+void take_sequences(const Scenario& scenario, const Deal& deal, shardrec_lookup* lookup,
+                    const Slice& slice, const std::vector<Sample>& step, int64_t first,
+                    int64_t count, std::vector<std::vector<std::vector<float>>>& out) {
   out.assign(static_cast<size_t>(count), std::vector<std::vector<float>>(scenario.features.size()));
   int32_t output = 0;
   for (size_t f = 0; f < scenario.features.size(); ++f) {
     if (!scenario.features[f].sequence) continue;
     ++output;
     const int64_t dim = scenario.tables[static_cast<size_t>(scenario.features[f].table)].dim;
-    std::vector<float> gradient = slice.sequence_gradients[f];
+    const std::vector<float>& gradient = slice.sequence_gradients[f];
     int64_t rows = -1;
     int64_t columns = -1;
     SR_OK(shardrec_lookup_output_shape(lookup, output, &rows, &columns));
     ASSERT_EQ(columns, dim);
     ASSERT_EQ(rows * dim, static_cast<int64_t>(gradient.size()));
-    std::vector<float> values(gradient.size(), -1);
-    const shardrec_tensor values_tensor = matrix(values.data(), rows, dim);
-    SR_OK(shardrec_lookup_forward(lookup, output, &values_tensor));
+    HalfMatrix matrix_out(deal.output_dtype, rows, dim);
+    SR_OK(shardrec_lookup_forward(lookup, output, &matrix_out.tensor));
+    const std::vector<float> values = matrix_out.floats();
     auto at = values.begin();
     for (int64_t s = 0; s < count; ++s) {
       const auto ids = static_cast<int64_t>(step[static_cast<size_t>(first + s)].bags[f].size());
@@ -197,8 +210,8 @@ void take_sequences(const Scenario& scenario, shardrec_lookup* lookup, const Sli
       at += ids * dim;
     }
     if (rows == 0) continue;  // needs no gradient
-    const shardrec_tensor gradient_tensor = matrix(gradient.data(), rows, dim);
-    SR_OK(shardrec_lookup_set_gradient(lookup, output, &gradient_tensor));
+    const HalfMatrix gradient_matrix(deal.output_dtype, rows, dim, gradient);
+    SR_OK(shardrec_lookup_set_gradient(lookup, output, &gradient_matrix.tensor));
   }
 }
 
@@ -214,6 +227,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_CUSTOM));
   SR_OK(
       shardrec_options_set_f64(options, SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, scenario.divisor));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, deal.output_dtype));
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   shardrec_lookup* lookup = nullptr;
@@ -229,37 +243,43 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
     int64_t first = 0;
     for (int r = 0; r < rank; ++r) first += deal.share[s][static_cast<size_t>(r)];
     const int64_t count = deal.share[s][static_cast<size_t>(rank)];
-    Slice slice = slice_of(scenario, scenario.steps[s], first, count);
+    Slice slice = slice_of(scenario, scenario.steps[s], first, count, deal.form);
     const shardrec_tensor values =
         scenario.ids_are_32 ? vector_of(slice.values32) : vector_of(slice.values);
     const shardrec_tensor weights = vector_of(slice.weights);
     const shardrec_tensor* weights_or_null = scenario.weighted ? &weights : nullptr;
-    if (scenario.by_offsets) {
+    if (deal.form != BatchForm::kPlain) {
+      const shardrec_tensor sizes = vector_of(slice.batch_sizes);
+      const shardrec_tensor inverse = vector_of(slice.inverse);
+      const shardrec_tensor lengths = vector_of(slice.lengths);
+      SR_OK(shardrec_lookup_begin_variable(lookup, count, &sizes, &inverse, &values, &lengths,
+                                           weights_or_null));
+    } else if (scenario.by_offsets) {
       const shardrec_tensor offsets = vector_of(slice.offsets);
       SR_OK(shardrec_lookup_begin_offsets(lookup, count, &values, &offsets, weights_or_null));
     } else {
       const shardrec_tensor lengths = vector_of(slice.lengths);
       SR_OK(shardrec_lookup_begin(lookup, count, &values, &lengths, weights_or_null));
     }
-    std::vector<float> out(static_cast<size_t>(count * width), -1);
-    const shardrec_tensor out_tensor = matrix(out.data(), count, width);
-    SR_OK(shardrec_lookup_forward(lookup, 0, &out_tensor));
+    HalfMatrix out(deal.output_dtype, count, width);
+    SR_OK(shardrec_lookup_forward(lookup, 0, &out.tensor));
+    const std::vector<float> values_out = out.floats();
     {
       const std::lock_guard lock(mutex);
       for (int64_t i = 0; i < count; ++i) {
-        outcome.outputs[s][static_cast<size_t>(first + i)].assign(out.begin() + i * width,
-                                                                  out.begin() + (i + 1) * width);
+        outcome.outputs[s][static_cast<size_t>(first + i)].assign(
+            values_out.begin() + i * width, values_out.begin() + (i + 1) * width);
       }
     }
     std::vector<std::vector<std::vector<float>>> sequences;
-    take_sequences(scenario, lookup, slice, scenario.steps[s], first, count, sequences);
+    take_sequences(scenario, deal, lookup, slice, scenario.steps[s], first, count, sequences);
     if (::testing::Test::HasFatalFailure()) return;
     {
       const std::lock_guard lock(mutex);
       std::move(sequences.begin(), sequences.end(), outcome.sequences[s].begin() + first);
     }
-    const shardrec_tensor gradient = matrix(slice.gradient.data(), count, width);
-    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient));
+    const HalfMatrix gradient(deal.output_dtype, count, width, slice.gradient);
+    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
     SR_OK(shardrec_lookup_backward(lookup));
   }
   std::vector<std::vector<float>> weights(scenario.tables.size());

@@ -72,10 +72,19 @@ struct Scenario {
   int64_t column(size_t feature) const;
 };
 
+// How a rank's samples become a batch.
+enum class BatchForm : uint8_t {
+  kPlain,
+  kVariableIdentity,  // begin_variable, every bag of its own
+  kVariableUnique,    // begin_variable, equal bags of a pooled feature given once
+};
+
 struct Deal {
   int ranks = 1;
   int ranks_per_node = 1;
   int threads = 1;
+  BatchForm form = BatchForm::kPlain;
+  shardrec_dtype output_dtype = SHARDREC_FLOAT32;
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 };

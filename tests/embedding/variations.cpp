@@ -51,4 +51,29 @@ void add_stray_ids(Scenario& scenario, std::mt19937_64& random) {
   }
 }
 
+void add_repeated_bags(Scenario& scenario, std::mt19937_64& random) {
+  for (auto& step : scenario.steps) {
+    for (size_t s = 1; s < step.size(); ++s) {
+      for (size_t f = 0; f < scenario.features.size(); ++f) {
+        if (scenario.features[f].sequence || random() % 3 == 0) continue;
+        const size_t from = random() % s;
+        step[s].bags[f] = step[from].bags[f];
+        step[s].weights[f] = step[from].weights[f];
+      }
+    }
+  }
+}
+
+void round_gradients(Scenario& scenario, std::mt19937_64& random) {
+  const auto draw = [&](std::vector<float>& gradient) {
+    for (float& g : gradient) g = static_cast<float>(static_cast<int>(random() % 129) - 64) / 16;
+  };
+  for (auto& step : scenario.steps) {
+    for (Sample& sample : step) {
+      draw(sample.gradient);
+      for (std::vector<float>& rows : sample.sequence_gradients) draw(rows);
+    }
+  }
+}
+
 }  // namespace shardrec::test

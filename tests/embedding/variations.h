@@ -13,4 +13,10 @@ void add_sequences(Scenario& scenario, std::mt19937_64& random);
 // Gives every table a policy other than error, and puts ids outside the rows into its bags.
 void add_stray_ids(Scenario& scenario, std::mt19937_64& random);
 
+// Makes many bags of pooled features copies of earlier ones of their step.
+void add_repeated_bags(Scenario& scenario, std::mt19937_64& random);
+
+// Gradients that fp16 and bf16 both have: multiples of 1/16 in [-4, 4].
+void round_gradients(Scenario& scenario, std::mt19937_64& random);
+
 }  // namespace shardrec::test

@@ -62,6 +62,23 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *look
                                                            const shardrec_tensor *offsets,
                                                            const shardrec_tensor *weights);
 
+/* As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
+ * the same bag, it is given once (TorchRec's variable batch size).
+ * batch_size: samples of this rank, rows of output 0.
+ * batch_sizes: [features], INT32 or INT64: number of bags of each feature.
+ * inverse: [features * batch_size], INT32 or INT64, feature-major: the bag of each sample, in
+ *   [0, batch_sizes[feature]). Row s of output 0 holds bag inverse[f * batch_size + s] of each pooled
+ *   feature f; the gradients of samples that share a bag are added up in ascending order, before
+ *   anything else. A sequence feature's output holds the ids of its bags; its part of inverse is not read.
+ * lengths: [sum of batch_sizes], feature-major. values, weights: as shardrec_lookup_begin; values
+ *   NULL: no more data (batch_size 0, all others NULL).
+ * Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit for
+ * bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_begin_variable(
+    shardrec_lookup *lookup, int64_t batch_size, const shardrec_tensor *batch_sizes,
+    const shardrec_tensor *inverse, const shardrec_tensor *values, const shardrec_tensor *lengths,
+    const shardrec_tensor *weights);
+
 /* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
  * pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
  * sequence feature (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in
@@ -73,8 +90,8 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
                                                           int64_t *out_columns);
 
 /* Finishes the exchange, looks up and writes an output.
- * output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32,
- *   unit column stride, any row stride >= columns.
+ * output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
+ *   or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride >= columns.
  * The first call after begin, for whichever output, is collective and blocking. Others, and asking again, copy an
  * output, up to the next call that exchanges anything on the collection (INVALID_STATE afterwards).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output); INVALID_ARGUMENT for out (nothing

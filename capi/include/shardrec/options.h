@@ -92,7 +92,7 @@ typedef enum shardrec_divisor {
 
 /* Which ranks of a mesh are neighbours. */
 typedef enum shardrec_placement {
-  SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0,  /* those of a replica group: averaging stays in the node */
+  SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0, /* those of a replica group: averaging stays in the node */
   SHARDREC_PLACEMENT_INTRA_NODE_SHARD = 1, /* those of a sharding group: lookups stay in the node */
   SHARDREC_PLACEMENT_FORCE_32 = 0x7fffffff
 } shardrec_placement;
@@ -124,7 +124,10 @@ typedef enum shardrec_option {
                                              process; kinds COLLECTION and MLP */
   SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
-  SHARDREC_OPTION_LOOKUPS = 404, /* i64 in [1, 8]; lookups alive at once; default 2 */
+  SHARDREC_OPTION_LOOKUPS = 404,      /* i64 in [1, 8]; lookups alive at once; default 2 */
+  SHARDREC_OPTION_OUTPUT_DTYPE = 405, /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16; of
+                                         outputs and their gradients. Sums are taken in float32 and
+                                         rounded once, to nearest even */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

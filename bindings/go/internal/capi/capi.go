@@ -124,66 +124,73 @@ typedef _goslice_ swig_type_91;
 typedef _goslice_ swig_type_92;
 typedef _goslice_ swig_type_93;
 typedef _gostring_ swig_type_94;
-typedef _gostring_ swig_type_95;
+typedef long long swig_type_95;
 typedef _goslice_ swig_type_96;
-typedef _gostring_ swig_type_97;
-typedef _gostring_ swig_type_98;
+typedef _goslice_ swig_type_97;
+typedef _goslice_ swig_type_98;
 typedef _goslice_ swig_type_99;
-typedef _gostring_ swig_type_100;
+typedef _goslice_ swig_type_100;
 typedef _gostring_ swig_type_101;
 typedef _gostring_ swig_type_102;
-typedef _gostring_ swig_type_103;
+typedef _goslice_ swig_type_103;
 typedef _gostring_ swig_type_104;
 typedef _gostring_ swig_type_105;
-typedef _gostring_ swig_type_106;
+typedef _goslice_ swig_type_106;
 typedef _gostring_ swig_type_107;
 typedef _gostring_ swig_type_108;
-typedef _goslice_ swig_type_109;
-typedef _goslice_ swig_type_110;
+typedef _gostring_ swig_type_109;
+typedef _gostring_ swig_type_110;
 typedef _gostring_ swig_type_111;
 typedef _gostring_ swig_type_112;
 typedef _gostring_ swig_type_113;
-typedef long long swig_type_114;
+typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef long long swig_type_116;
-typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_116;
+typedef _goslice_ swig_type_117;
 typedef _gostring_ swig_type_118;
 typedef _gostring_ swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _goslice_ swig_type_121;
+typedef _gostring_ swig_type_120;
+typedef long long swig_type_121;
 typedef _gostring_ swig_type_122;
-typedef _goslice_ swig_type_123;
-typedef _goslice_ swig_type_124;
+typedef long long swig_type_123;
+typedef _gostring_ swig_type_124;
 typedef _gostring_ swig_type_125;
 typedef _gostring_ swig_type_126;
-typedef _gostring_ swig_type_127;
-typedef _gostring_ swig_type_128;
+typedef _goslice_ swig_type_127;
+typedef _goslice_ swig_type_128;
 typedef _gostring_ swig_type_129;
-typedef _gostring_ swig_type_130;
-typedef _gostring_ swig_type_131;
-typedef long long swig_type_132;
-typedef long long swig_type_133;
+typedef _goslice_ swig_type_130;
+typedef _goslice_ swig_type_131;
+typedef _gostring_ swig_type_132;
+typedef _gostring_ swig_type_133;
 typedef _gostring_ swig_type_134;
 typedef _gostring_ swig_type_135;
-typedef _goslice_ swig_type_136;
-typedef _goslice_ swig_type_137;
-typedef _goslice_ swig_type_138;
-typedef _gostring_ swig_type_139;
-typedef _goslice_ swig_type_140;
-typedef _goslice_ swig_type_141;
-typedef _goslice_ swig_type_142;
-typedef _gostring_ swig_type_143;
+typedef _gostring_ swig_type_136;
+typedef _gostring_ swig_type_137;
+typedef _gostring_ swig_type_138;
+typedef long long swig_type_139;
+typedef long long swig_type_140;
+typedef _gostring_ swig_type_141;
+typedef _gostring_ swig_type_142;
+typedef _goslice_ swig_type_143;
 typedef _goslice_ swig_type_144;
 typedef _goslice_ swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_146;
 typedef _goslice_ swig_type_147;
-typedef _gostring_ swig_type_148;
-typedef _gostring_ swig_type_149;
-typedef _goslice_ swig_type_150;
+typedef _goslice_ swig_type_148;
+typedef _goslice_ swig_type_149;
+typedef _gostring_ swig_type_150;
 typedef _goslice_ swig_type_151;
-typedef _gostring_ swig_type_152;
-typedef _gostring_ swig_type_153;
-typedef _gostring_ swig_type_154;
+typedef _goslice_ swig_type_152;
+typedef _goslice_ swig_type_153;
+typedef _goslice_ swig_type_154;
+typedef _gostring_ swig_type_155;
+typedef _gostring_ swig_type_156;
+typedef _goslice_ swig_type_157;
+typedef _goslice_ swig_type_158;
+typedef _gostring_ swig_type_159;
+typedef _gostring_ swig_type_160;
+typedef _gostring_ swig_type_161;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -257,45 +264,46 @@ extern swig_type_83 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swi
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
 extern swig_type_84 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_85 arg2, swig_type_86 arg3, swig_type_87 arg4, swig_type_88 arg5);
 extern swig_type_89 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_90 arg2, swig_type_91 arg3, swig_type_92 arg4, swig_type_93 arg5);
-extern swig_type_94 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_95 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_96 arg3);
-extern swig_type_97 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_98 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_99 arg3);
-extern swig_type_100 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_101 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_102 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_94 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_95 arg2, swig_type_96 arg3, swig_type_97 arg4, swig_type_98 arg5, swig_type_99 arg6, swig_type_100 arg7);
+extern swig_type_101 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_102 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_103 arg3);
+extern swig_type_104 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_105 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_106 arg3);
+extern swig_type_107 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_108 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_109 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_103 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_104 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_105 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_106 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_110 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_111 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_112 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_113 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_107 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_108 arg2, swig_type_109 arg3, swig_type_110 arg4);
-extern swig_type_111 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_112 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_113 _wrap_mlp_create_capi(swig_type_114 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_114 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_115 arg2, swig_type_116 arg3, swig_type_117 arg4);
+extern swig_type_118 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_119 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_120 _wrap_mlp_create_capi(swig_type_121 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_115 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_116 arg2, swig_intgo arg3);
-extern swig_type_117 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_118 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_119 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_120 arg2, swig_type_121 arg3);
-extern swig_type_122 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_123 arg2, swig_type_124 arg3);
-extern swig_type_125 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_126 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_127 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_128 arg2);
-extern swig_type_129 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_130 arg2);
-extern swig_type_131 _wrap_interaction_create_capi(swig_type_132 arg1, swig_type_133 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_122 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_123 arg2, swig_intgo arg3);
+extern swig_type_124 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_125 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_126 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3);
+extern swig_type_129 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_130 arg2, swig_type_131 arg3);
+extern swig_type_132 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_133 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_134 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_135 arg2);
+extern swig_type_136 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_137 arg2);
+extern swig_type_138 _wrap_interaction_create_capi(swig_type_139 arg1, swig_type_140 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_134 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_135 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4);
-extern swig_type_139 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_140 arg2, swig_type_141 arg3, swig_type_142 arg4);
-extern swig_type_143 _wrap_bce_with_logits_capi(swig_type_144 arg1, swig_type_145 arg2, swig_type_146 arg3, swig_type_147 arg4, swig_voidp arg5);
-extern swig_type_148 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_141 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_142 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_143 arg2, swig_type_144 arg3, swig_type_145 arg4);
+extern swig_type_146 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_147 arg2, swig_type_148 arg3, swig_type_149 arg4);
+extern swig_type_150 _wrap_bce_with_logits_capi(swig_type_151 arg1, swig_type_152 arg2, swig_type_153 arg3, swig_type_154 arg4, swig_voidp arg5);
+extern swig_type_155 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_149 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3);
-extern swig_type_152 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_153 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_154 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_156 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_157 arg2, swig_type_158 arg3);
+extern swig_type_159 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_160 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_161 _wrap_metrics_reset_capi(uintptr_t arg1);
 #undef intgo
 */
 import "C"
@@ -1244,6 +1252,42 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	return swig_r_1
 }
 
+func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	var _swig_i_2 []struct{}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+	var _swig_i_3 []struct{}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+	var _swig_i_4 []struct{}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+	var _swig_i_5 []struct{}
+	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+	var _swig_i_6 []struct{}
+	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_95(_swig_i_1), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_6)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_5
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_6
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Lookup_output_shape(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1263,7 +1307,7 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1290,7 +1334,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1407,7 +1451,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1448,7 +1492,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_114(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_121(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1465,7 +1509,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_116(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_123(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1503,7 +1547,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1523,7 +1567,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1567,7 +1611,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1587,7 +1631,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1603,7 +1647,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_132(_swig_i_0), C.swig_type_133(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_139(_swig_i_0), C.swig_type_140(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1635,7 +1679,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1660,7 +1704,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1687,7 +1731,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_144)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_151)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1729,7 +1773,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1

@@ -2032,6 +2032,49 @@ _gostring_ _wrap_lookup_begin_offsets_capi(shardrec_lookup *_swig_go_0, long lon
 }
 
 
+_gostring_ _wrap_lookup_begin_variable_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6) {
+  shardrec_lookup *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  
+  result = (shardrec_status)shardrec_lookup_begin_variable(arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_lookup_output_shape_capi(shardrec_lookup *_swig_go_0, int _swig_go_1, long long *_swig_go_2, long long *_swig_go_3) {
   shardrec_lookup *arg1 = 0 ;
   int32_t arg2 ;

@@ -175,6 +175,7 @@ pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR: shardrec_option = shardrec_option(402);
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: shardrec_option = shardrec_option(403);
 pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
+pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
@@ -445,6 +446,7 @@ extern "C" {
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
     pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_begin_offsets(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, offsets: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_lookup_begin_variable(lookup: *mut shardrec_lookup, batch_size: i64, batch_sizes: *const shardrec_tensor, inverse: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;

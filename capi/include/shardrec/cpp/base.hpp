@@ -172,13 +172,18 @@ class Vector {
   bool given_ = false;
 };
 
-// A row-major matrix of float32 over memory of the caller; row_stride in elements, 0: compact.
+// A row-major matrix, of float32 unless a dtype is given, over memory of the caller; row_stride in elements, 0: compact.
 class Matrix {
  public:
   Matrix(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor): none
   Matrix(const float *data, int64_t rows, int64_t cols, int64_t row_stride = 0) : given_(true) {
     check(
         shardrec_tensor_matrix(const_cast<float *>(data), SHARDREC_FLOAT32, rows, cols, &tensor_));
+    if (row_stride != 0) tensor_.stride[0] = row_stride;
+  }
+  Matrix(const void *data, shardrec_dtype dtype, int64_t rows, int64_t cols, int64_t row_stride = 0)
+      : given_(true) {
+    check(shardrec_tensor_matrix(const_cast<void *>(data), dtype, rows, cols, &tensor_));
     if (row_stride != 0) tensor_.stride[0] = row_stride;
   }
   const shardrec_tensor *get() const noexcept { return given_ ? &tensor_ : nullptr; }

@@ -224,6 +224,12 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
     check(shardrec_lookup_begin_offsets(get(), batch_size, values.get(), offsets.get(),
                                         weights.get()));
   }
+  void begin_variable(int64_t batch_size, const Vector &batch_sizes, const Vector &inverse,
+                      const Vector &values, const Vector &lengths,
+                      const Vector &weights = nullptr) {
+    check(shardrec_lookup_begin_variable(get(), batch_size, batch_sizes.get(), inverse.get(),
+                                         values.get(), lengths.get(), weights.get()));
+  }
   // This rank has no more data.
   void begin_without_data() { begin(0, nullptr, nullptr); }
   struct Shape {

@@ -1,0 +1,183 @@
+#include "embedding/assembly.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shardrec::embedding {
+
+OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
+  size_t sources = 0;
+  for (const plan::Feature& feature : layout.model().features) {
+    first_source_.push_back(sources);
+    sources += layout.table(feature.table).parts.size();
+  }
+  sources_.resize(sources);
+  first_task_.resize(layout.model().features.size() + 1);
+  for (size_t t = 0; t < layout.table_count(); ++t) {
+    widest_ = std::max(widest_, layout.model().tables[t].dim);
+    for (const Segment& segment : layout.table(static_cast<int32_t>(t)).segments) {
+      most_addends_ = std::max(most_addends_, segment.addends.size());
+    }
+  }
+}
+
+void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages) {
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
+    const auto blocks = layout_.blocks_of(owner);
+    const auto sent = routed.blocks(owner);
+    size_t at = 0;
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
+      if (!layout_.answers(part, layout_.rank())) continue;
+      const auto& parts = layout_.table(part.table).parts;
+      const auto k = static_cast<size_t>(
+          std::lower_bound(parts.begin(), parts.end(), blocks[b].part) - parts.begin());
+      sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
+          static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
+          part.width};
+      at += rows_bytes(sent[b].rows, part.width);
+    }
+    if (at != message.size()) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", owner, " sent an output message of ", message.size(),
+                                " bytes, ", at, " were expected"),
+                 {.rank = int64_t{owner}, .operation = "forward"});
+    }
+  }
+}
+
+void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
+                              const compute::Kernels& kernels, core::Threads& threads,
+                              core::Scratch& work, const OutputView& out) {
+  const auto& output_of = layout_.output().output;
+  for (size_t f = 0; f < output_of.size(); ++f) {
+    first_task_[f + 1] =
+        first_task_[f] +
+        (output_of[f] == output ? routed.chunks(static_cast<int32_t>(f)) : int64_t{0});
+  }
+  const int64_t tasks = first_task_.back();
+  const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * threads.count());
+  const size_t row_bytes = align_up(static_cast<size_t>(widest_) * sizeof(float), 64);
+  const size_t piece_bytes = 2 * row_bytes + align_up(most_addends_ * sizeof(int64_t), 64);
+  std::byte* scratch = work.resize(static_cast<size_t>(pieces) * piece_bytes);
+  threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
+    for (int64_t piece = first_piece; piece < last_piece; ++piece) {
+      std::byte* own = scratch + static_cast<size_t>(piece) * piece_bytes;
+      const Workspace workspace{
+          .next_row = static_cast<int64_t*>(static_cast<void*>(own + 2 * row_bytes)),
+          .row = static_cast<float*>(static_cast<void*>(own)),
+          .node_sum = static_cast<float*>(static_cast<void*>(own + row_bytes))};
+      for (int64_t t = tasks * piece / pieces; t < tasks * (piece + 1) / pieces; ++t) {
+        const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), t);
+        const auto feature = static_cast<int32_t>(above - first_task_.begin()) - 1;
+        const int64_t chunk = t - first_task_[static_cast<size_t>(feature)];
+        if (output == 0) {
+          assemble_bags(routed, expansion, kernels, feature, chunk, workspace, out);
+        } else {
+          assemble_sequence(routed, kernels, feature, chunk, workspace, out);
+        }
+      }
+    }
+  });
+}
+
+void OutputAssembly::start_chunk(const Segment& segment, int32_t feature, int64_t chunk,
+                                 const Workspace& work) const {
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  for (size_t a = 0; a < segment.addends.size(); ++a) {
+    work.next_row[a] = sources[segment.addends[a].part].block->chunk_rows[chunk];
+  }
+}
+
+// Adds what the parts of a segment have of one bag.
+void OutputAssembly::add_parts(const Segment& segment, const compute::Kernels& kernels,
+                               const Source* sources, int64_t bag, const Workspace& work,
+                               float* row) const {
+  bool row_started = false;
+  size_t a = 0;
+  for (const int32_t node_end : segment.node_ends) {
+    // The first node's sum grows in place; another's is taken apart, then added.
+    float* sum = row_started ? work.node_sum : row;
+    bool started = false;
+    for (; a < static_cast<size_t>(node_end); ++a) {
+      const Source& source = sources[segment.addends[a].part];
+      if (!source.block->holds(work.next_row[a], bag)) continue;
+      const float* x = source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset;
+      if (started) {
+        kernels.add(x, sum, segment.cols);
+      } else {
+        std::memcpy(sum, x, static_cast<size_t>(segment.cols) * sizeof(float));
+        started = true;
+      }
+    }
+    if (started && row_started) kernels.add(work.node_sum, row, segment.cols);
+    row_started = row_started || started;
+  }
+}
+
+void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& expansion,
+                                   const compute::Kernels& kernels, int32_t feature, int64_t chunk,
+                                   const Workspace& work, const OutputView& out) const {
+  const plan::Feature& description = layout_.model().features[static_cast<size_t>(feature)];
+  const TableLayout& table = layout_.table(description.table);
+  const bool mean = description.pooling == SHARDREC_POOLING_MEAN;
+  const int64_t first = chunk * kChunk;
+  const int64_t last = std::min(first + kChunk, routed.items(feature));
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  const auto lengths = routed.lengths(feature);
+  const bool direct = out.element == compute::Element::kFloat32 && !expansion.present();
+
+  for (const Segment& segment : table.segments) {
+    const int64_t column = layout_.output().column[static_cast<size_t>(feature)] + segment.col;
+    start_chunk(segment, feature, chunk, work);
+    for (int64_t bag = first; bag < last; ++bag) {
+      float* row = direct ? static_cast<float*>(out.at(bag, column)) : work.row;
+      const uint32_t length = lengths[static_cast<size_t>(bag)];
+      if (length == 0) {
+        std::memset(row, 0, static_cast<size_t>(segment.cols) * sizeof(float));
+      } else {
+        add_parts(segment, kernels, sources, bag, work, row);
+        if (mean) kernels.divide(row, static_cast<float>(length), segment.cols);
+      }
+      if (direct) continue;
+      if (!expansion.present()) {
+        kernels.narrow(row, out.element, out.at(bag, column), segment.cols);
+        continue;
+      }
+      for (const uint32_t sample : expansion.samples(feature, bag)) {
+        kernels.narrow(row, out.element, out.at(sample, column), segment.cols);
+      }
+    }
+  }
+}
+
+void OutputAssembly::assemble_sequence(const RoutedBatch& routed, const compute::Kernels& kernels,
+                                       int32_t feature, int64_t chunk, const Workspace& work,
+                                       const OutputView& out) const {
+  const TableLayout& table =
+      layout_.table(layout_.model().features[static_cast<size_t>(feature)].table);
+  const int64_t first = chunk * kChunk;
+  const int64_t last = std::min(first + kChunk, routed.items(feature));
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  const auto intervals = routed.intervals(feature);
+
+  for (const Segment& segment : table.segments) {
+    start_chunk(segment, feature, chunk, work);
+    for (int64_t id = first; id < last; ++id) {
+      void* row = out.at(id, segment.col);
+      const int32_t interval = intervals.empty() ? 0 : intervals[static_cast<size_t>(id)];
+      if (interval == RoutedBatch::kDropped) {
+        std::memset(row, 0,
+                    static_cast<size_t>(segment.cols) * compute::element_bytes(out.element));
+        continue;
+      }
+      const auto a = static_cast<size_t>(segment.addend_of[static_cast<size_t>(interval)]);
+      const Source& source = sources[segment.addends[a].part];
+      kernels.narrow(source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset,
+                     out.element, row, segment.cols);
+    }
+  }
+}
+
+}  // namespace shardrec::embedding

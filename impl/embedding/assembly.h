@@ -1,0 +1,68 @@
+// Step 6 of the exchange, on the source: partial sums become outputs, in an order that knows no
+// transport: nodes in the order of their first rows, inside a node its parts in ascending rows.
+// Sums are fp32; an output of another type is rounded once, to nearest, at the end.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/expansion.h"
+#include "embedding/layout.h"
+#include "embedding/output_view.h"
+#include "embedding/route.h"
+
+namespace shardrec::embedding {
+
+// Adds the partial sums of the rank's own bags and writes outputs.
+class OutputAssembly {
+ public:
+  explicit OutputAssembly(const Layout& layout);
+
+  // messages: one per owner, as PartialSums wrote them; they and the routed batch are read until
+  // the next call. Throws CORRUPT_DATA when one is not as long as the batch needs.
+  void open(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages);
+
+  // Writes one output.
+  void assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
+                const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
+                const OutputView& out);
+
+ private:
+  // Where a block stands in the owner's message and in the routed batch.
+  struct Source {
+    const float* rows = nullptr;
+    const SentBlock* block = nullptr;
+    int64_t width = 0;
+  };
+  // What one thread needs while it works on a chunk.
+  struct Workspace {
+    int64_t* next_row = nullptr;  // by addend of a segment
+    float* row = nullptr;       // [columns of the widest table], where the output is not of floats
+    float* node_sum = nullptr;  // [columns of the widest table]
+  };
+  void assemble_bags(const RoutedBatch& routed, const Expansion& expansion,
+                     const compute::Kernels& kernels, int32_t feature, int64_t chunk,
+                     const Workspace& work, const OutputView& out) const;
+  void add_parts(const Segment& segment, const compute::Kernels& kernels, const Source* sources,
+                 int64_t bag, const Workspace& work, float* row) const;
+  void assemble_sequence(const RoutedBatch& routed, const compute::Kernels& kernels,
+                         int32_t feature, int64_t chunk, const Workspace& work,
+                         const OutputView& out) const;
+  // Rows of each addend's message before a chunk.
+  void start_chunk(const Segment& segment, int32_t feature, int64_t chunk,
+                   const Workspace& work) const;
+
+  const Layout& layout_;
+  int64_t widest_ = 0;  // columns of the widest table
+  size_t most_addends_ = 0;
+  std::vector<size_t> first_source_;  // by feature
+  std::vector<Source> sources_;       // by feature, then by part of its table
+  std::vector<int64_t> first_task_;   // chunks of the features before, by feature, while assembling
+};
+
+}  // namespace shardrec::embedding
