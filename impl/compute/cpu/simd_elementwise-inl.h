@@ -98,28 +98,6 @@ void scale_gradient(const ScaleGradient& scale, const void* gradient, float* out
                                                           static_cast<size_t>(columns));
 }
 
-template <class Type>
-struct Widen {
-  const typename Type::Stored* in;
-  float* out;
-
-  template <bool kTail>
-  HWY_INLINE void vector(size_t column, const Tail& tail) const {
-    store<kTail>(Type::template load<kTail>(in + column, tail), out + column, tail);
-  }
-};
-
-template <class Half>
-struct Narrow {
-  const float* in;
-  uint16_t* out;
-
-  template <bool kTail>
-  HWY_INLINE void vector(size_t column, const Tail& tail) const {
-    store_half<kTail>(round_nearest<Half>(load<kTail>(in + column, tail)), out + column, tail);
-  }
-};
-
 void widen(const void* in, Element element, float* out, int64_t count) noexcept {
   const auto columns = static_cast<size_t>(count);
   switch (element) {
@@ -127,10 +105,10 @@ void widen(const void* in, Element element, float* out, int64_t count) noexcept 
       std::copy_n(static_cast<const float*>(in), columns, out);
       break;
     case Element::kFloat16:
-      for_columns(Widen<HalfRows<Float16>>{static_cast<const uint16_t*>(in), out}, columns);
+      for_columns(WidenColumns<HalfRows<Float16>>{static_cast<const uint16_t*>(in), out}, columns);
       break;
     case Element::kBfloat16:
-      for_columns(Widen<HalfRows<Bfloat16>>{static_cast<const uint16_t*>(in), out}, columns);
+      for_columns(WidenColumns<HalfRows<Bfloat16>>{static_cast<const uint16_t*>(in), out}, columns);
       break;
   }
 }
@@ -142,10 +120,10 @@ void narrow(const float* in, Element element, void* out, int64_t count) noexcept
       std::copy_n(in, columns, static_cast<float*>(out));
       break;
     case Element::kFloat16:
-      for_columns(Narrow<Float16>{in, static_cast<uint16_t*>(out)}, columns);
+      for_columns(NarrowColumns<Float16>{in, static_cast<uint16_t*>(out)}, columns);
       break;
     case Element::kBfloat16:
-      for_columns(Narrow<Bfloat16>{in, static_cast<uint16_t*>(out)}, columns);
+      for_columns(NarrowColumns<Bfloat16>{in, static_cast<uint16_t*>(out)}, columns);
       break;
   }
 }

@@ -148,6 +148,29 @@ struct HalfRows {
   }
 };
 
+// Columns of any type as floats, and floats rounded to nearest: jobs for for_columns().
+template <class Type>
+struct WidenColumns {
+  const typename Type::Stored* from;
+  float* to;
+
+  template <bool kTail>
+  HWY_INLINE void vector(size_t c, const Tail& tail) const {
+    store<kTail>(Type::template load<kTail>(from + c, tail), to + c, tail);
+  }
+};
+
+template <class Half>
+struct NarrowColumns {
+  const float* from;
+  uint16_t* to;
+
+  template <bool kTail>
+  HWY_INLINE void vector(size_t c, const Tail& tail) const {
+    store_half<kTail>(round_nearest<Half>(load<kTail>(from + c, tail)), to + c, tail);
+  }
+};
+
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

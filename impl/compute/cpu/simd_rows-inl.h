@@ -19,13 +19,15 @@ inline constexpr int64_t kRowsAhead = 8;  // prefetched before their turn
 struct RowScratch {
   HWY_INLINE RowScratch(std::byte* bytes, int64_t width)
       : gradient(static_cast<float*>(static_cast<void*>(bytes))),
-        row(gradient + 2 * ((width + kLanes - 1) / kLanes * kLanes)),
-        words(static_cast<uint32_t*>(
-            static_cast<void*>(row + (width + kLanes - 1) / kLanes * kLanes))) {}
+        row(gradient + whole_lanes(width)),
+        words(static_cast<uint32_t*>(static_cast<void*>(row + whole_lanes(width)))) {}
 
   float* gradient;
   float* row;
   uint32_t* words;
+
+ private:
+  static int64_t whole_lanes(int64_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
 };
 
 // A table of one element type: `row(u)` is where unique row u is stored; what open() returns may be
@@ -51,7 +53,7 @@ class TableRows {
 
   HWY_INLINE float* open(int64_t u) const {
     if constexpr (kIsHalf) {
-      for_columns(Widened{row(u), scratch_.row}, width_);
+      for_columns(WidenColumns<Type>{row(u), scratch_.row}, width_);
       return scratch_.row;
     } else {
       return row(u);
@@ -63,34 +65,13 @@ class TableRows {
       if (job_.rounding.stochastic) {
         close_stochastic(u);
       } else {
-        for_columns(Nearest{scratch_.row, row(u)}, width_);
+        for_columns(NarrowColumns<typename Type::Half>{scratch_.row, row(u)}, width_);
       }
     }
   }
 
  private:
   static constexpr bool kIsHalf = sizeof(Stored) == sizeof(uint16_t);
-
-  struct Widened {
-    const Stored* from;
-    float* to;
-
-    template <bool kTail>
-    HWY_INLINE void vector(size_t c, const Tail& tail) const {
-      store<kTail>(Type::template load<kTail>(from + c, tail), to + c, tail);
-    }
-  };
-
-  struct Nearest {
-    const float* from;
-    Stored* to;
-
-    template <bool kTail>
-    HWY_INLINE void vector(size_t c, const Tail& tail) const {
-      store_half<kTail>(round_nearest<typename Type::Half>(load<kTail>(from + c, tail)), to + c,
-                        tail);
-    }
-  };
 
   struct Stochastic {
     const float* from;
