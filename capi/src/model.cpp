@@ -1,6 +1,7 @@
 #include "shardrec/model.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -61,6 +62,18 @@ shardrec_status shardrec_model_set_optimizer(shardrec_model* model,
   return guard([&] {
     const auto use = enter(model, Access::kExclusive);
     plan::set_optimizer(*use, optimizer_from(read_options(options, SHARDREC_OPTIONS_OPTIMIZER)));
+  });
+}
+
+shardrec_status shardrec_model_set_table_optimizer(shardrec_model* model, int32_t table,
+                                                   const shardrec_options* options) {
+  return guard([&] {
+    const auto use = enter(model, Access::kExclusive);
+    std::optional<plan::Optimizer> optimizer;
+    if (options != nullptr) {
+      optimizer = optimizer_from(read_options(options, SHARDREC_OPTIONS_OPTIMIZER));
+    }
+    plan::set_table_optimizer(*use, table, optimizer);
   });
 }
 

@@ -15,6 +15,7 @@ constexpr uint32_t kinds(Kinds... kind) {
   return ((1u << kind) | ...);
 }
 constexpr uint32_t kOptimizer = kinds(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTIONS_MLP);
+constexpr uint32_t kTableOptimizer = kinds(SHARDREC_OPTIONS_OPTIMIZER);
 constexpr uint32_t kTable = kinds(SHARDREC_OPTIONS_TABLE);
 constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
@@ -155,10 +156,14 @@ constexpr std::array kRows = {
     real(KEY(BETA2), kOptimizer, kBelowOne, below_one, 0.999),
     choice(KEY(ROW_STATISTICS), kOptimizer, kChoicesOf<shardrec_row_statistics>,
            SHARDREC_ROW_STATISTICS_ROW),
+    real(KEY(MOMENTUM), kTableOptimizer, kBelowOne, below_one, 0.9),
+    real(KEY(ETA), kTableOptimizer, kFiniteNotNegative, not_negative, 0.001),
+    real(KEY(MAX_NORM), kTableOptimizer, kFiniteNotNegative, not_negative, 0.0),
     choice(KEY(DTYPE), kTable, kChoicesOf<shardrec_dtype>, SHARDREC_FLOAT32),
     choice(KEY(INIT), kTable, kChoicesOf<shardrec_init>, SHARDREC_INIT_UNIFORM),
     real(KEY(INIT_MIN), kTable, kFinite, any_real, std::nullopt),
     real(KEY(INIT_MAX), kTable, kFinite, any_real, std::nullopt),
+    choice(KEY(ROUNDING), kTable, kChoicesOf<shardrec_rounding>, SHARDREC_ROUNDING_NEAREST),
     choice(KEY(OUT_OF_RANGE), kTable, kChoicesOf<shardrec_out_of_range>,
            SHARDREC_OUT_OF_RANGE_ERROR),
     choice(KEY(SHARDING), kPlan, kChoicesOf<shardrec_sharding>, SHARDREC_SHARDING_AUTO),

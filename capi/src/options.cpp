@@ -53,10 +53,11 @@ std::string accepted_by(const OptionRow& row) {
 void check_choice(const OptionRow& row, int64_t value) {
   const char* name = row.choices->name(value);
   if (name == nullptr) refuse(row, sentence(value), {.value = value});
-  if (row.key == SHARDREC_OPTION_DTYPE && value != SHARDREC_FLOAT32) {
-    const bool later = value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
-    fail(later ? SHARDREC_UNSUPPORTED : SHARDREC_INVALID_ARGUMENT,
-         sentence(row.name, " is ", name, "; tables of this release are float32"),
+  const bool of_tables =
+      value == SHARDREC_FLOAT32 || value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
+  if (row.key == SHARDREC_OPTION_DTYPE && !of_tables) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence(row.name, " is ", name, "; float32, float16 and bfloat16 are accepted"),
          {.value = value});
   }
 }
@@ -178,6 +179,7 @@ Options read_options(const shardrec_options* handle, shardrec_options_kind kind)
 }
 
 plan::Optimizer optimizer_from(const Options& options) {
+  const bool of_tables = options.kind() == SHARDREC_OPTIONS_OPTIMIZER;
   return {
       .kind = options.choice<shardrec_optimizer>(SHARDREC_OPTION_OPTIMIZER),
       .learning_rate = options.f64(SHARDREC_OPTION_LEARNING_RATE),
@@ -187,6 +189,9 @@ plan::Optimizer optimizer_from(const Options& options) {
       .max_gradient = options.f64(SHARDREC_OPTION_MAX_GRADIENT),
       .beta1 = options.f64(SHARDREC_OPTION_BETA1),
       .beta2 = options.f64(SHARDREC_OPTION_BETA2),
+      .momentum = of_tables ? options.f64(SHARDREC_OPTION_MOMENTUM) : 0,
+      .eta = of_tables ? options.f64(SHARDREC_OPTION_ETA) : 0,
+      .max_norm = of_tables ? options.f64(SHARDREC_OPTION_MAX_NORM) : 0,
       .row_statistics = options.choice<shardrec_row_statistics>(SHARDREC_OPTION_ROW_STATISTICS),
   };
 }
@@ -200,6 +205,7 @@ plan::Table table_from(const Options& options, std::string_view name, int64_t ro
       .init = options.choice<shardrec_init>(SHARDREC_OPTION_INIT),
       .init_min = options.find_f64(SHARDREC_OPTION_INIT_MIN),
       .init_max = options.find_f64(SHARDREC_OPTION_INIT_MAX),
+      .rounding = options.choice<shardrec_rounding>(SHARDREC_OPTION_ROUNDING),
       .out_of_range = options.choice<shardrec_out_of_range>(SHARDREC_OPTION_OUT_OF_RANGE),
   };
 }

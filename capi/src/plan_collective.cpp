@@ -63,7 +63,10 @@ class Comparison {
   core::Error first_difference() {
     compare_tables();
     compare_features();
-    compare_optimizers();
+    if (found_.empty()) {
+      compare_optimizers("", other_.optimizer, reference_.optimizer);
+      compare_table_optimizers();
+    }
     const std::string found = found_.empty() ? "their JSON" : found_;
     parts_.rank = rank_;
     return {SHARDREC_MISMATCH,
@@ -93,6 +96,7 @@ class Comparison {
       compare("the init" + of, there[i].init, here[i].init);
       compare("init_min" + of, there[i].init_min, here[i].init_min);
       compare("init_max" + of, there[i].init_max, here[i].init_max);
+      compare("the rounding" + of, there[i].rounding, here[i].rounding);
     }
     if (found_.empty() && there.size() != here.size()) {
       const auto& longer = there.size() > here.size() ? there : here;
@@ -122,18 +126,31 @@ class Comparison {
     }
   }
 
-  void compare_optimizers() {
-    const plan::Optimizer& there = other_.optimizer;
-    const plan::Optimizer& here = reference_.optimizer;
-    compare("the optimizer", there.kind, here.kind);
-    compare("the learning rate", there.learning_rate, here.learning_rate);
-    compare("eps", there.eps, here.eps);
-    compare("the weight decay", there.weight_decay, here.weight_decay);
-    compare("the weight decay's mode", there.weight_decay_mode, here.weight_decay_mode);
-    compare("the largest gradient", there.max_gradient, here.max_gradient);
-    compare("beta1", there.beta1, here.beta1);
-    compare("beta2", there.beta2, here.beta2);
-    compare("row_statistics", there.row_statistics, here.row_statistics);
+  // Of tables that have one of their own on either rank.
+  void compare_table_optimizers() {
+    for (size_t i = 0; i < reference_.tables.size() && found_.empty(); ++i) {
+      const auto table = static_cast<int32_t>(i);
+      parts_.table = reference_.tables[i].name;
+      compare_optimizers(sentence(" of table \"", parts_.table, "\""), other_.optimizer_of(table),
+                         reference_.optimizer_of(table));
+    }
+    if (found_.empty()) parts_.table.clear();
+  }
+
+  void compare_optimizers(const std::string& of, const plan::Optimizer& there,
+                          const plan::Optimizer& here) {
+    compare("the optimizer" + of, there.kind, here.kind);
+    compare("the learning rate" + of, there.learning_rate, here.learning_rate);
+    compare("eps" + of, there.eps, here.eps);
+    compare("the weight decay" + of, there.weight_decay, here.weight_decay);
+    compare("the weight decay's mode" + of, there.weight_decay_mode, here.weight_decay_mode);
+    compare("the largest gradient" + of, there.max_gradient, here.max_gradient);
+    compare("beta1" + of, there.beta1, here.beta1);
+    compare("beta2" + of, there.beta2, here.beta2);
+    compare("the momentum" + of, there.momentum, here.momentum);
+    compare("eta" + of, there.eta, here.eta);
+    compare("the largest norm" + of, there.max_norm, here.max_norm);
+    compare("row_statistics" + of, there.row_statistics, here.row_statistics);
   }
 
   const plan::Model& reference_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/tensor.h"
 #include "plan/cuts.h"
 #include "plan/names.h"
 #include "plan/plan.h"
@@ -16,7 +17,13 @@ namespace {
 
 constexpr int64_t kReplicateUpTo = 64 << 10;
 
-int64_t bytes_of(const Table& table) { return table.rows * table.dim * 4; }
+int64_t element_bytes(const Table& table) {
+  return static_cast<int64_t>(core::dtype_size(table.dtype));
+}
+
+int64_t bytes_of(const Table& table) {
+  return table.rows * table.dim * element_bytes(table);
+}
 
 // Bytes placed so far, by rank and by node. Among equals the lowest number is least.
 class Loads {
@@ -29,9 +36,9 @@ class Loads {
     for (int32_t node = 0; node < topology.nodes(); ++node) nodes_.emplace(0, node);
   }
 
-  void add(const std::vector<Box>& boxes) {
+  void add(const std::vector<Box>& boxes, const Table& table) {
     for (const Box& box : boxes) {
-      const int64_t bytes = box.rows * box.cols * 4;
+      const int64_t bytes = box.rows * box.cols * element_bytes(table);
       const int32_t node = topology_.node_of(box.rank);
       move(ranks_, rank_bytes_, box.rank, bytes, 1);
       move(nodes_, node_bytes_, node, bytes, ranks_of_node(topology_, node).count);
@@ -123,7 +130,7 @@ Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding k
     }
     plan.tables[i].replicated = own == SHARDREC_SHARDING_DATA_PARALLEL;
     plan.tables[i].boxes = place(model.tables[i], topology, own, loads);
-    loads.add(plan.tables[i].boxes);
+    loads.add(plan.tables[i].boxes, model.tables[i]);
   }
   std::sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
     const int64_t bytes_a = bytes_of(model.tables[a.first]);
@@ -132,7 +139,7 @@ Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding k
   });
   for (const auto& [table, own] : choices) {
     plan.tables[table].boxes = place(model.tables[table], topology, own, loads);
-    loads.add(plan.tables[table].boxes);
+    loads.add(plan.tables[table].boxes, model.tables[table]);
   }
   return plan;
 }

@@ -84,7 +84,99 @@ void check_number(const char* what, double value, double below) {
   }
 }
 
+void check_dtype(const Table& table) {
+  const bool is_16 = table.dtype == SHARDREC_FLOAT16 || table.dtype == SHARDREC_BFLOAT16;
+  if (table.dtype != SHARDREC_FLOAT32 && !is_16) {
+    fail(table.dtype == SHARDREC_FLOAT64 ? SHARDREC_UNSUPPORTED : SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name, "\" has dtype ", name_of(table.dtype),
+                  "; tables are float32, float16 or bfloat16"),
+         {.table = table.name});
+  }
+  if (!value_of<shardrec_rounding>(name_of(table.rounding))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name,
+                  "\" has an unknown rounding; accepted: ", names_of<shardrec_rounding>()),
+         {.table = table.name});
+  }
+  if (table.rounding == SHARDREC_ROUNDING_STOCHASTIC && !is_16) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("table \"", table.name,
+                  "\" is float32 and has nothing to round; stochastic rounding is for float16 and "
+                  "bfloat16"),
+         {.table = table.name});
+  }
+}
+
+// The weight decay that an optimizer's formula has.
+void check_decay(const Optimizer& optimizer) {
+  const bool both = optimizer.kind == SHARDREC_OPTIMIZER_SGD ||
+                    optimizer.kind == SHARDREC_OPTIMIZER_ADAGRAD ||
+                    optimizer.kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
+  const bool l2 = both || optimizer.kind == SHARDREC_OPTIMIZER_LARS_SGD;
+  const bool decouple = !l2 || both;
+  if ((optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2 && !l2) ||
+      (optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE && !decouple)) {
+    fail(SHARDREC_UNSUPPORTED,
+         sentence("the optimizer ", name_of(optimizer.kind), " has no weight_decay_mode ",
+                  name_of(optimizer.weight_decay_mode), "; it takes none and ",
+                  l2 ? "l2" : "decouple"));
+  }
+}
+
+void check_optimizer(const Optimizer& optimizer) {
+  if (!value_of<shardrec_optimizer>(name_of(optimizer.kind))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("there is no optimizer ", static_cast<int>(optimizer.kind),
+                  "; accepted: ", names_of<shardrec_optimizer>()));
+  }
+  constexpr double kNoBound = INFINITY;
+  check_number("learning_rate", optimizer.learning_rate, kNoBound);
+  check_number("eps", optimizer.eps, kNoBound);
+  check_number("weight_decay", optimizer.weight_decay, kNoBound);
+  check_number("max_gradient", optimizer.max_gradient, kNoBound);
+  check_number("beta1", optimizer.beta1, 1);
+  check_number("beta2", optimizer.beta2, 1);
+  check_number("momentum", optimizer.momentum, 1);
+  check_number("eta", optimizer.eta, kNoBound);
+  check_number("max_norm", optimizer.max_norm, kNoBound);
+  if (!value_of<shardrec_weight_decay>(name_of(optimizer.weight_decay_mode))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the optimizer's weight_decay_mode is unknown; accepted: ",
+                  names_of<shardrec_weight_decay>()));
+  }
+  if (!value_of<shardrec_row_statistics>(name_of(optimizer.row_statistics))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the optimizer's row_statistics are unknown; accepted: ",
+                  names_of<shardrec_row_statistics>()));
+  }
+  check_decay(optimizer);
+}
+
 }  // namespace
+
+std::span<const OptimizerState> states_of(shardrec_optimizer kind) noexcept {
+  static constexpr OptimizerState kSum[] = {{"sum", false}};
+  static constexpr OptimizerState kRowSum[] = {{"sum", true}};
+  static constexpr OptimizerState kMoments[] = {{"exp_avg", false}, {"exp_avg_sq", false}};
+  static constexpr OptimizerState kPartialMoments[] = {{"exp_avg", false}, {"exp_avg_sq", true}};
+  static constexpr OptimizerState kMomentum[] = {{"momentum_buffer", false}};
+  switch (kind) {
+    case SHARDREC_OPTIMIZER_ADAGRAD:
+      return kSum;
+    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
+      return kRowSum;
+    case SHARDREC_OPTIMIZER_ADAM:
+    case SHARDREC_OPTIMIZER_LAMB:
+      return kMoments;
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
+      return kPartialMoments;
+    case SHARDREC_OPTIMIZER_LARS_SGD:
+      return kMomentum;
+    default:
+      return {};
+  }
+}
 
 int32_t add_table(Model& model, Table table) {
   check_name("table", table.name);
@@ -99,14 +191,7 @@ int32_t add_table(Model& model, Table table) {
                   " elements; all tables together hold at most ", kMostElements),
          {.table = table.name});
   }
-  if (table.dtype != SHARDREC_FLOAT32) {
-    const bool known = table.dtype == SHARDREC_FLOAT16 || table.dtype == SHARDREC_BFLOAT16 ||
-                       table.dtype == SHARDREC_FLOAT64;
-    fail(known ? SHARDREC_UNSUPPORTED : SHARDREC_INVALID_ARGUMENT,
-         sentence("table \"", table.name, "\" has dtype ", name_of(table.dtype),
-                  "; tables of this release are float32"),
-         {.table = table.name});
-  }
+  check_dtype(table);
   check_init(table);
   if (!value_of<shardrec_out_of_range>(name_of(table.out_of_range))) {
     fail(SHARDREC_INVALID_ARGUMENT,
@@ -115,6 +200,7 @@ int32_t add_table(Model& model, Table table) {
                   "; accepted: ", names_of<shardrec_out_of_range>()),
          {.table = table.name});
   }
+  if (table.optimizer) check_optimizer(*table.optimizer);
   model.tables.push_back(std::move(table));
   return static_cast<int32_t>(model.tables.size() - 1);
 }
@@ -138,38 +224,18 @@ void add_feature(Model& model, Feature feature) {
 }
 
 void set_optimizer(Model& model, const Optimizer& optimizer) {
-  switch (optimizer.kind) {
-    case SHARDREC_OPTIMIZER_SGD:
-    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
-      break;
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-    case SHARDREC_OPTIMIZER_ADAM:
-      fail(SHARDREC_UNSUPPORTED, sentence("the optimizer ", name_of(optimizer.kind),
-                                          " is not available for tables in this release; they take "
-                                          "sgd and rowwise_adagrad"));
-    default:
-      fail(SHARDREC_INVALID_ARGUMENT,
-           sentence("there is no optimizer ", static_cast<int>(optimizer.kind),
-                    "; tables take sgd and rowwise_adagrad"));
-  }
-  constexpr double kNoBound = INFINITY;
-  check_number("learning_rate", optimizer.learning_rate, kNoBound);
-  check_number("eps", optimizer.eps, kNoBound);
-  check_number("weight_decay", optimizer.weight_decay, kNoBound);
-  check_number("max_gradient", optimizer.max_gradient, kNoBound);
-  check_number("beta1", optimizer.beta1, 1);
-  check_number("beta2", optimizer.beta2, 1);
-  if (!value_of<shardrec_weight_decay>(name_of(optimizer.weight_decay_mode))) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("the optimizer's weight_decay_mode is unknown; accepted: ",
-                  names_of<shardrec_weight_decay>()));
-  }
-  if (!value_of<shardrec_row_statistics>(name_of(optimizer.row_statistics))) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("the optimizer's row_statistics are unknown; accepted: ",
-                  names_of<shardrec_row_statistics>()));
-  }
+  check_optimizer(optimizer);
   model.optimizer = optimizer;
+}
+
+void set_table_optimizer(Model& model, int32_t table, const std::optional<Optimizer>& optimizer) {
+  if (table < 0 || table >= std::ssize(model.tables)) {
+    fail(SHARDREC_NOT_FOUND,
+         sentence("there is no table ", table, "; the model has ", model.tables.size(), " tables"),
+         {.value = table, .limit = std::ssize(model.tables)});
+  }
+  if (optimizer) check_optimizer(*optimizer);
+  model.tables[static_cast<size_t>(table)].optimizer = optimizer;
 }
 
 OutputLayout output_layout(const Model& model) {

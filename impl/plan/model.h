@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +21,22 @@ struct Optimizer {
   double max_gradient = 0;  // 0: no clamp
   double beta1 = 0.9;
   double beta2 = 0.999;
+  double momentum = 0.9;
+  double eta = 0.001;
+  double max_norm = 0;  // 0: off
   shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
 
   bool operator==(const Optimizer&) const = default;
 };
+
+// A state that an optimizer keeps: float32, one value per element, or one per row.
+struct OptimizerState {
+  const char* name;  // as PyTorch and TorchRec call it
+  bool by_row;
+};
+
+// In the order of shardrec_table_part; empty for SGD.
+std::span<const OptimizerState> states_of(shardrec_optimizer kind) noexcept;
 
 struct Table {
   std::string name;
@@ -33,7 +46,9 @@ struct Table {
   shardrec_init init = SHARDREC_INIT_UNIFORM;
   std::optional<double> init_min = {};  // empty: -sqrt(1 / rows)
   std::optional<double> init_max = {};  // empty: sqrt(1 / rows)
+  shardrec_rounding rounding = SHARDREC_ROUNDING_NEAREST;
   shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
+  std::optional<Optimizer> optimizer = {};  // empty: the model's
 
   bool operator==(const Table&) const = default;
 };
@@ -53,6 +68,10 @@ struct Model {
   std::vector<Feature> features;
   Optimizer optimizer;
 
+  const Optimizer& optimizer_of(int32_t table) const {
+    const std::optional<Optimizer>& own = tables[static_cast<size_t>(table)].optimizer;
+    return own ? *own : optimizer;
+  }
   bool operator==(const Model&) const = default;
 };
 
@@ -60,6 +79,7 @@ struct Model {
 int32_t add_table(Model& model, Table table);
 void add_feature(Model& model, Feature feature);
 void set_optimizer(Model& model, const Optimizer& optimizer);
+void set_table_optimizer(Model& model, int32_t table, const std::optional<Optimizer>& optimizer);
 
 // Where the features stand in the outputs. Output 0 holds the pooled ones: tables as added, within
 // a table its features as added. Output 1 + k is the k-th sequence feature.

@@ -42,7 +42,8 @@ void at_place(const JsonValue& value, const Step& step) {
 
 Optimizer read_optimizer(const JsonValue& json) {
   json.expect_keys({"type", "learning_rate", "eps", "weight_decay", "weight_decay_mode",
-                    "max_gradient", "beta1", "beta2", "row_statistics"});
+                    "max_gradient", "beta1", "beta2", "momentum", "eta", "max_norm",
+                    "row_statistics"});
   Optimizer optimizer;
   read_enum(json, "type", optimizer.kind);
   read_number(json, "learning_rate", optimizer.learning_rate);
@@ -52,32 +53,14 @@ Optimizer read_optimizer(const JsonValue& json) {
   read_number(json, "max_gradient", optimizer.max_gradient);
   read_number(json, "beta1", optimizer.beta1);
   read_number(json, "beta2", optimizer.beta2);
+  read_number(json, "momentum", optimizer.momentum);
+  read_number(json, "eta", optimizer.eta);
+  read_number(json, "max_norm", optimizer.max_norm);
   read_enum(json, "row_statistics", optimizer.row_statistics);
   return optimizer;
 }
 
-Table read_table(const JsonValue& json) {
-  json.expect_keys(
-      {"name", "rows", "dim", "dtype", "init", "init_min", "init_max", "out_of_range"});
-  Table table;
-  table.name = json.at("name").text();
-  table.rows = json.at("rows").integer(1, int64_t{1} << 40);
-  table.dim = json.at("dim").integer(1, 65536);
-  read_enum(json, "dtype", table.dtype);
-  read_enum(json, "init", table.init);
-  if (const auto member = json.find("init_min")) table.init_min = member->number();
-  if (const auto member = json.find("init_max")) table.init_max = member->number();
-  read_enum(json, "out_of_range", table.out_of_range);
-  return table;
-}
-
-}  // namespace
-
-std::string model_to_json(const Model& model) {
-  JsonWriter json;
-  json.begin_object(JsonWriter::Style::kLines);
-  json.key("format").text(kFormat);
-  const Optimizer& optimizer = model.optimizer;
+void write_optimizer(JsonWriter& json, const Optimizer& optimizer) {
   json.key("optimizer").begin_object();
   json.key("type").text(name_of(optimizer.kind));
   json.key("learning_rate").number(optimizer.learning_rate);
@@ -87,8 +70,37 @@ std::string model_to_json(const Model& model) {
   json.key("max_gradient").number(optimizer.max_gradient);
   json.key("beta1").number(optimizer.beta1);
   json.key("beta2").number(optimizer.beta2);
+  json.key("momentum").number(optimizer.momentum);
+  json.key("eta").number(optimizer.eta);
+  json.key("max_norm").number(optimizer.max_norm);
   json.key("row_statistics").text(name_of(optimizer.row_statistics));
   json.end_object();
+}
+
+Table read_table(const JsonValue& json) {
+  json.expect_keys({"name", "rows", "dim", "dtype", "init", "init_min", "init_max", "rounding",
+                    "out_of_range", "optimizer"});
+  Table table;
+  table.name = json.at("name").text();
+  table.rows = json.at("rows").integer(1, int64_t{1} << 40);
+  table.dim = json.at("dim").integer(1, 65536);
+  read_enum(json, "dtype", table.dtype);
+  read_enum(json, "init", table.init);
+  if (const auto member = json.find("init_min")) table.init_min = member->number();
+  if (const auto member = json.find("init_max")) table.init_max = member->number();
+  read_enum(json, "rounding", table.rounding);
+  read_enum(json, "out_of_range", table.out_of_range);
+  if (const auto member = json.find("optimizer")) table.optimizer = read_optimizer(*member);
+  return table;
+}
+
+}  // namespace
+
+std::string model_to_json(const Model& model) {
+  JsonWriter json;
+  json.begin_object(JsonWriter::Style::kLines);
+  json.key("format").text(kFormat);
+  write_optimizer(json, model.optimizer);
   json.key("tables").begin_array(JsonWriter::Style::kLines);
   for (const Table& table : model.tables) {
     json.begin_object();
@@ -99,7 +111,9 @@ std::string model_to_json(const Model& model) {
     json.key("init").text(name_of(table.init));
     if (table.init_min) json.key("init_min").number(*table.init_min);
     if (table.init_max) json.key("init_max").number(*table.init_max);
+    json.key("rounding").text(name_of(table.rounding));
     json.key("out_of_range").text(name_of(table.out_of_range));
+    if (table.optimizer) write_optimizer(json, *table.optimizer);
     json.end_object();
   }
   json.end_array();

@@ -22,6 +22,10 @@ struct Names<shardrec_optimizer> {
       {SHARDREC_OPTIMIZER_ADAGRAD, "adagrad"},
       {SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, "rowwise_adagrad"},
       {SHARDREC_OPTIMIZER_ADAM, "adam"},
+      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM, "partial_rowwise_adam"},
+      {SHARDREC_OPTIMIZER_LAMB, "lamb"},
+      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB, "partial_rowwise_lamb"},
+      {SHARDREC_OPTIMIZER_LARS_SGD, "lars_sgd"},
   });
 };
 
@@ -39,6 +43,14 @@ struct Names<shardrec_row_statistics> {
   static constexpr auto kAll = std::to_array<Name<shardrec_row_statistics>>({
       {SHARDREC_ROW_STATISTICS_ROW, "row"},
       {SHARDREC_ROW_STATISTICS_SHARD, "shard"},
+  });
+};
+
+template <>
+struct Names<shardrec_rounding> {
+  static constexpr auto kAll = std::to_array<Name<shardrec_rounding>>({
+      {SHARDREC_ROUNDING_NEAREST, "nearest"},
+      {SHARDREC_ROUNDING_STOCHASTIC, "stochastic"},
   });
 };
 
@@ -108,6 +120,7 @@ const char* find_name(Enum value) noexcept {
 const char* name_of(shardrec_optimizer value) noexcept { return find_name(value); }
 const char* name_of(shardrec_weight_decay value) noexcept { return find_name(value); }
 const char* name_of(shardrec_row_statistics value) noexcept { return find_name(value); }
+const char* name_of(shardrec_rounding value) noexcept { return find_name(value); }
 const char* name_of(shardrec_init value) noexcept { return find_name(value); }
 const char* name_of(shardrec_sharding value) noexcept { return find_name(value); }
 const char* name_of(shardrec_pooling value) noexcept { return find_name(value); }
@@ -140,6 +153,8 @@ template std::string names_of<shardrec_weight_decay>();
 template std::optional<shardrec_row_statistics> value_of<shardrec_row_statistics>(
     std::string_view) noexcept;
 template std::string names_of<shardrec_row_statistics>();
+template std::optional<shardrec_rounding> value_of<shardrec_rounding>(std::string_view) noexcept;
+template std::string names_of<shardrec_rounding>();
 template std::optional<shardrec_init> value_of<shardrec_init>(std::string_view) noexcept;
 template std::string names_of<shardrec_init>();
 template std::optional<shardrec_sharding> value_of<shardrec_sharding>(std::string_view) noexcept;

@@ -16,6 +16,7 @@ namespace shardrec::plan {
 const char* name_of(shardrec_optimizer value) noexcept;
 const char* name_of(shardrec_weight_decay value) noexcept;
 const char* name_of(shardrec_row_statistics value) noexcept;
+const char* name_of(shardrec_rounding value) noexcept;
 const char* name_of(shardrec_init value) noexcept;
 const char* name_of(shardrec_sharding value) noexcept;
 const char* name_of(shardrec_pooling value) noexcept;

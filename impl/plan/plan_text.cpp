@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/tensor.h"
 #include "plan/cuts.h"
 #include "plan/names.h"
 #include "plan/plan.h"
@@ -108,7 +109,11 @@ class Grid {
   std::vector<std::vector<std::string>> lines_;
 };
 
-int64_t bytes_of(const Table& table) { return table.rows * table.dim * 4; }
+int64_t element_bytes(const Table& table) {
+  return static_cast<int64_t>(core::dtype_size(table.dtype));
+}
+
+int64_t bytes_of(const Table& table) { return table.rows * table.dim * element_bytes(table); }
 
 std::string tables_text(const Plan& plan, const Model& model) {
   Grid grid({false, true, true, true, false, true, false});
@@ -139,7 +144,7 @@ std::string ranks_table_text(const Plan& plan, const Model& model) {
   for (size_t i = 0; i < plan.tables.size(); ++i) {
     if (plan.tables[i].replicated) replicated += bytes_of(model.tables[i]);
     for (const Box& box : plan.tables[i].boxes) {
-      sharded[static_cast<size_t>(box.rank)] += box.rows * box.cols * 4;
+      sharded[static_cast<size_t>(box.rank)] += box.rows * box.cols * element_bytes(model.tables[i]);
     }
   }
   Grid grid({true, true, true, true});

@@ -155,14 +155,21 @@ TEST_F(Malformed, Models) {
       {"optimizer options of another kind",
        [&] { return shardrec_model_set_optimizer(model, table_options); },
        SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind OPTIMIZER is accepted"},
-      {"an optimizer that tables do not take",
+      {"a weight decay that the optimizer does not take",
        [&] {
          Options options;
          EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, options.out()));
          EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "adam"));
+         EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_WEIGHT_DECAY_MODE, "l2"));
          return shardrec_model_set_optimizer(model, options);
        },
-       SHARDREC_UNSUPPORTED, "adam"},
+       SHARDREC_UNSUPPORTED, "adam has no weight_decay_mode l2"},
+      {"an optimizer for no table",
+       [&] { return shardrec_model_set_table_optimizer(model, 1, nullptr); }, SHARDREC_NOT_FOUND,
+       "no table 1"},
+      {"a table's optimizer of another kind",
+       [&] { return shardrec_model_set_table_optimizer(model, 0, table_options); },
+       SHARDREC_INVALID_ARGUMENT, "kind TABLE; kind OPTIMIZER is accepted"},
       {"columns of no feature",
        [&] { return shardrec_model_feature_columns(model, 1, &out64, &out64, &out64); },
        SHARDREC_NOT_FOUND, "no feature 1"},

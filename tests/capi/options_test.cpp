@@ -38,6 +38,7 @@ struct Key {
 const std::vector<Key>& keys() {
   const std::vector<shardrec_options_kind> optimizer = {SHARDREC_OPTIONS_OPTIMIZER,
                                                         SHARDREC_OPTIONS_MLP};
+  const std::vector<shardrec_options_kind> of_tables = {SHARDREC_OPTIONS_OPTIMIZER};
   const std::vector<shardrec_options_kind> table = {SHARDREC_OPTIONS_TABLE};
   const std::vector<shardrec_options_kind> collection = {SHARDREC_OPTIONS_COLLECTION};
   const std::vector<shardrec_options_kind> both = {SHARDREC_OPTIONS_COLLECTION,
@@ -54,8 +55,9 @@ const std::vector<Key>& keys() {
        optimizer,
        Type::kInteger,
        "sgd",
-       {"sgd", "adagrad", "rowwise_adagrad", "adam"},
-       {-1, 0, 5, 1e9, 5e9},
+       {"sgd", "adagrad", "rowwise_adagrad", "adam", "partial_rowwise_adam", "lamb",
+        "partial_rowwise_lamb", "lars_sgd"},
+       {-1, 0, 9, 1e9, 5e9},
        no_name},
       {KEY(LEARNING_RATE),
        optimizer,
@@ -77,10 +79,26 @@ const std::vector<Key>& keys() {
       {KEY(BETA1), optimizer, Type::kReal, "0.9", {"0", "0.999999"}, not_below_one, no_number},
       {KEY(BETA2), optimizer, Type::kReal, "0.999", {"0", "0.5"}, not_below_one, no_number},
       {KEY(ROW_STATISTICS), optimizer, Type::kInteger, "row", {"row", "shard"}, {-1, 2}, no_name},
-      {KEY(DTYPE), table, Type::kInteger, "float32", {"float32"}, {-1, 0, 7, 73731}, no_name},
+      {KEY(MOMENTUM), of_tables, Type::kReal, "0.9", {"0", "0.5"}, not_below_one, no_number},
+      {KEY(ETA), of_tables, Type::kReal, "0.001", {"0", "1", "1e-300"}, not_a_size, no_number},
+      {KEY(MAX_NORM), of_tables, Type::kReal, "0", {"0", "2.5"}, not_a_size, no_number},
+      {KEY(DTYPE),
+       table,
+       Type::kInteger,
+       "float32",
+       {"float32", "float16", "bfloat16"},
+       {-1, 0, 7, 73731},
+       no_name},
       {KEY(INIT), table, Type::kInteger, "uniform", {"uniform", "zeros"}, {-1, 2}, no_name},
       {KEY(INIT_MIN), table, Type::kReal, "", {"-1", "0", "-1e+300"}, not_finite, no_number},
       {KEY(INIT_MAX), table, Type::kReal, "", {"-1", "0", "2.5"}, not_finite, no_number},
+      {KEY(ROUNDING),
+       table,
+       Type::kInteger,
+       "nearest",
+       {"nearest", "stochastic"},
+       {-1, 2},
+       no_name},
       {KEY(SHARDING),
        {SHARDREC_OPTIONS_PLAN},
        Type::kInteger,
@@ -310,13 +328,8 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
   }
 }
 
-TEST(Options, DtypesOfLaterReleasesAreUnsupported) {
+TEST(Options, DtypesThatTablesDoNotHaveAreRefused) {
   const Options options = make(SHARDREC_OPTIONS_TABLE);
-  for (const char* dtype : {"float16", "bfloat16"}) {
-    EXPECT_EQ(shardrec_options_set_text(options, SHARDREC_OPTION_DTYPE, dtype),
-              SHARDREC_UNSUPPORTED);
-    EXPECT_TRUE(contains(shardrec_last_error(), dtype)) << shardrec_last_error();
-  }
   for (const char* dtype : {"int32", "int64", "float64"}) {
     EXPECT_EQ(shardrec_options_set_text(options, SHARDREC_OPTION_DTYPE, dtype),
               SHARDREC_INVALID_ARGUMENT);

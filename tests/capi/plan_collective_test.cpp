@@ -96,6 +96,13 @@ const std::vector<Difference>& differences() {
          EXPECT_OK(shardrec_model_set_optimizer(model, options));
        },
        "the learning rate is 0.5 on rank 2 and 0.01 on rank 0", nullptr},
+      {"another optimizer of one table",
+       [](shardrec_model* model) {
+         const Options options =
+             options_of(SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTION_MOMENTUM, "0.5");
+         EXPECT_OK(shardrec_model_set_table_optimizer(model, 1, options));
+       },
+       "the momentum of table \"item\" is 0.5 on rank 2 and 0.9 on rank 0", "item"},
   };
   return all;
 }

@@ -24,7 +24,16 @@ Model rich() {
                     .init = SHARDREC_INIT_ZEROS,
                     .init_min = -0.1,
                     .init_max = 1.0 / 3,
-                    .out_of_range = SHARDREC_OUT_OF_RANGE_DROP});
+                    .out_of_range = SHARDREC_OUT_OF_RANGE_DROP,
+                    .optimizer = Optimizer{.kind = SHARDREC_OPTIMIZER_LARS_SGD,
+                                           .weight_decay_mode = SHARDREC_WEIGHT_DECAY_L2,
+                                           .momentum = 0.1,
+                                           .eta = 1e-200}});
+  add_table(model, {.name = "small",
+                    .rows = 7,
+                    .dim = 2,
+                    .dtype = SHARDREC_BFLOAT16,
+                    .rounding = SHARDREC_ROUNDING_STOCHASTIC});
   add_feature(model, {.name = "f", .table = 1, .pooling = SHARDREC_POOLING_MEAN});
   add_feature(model, {.name = "g", .table = 0});
   add_feature(model, {.name = "h", .table = 1, .pooling = SHARDREC_POOLING_NONE});
@@ -36,6 +45,9 @@ Model rich() {
                         .max_gradient = 0.30000000000000004,
                         .beta1 = 0.5,
                         .beta2 = 0.25,
+                        .momentum = 0.125,
+                        .eta = 2,
+                        .max_norm = 3,
                         .row_statistics = SHARDREC_ROW_STATISTICS_SHARD});
   return model;
 }
@@ -95,8 +107,13 @@ TEST(ModelJson, SaysWhereItIsWrong) {
       "out of range");
   has(complaint(replaced(good, "shardrec-model-1", "shardrec-model-2")), "format: ");
   has(complaint(replaced(good, "[\n{", "{")), "no valid JSON");
-  EXPECT_EQ(status_of([&] { model_from_json(replaced(good, "float32", "float16")); }),
+  EXPECT_EQ(status_of([&] { model_from_json(replaced(good, "float32", "float64")); }),
             SHARDREC_UNSUPPORTED);
+  has(complaint(replaced(good, "\"rounding\": \"stochastic\"", "\"rounding\": \"up\"")),
+      "tables[2].rounding: \"up\" is unknown; accepted: nearest, stochastic");
+  has(complaint(replaced(good, "\"eta\": 1e-200", "\"eta\": -1")), "tables[1]: ");
+  has(complaint(replaced(good, "\"momentum\": 0.1,", "\"momentum\": \"x\",")),
+      "tables[1].optimizer.momentum: ");
 }
 
 TEST(ModelJson, RefusesWhatIsNoJsonWithoutCrashing) {
@@ -177,6 +194,14 @@ TEST(ModelFingerprint, DiffersWhenAnythingDiffers) {
   add([](Model& m) { m.optimizer.beta1 = 0; });
   add([](Model& m) { m.optimizer.beta2 = 0; });
   add([](Model& m) { m.optimizer.row_statistics = SHARDREC_ROW_STATISTICS_ROW; });
+  add([](Model& m) { m.optimizer.momentum = 0; });
+  add([](Model& m) { m.optimizer.eta = 0; });
+  add([](Model& m) { m.optimizer.max_norm = 0; });
+  add([](Model& m) { m.tables[1].optimizer.reset(); });
+  add([](Model& m) { m.tables[0].optimizer = m.optimizer; });
+  add([](Model& m) { m.tables[1].optimizer->momentum = 0; });
+  add([](Model& m) { m.tables[2].dtype = SHARDREC_FLOAT16; });
+  add([](Model& m) { m.tables[2].rounding = SHARDREC_ROUNDING_NEAREST; });
 }
 
 Model planned() { return tables_of({{9, 8}, {4, 12}, {3, 1}}); }

@@ -4,6 +4,9 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "plan/names.h"
 #include "plan/plan_test_util.h"
@@ -50,16 +53,28 @@ TEST(AddTable, RefusesWhatIsOutOfRangeAndLeavesTheModelAlone) {
       {.name = "x", .rows = 1, .dim = 1, .init_max = kInfinity},
       {.name = "x", .rows = 1, .dim = 1, .init_min = 2.0},  // above the default maximum of 1
       {.name = "x", .rows = 1, .dim = 1, .init_min = 0.5, .init_max = 0.25},
+      {.name = "x", .rows = 1, .dim = 1, .rounding = SHARDREC_ROUNDING_STOCHASTIC},
+      {.name = "x",
+       .rows = 1,
+       .dim = 1,
+       .dtype = SHARDREC_FLOAT16,
+       .rounding = static_cast<shardrec_rounding>(2)},
+      {.name = "x", .rows = 1, .dim = 1, .optimizer = Optimizer{.eta = kNan}},
   };
   for (const Table& table : bad) {
     EXPECT_EQ(status_of([&] { add_table(model, table); }), SHARDREC_INVALID_ARGUMENT) << table.name;
   }
-  for (const auto dtype : {SHARDREC_FLOAT16, SHARDREC_BFLOAT16, SHARDREC_FLOAT64}) {
-    EXPECT_EQ(
-        status_of([&] { add_table(model, {.name = "x", .rows = 1, .dim = 1, .dtype = dtype}); }),
-        SHARDREC_UNSUPPORTED);
-  }
+  EXPECT_EQ(
+      status_of([&] {
+        add_table(model, {.name = "x", .rows = 1, .dim = 1, .dtype = SHARDREC_FLOAT64});
+      }),
+      SHARDREC_UNSUPPORTED);
   EXPECT_EQ(model, before);
+  for (const auto dtype : {SHARDREC_FLOAT16, SHARDREC_BFLOAT16}) {
+    const std::string name = name_of(dtype);
+    add_table(model, {.name = name, .rows = 1, .dim = 1, .dtype = dtype});
+    EXPECT_EQ(model.tables.back().dtype, dtype);
+  }
 }
 
 TEST(AddTable, AcceptsTheLimitsAndAnyLanguage) {
@@ -106,14 +121,64 @@ TEST(AddFeature, RefusesUnknownTablesPoolingsAndNamesThatAreTaken) {
   add_feature(model, {"t0", 0});  // features and tables have names of their own
 }
 
-TEST(SetOptimizer, TakesSgdAndRowwiseAdagradForTables) {
+TEST(SetOptimizer, TakesTheWeightDecayThatItsFormulaHas) {
+  const auto none = SHARDREC_WEIGHT_DECAY_NONE;
+  const auto l2 = SHARDREC_WEIGHT_DECAY_L2;
+  const auto decouple = SHARDREC_WEIGHT_DECAY_DECOUPLE;
+  const std::map<shardrec_optimizer, std::set<shardrec_weight_decay>> accepted = {
+      {SHARDREC_OPTIMIZER_SGD, {none, l2, decouple}},
+      {SHARDREC_OPTIMIZER_ADAGRAD, {none, l2, decouple}},
+      {SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, {none, l2, decouple}},
+      {SHARDREC_OPTIMIZER_ADAM, {none, decouple}},
+      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM, {none, decouple}},
+      {SHARDREC_OPTIMIZER_LAMB, {none, decouple}},
+      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB, {none, decouple}},
+      {SHARDREC_OPTIMIZER_LARS_SGD, {none, l2}},
+  };
+  Model model;
+  for (const auto& [kind, modes] : accepted) {
+    for (const auto mode : {none, l2, decouple}) {
+      const Model before = model;
+      const Optimizer optimizer{.kind = kind, .weight_decay_mode = mode};
+      std::string sentence;
+      const shardrec_status status = status_of([&] { set_optimizer(model, optimizer); }, &sentence);
+      if (modes.contains(mode)) {
+        EXPECT_EQ(model.optimizer, optimizer);
+        continue;
+      }
+      EXPECT_EQ(status, SHARDREC_UNSUPPORTED) << name_of(kind) << " " << name_of(mode);
+      EXPECT_NE(sentence.find("it takes none and "), std::string::npos) << sentence;
+      EXPECT_EQ(model, before);
+    }
+  }
+}
+
+TEST(SetTableOptimizer, StandsInPlaceOfTheModels) {
+  Model model;
+  add_table(model, {.name = "a", .rows = 1, .dim = 1});
+  add_table(model, {.name = "b", .rows = 1, .dim = 1});
+  const Optimizer adam{.kind = SHARDREC_OPTIMIZER_ADAM, .learning_rate = 0.5};
+  set_table_optimizer(model, 1, adam);
+  set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_LAMB});
+  EXPECT_EQ(model.optimizer_of(0).kind, SHARDREC_OPTIMIZER_LAMB);
+  EXPECT_EQ(model.optimizer_of(1), adam);
+  const uint64_t before = model_fingerprint(model);
+  for (const int32_t table : {-1, 2}) {
+    EXPECT_EQ(status_of([&] { set_table_optimizer(model, table, adam); }), SHARDREC_NOT_FOUND);
+  }
+  EXPECT_EQ(status_of([&] { set_table_optimizer(model, 0, Optimizer{.eta = -1}); }),
+            SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(model_fingerprint(model), before);
+  set_table_optimizer(model, 1, std::nullopt);
+  EXPECT_EQ(model.optimizer_of(1).kind, SHARDREC_OPTIMIZER_LAMB);
+  EXPECT_NE(model_fingerprint(model), before);
+}
+
+TEST(SetOptimizer, RefusesNumbersOutOfRangeAndLeavesTheModelAlone) {
   Model model;
   set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .learning_rate = 0});
   const Model before = model;
-  for (const auto kind : {SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
-    EXPECT_EQ(status_of([&] { set_optimizer(model, {.kind = kind}); }), SHARDREC_UNSUPPORTED);
-  }
-  std::vector<Optimizer> bad(15);
+  std::vector<Optimizer> bad(19);
   bad[0].kind = static_cast<shardrec_optimizer>(0);
   bad[1].learning_rate = -0.1;
   bad[2].learning_rate = kNan;
@@ -129,6 +194,10 @@ TEST(SetOptimizer, TakesSgdAndRowwiseAdagradForTables) {
   bad[12].learning_rate = kInfinity;
   bad[13].weight_decay = kNan;
   bad[14].max_gradient = -1;
+  bad[15].momentum = 1;
+  bad[16].eta = kInfinity;
+  bad[17].max_norm = -1;
+  bad[18].kind = static_cast<shardrec_optimizer>(9);
   for (size_t i = 0; i < bad.size(); ++i) {
     EXPECT_EQ(status_of([&] { set_optimizer(model, bad[i]); }), SHARDREC_INVALID_ARGUMENT) << i;
   }

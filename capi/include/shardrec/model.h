@@ -49,16 +49,40 @@ SHARDREC_API shardrec_status shardrec_model_add_table(shardrec_model *model, con
 SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, int32_t table,
                                                         const char *name, shardrec_pooling pooling);
 
-/* Sets the optimizer of all tables. options: kind OPTIMIZER; NULL: SGD with its defaults.
- * Tables take SGD and ROWWISE_ADAGRAD. With g the gradient of a touched row (summed over the global
- * batch), D the dim, lr the learning rate and lam the weight decay:
+/* Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
+ * with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+ * lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
+ * b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
  *   SGD              w -= lr * g; L2: w -= lr * (g + lam * w); DECOUPLE: w = w * (1 - lr * lam) - lr * g
- *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); k = lr / (sqrt(h) + eps);
- *                    w = c * w - k * g; c = 1, 1 - k * lam (L2), 1 - lr * lam (DECOUPLE)
- * (Duchi et al. 2011, one accumulator a row as in FBGEMM.) Rows that no id touched do not change.
+ *   ADAGRAD          h += e^2, e = g (+ lam * w for L2); w = c * w - lr * e / (sqrt(h) + eps);
+ *                    c = 1, 1 - lr * lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
+ *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); r = lr / (sqrt(h) + eps);
+ *                    w = c * w - r * g; c = 1, 1 - r * lam (L2), 1 - lr * lam (DECOUPLE). h: "sum", one
+ *                    a row (as in FBGEMM)
+ *   ADAM             m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g^2; M = m / (1 - b1^k);
+ *                    V = v / (1 - b2^k); w -= lr * (M / (sqrt(V) + eps) + lam * w). m: "exp_avg",
+ *                    v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
+ *   PARTIAL_ROWWISE_ADAM  as ADAM, v one a row: v = b2 * v + (1 - b2) * sum(g^2) / D
+ *   LAMB             r = M / (sqrt(V) + eps) + lam * w; w -= lr * q * r; q = norm(w) / norm(r), 1 where
+ *                    either is 0. m, v as ADAM (You et al. 2020)
+ *   PARTIAL_ROWWISE_LAMB  as LAMB, v one a row as in PARTIAL_ROWWISE_ADAM
+ *   LARS_SGD         a = lr * eta * norm(w) / (norm(g) + lam * norm(w)), lr where norm(w) or the
+ *                    denominator is 0; m = momentum * m + a * (g + lam * w); w -= m.
+ *                    m: "momentum_buffer" (You et al. 2017)
+ * WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
+ * partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
+ * UNSUPPORTED. MAX_NORM: after the step, and after rounding to the table's dtype, w is scaled by
+ * MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
+ * row whose gradient is 0 is stepped. Arithmetic and states are float32.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
                                                           const shardrec_options *options);
+
+/* Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
+ * model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_model_set_table_optimizer(shardrec_model *model,
+                                                                int32_t table,
+                                                                const shardrec_options *options);
 
 /* Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_table_count(const shardrec_model *model, int32_t *out);

@@ -19,7 +19,8 @@ extern "C" {
 typedef struct shardrec_options shardrec_options;
 
 typedef enum shardrec_options_kind {
-  SHARDREC_OPTIONS_OPTIMIZER = 1,  /* keys 100-199; for shardrec_model_set_optimizer */
+  SHARDREC_OPTIONS_OPTIMIZER = 1,  /* keys 100-199; for shardrec_model_set_optimizer and
+                                      shardrec_model_set_table_optimizer */
   SHARDREC_OPTIONS_TABLE = 2,      /* keys 200-299 */
   SHARDREC_OPTIONS_PLAN = 3,       /* keys 300-399 */
   SHARDREC_OPTIONS_COLLECTION = 4, /* keys 400-499 */
@@ -30,11 +31,16 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
+/* Formulas: shardrec_model_set_optimizer. */
 typedef enum shardrec_optimizer {
-  SHARDREC_OPTIMIZER_SGD = 1,             /* tables and layers */
-  SHARDREC_OPTIMIZER_ADAGRAD = 2,         /* layers */
-  SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD = 3, /* tables */
-  SHARDREC_OPTIMIZER_ADAM = 4,            /* layers */
+  SHARDREC_OPTIMIZER_SGD = 1,                  /* tables and layers */
+  SHARDREC_OPTIMIZER_ADAGRAD = 2,              /* tables and layers */
+  SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD = 3,      /* tables */
+  SHARDREC_OPTIMIZER_ADAM = 4,                 /* tables and layers */
+  SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM = 5, /* tables */
+  SHARDREC_OPTIMIZER_LAMB = 6,                 /* tables */
+  SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB = 7, /* tables */
+  SHARDREC_OPTIMIZER_LARS_SGD = 8,             /* tables */
   SHARDREC_OPTIMIZER_FORCE_32 = 0x7fffffff
 } shardrec_optimizer;
 
@@ -45,7 +51,8 @@ typedef enum shardrec_weight_decay {
   SHARDREC_WEIGHT_DECAY_FORCE_32 = 0x7fffffff
 } shardrec_weight_decay;
 
-/* Over which columns a row-wise optimizer state of a table that is cut by columns is taken. */
+/* Over which columns what an optimizer keeps or computes once per row (row-wise states, the norms of
+ * LAMB, LARS and MAX_NORM) is taken where a table is cut by columns. */
 typedef enum shardrec_row_statistics {
   SHARDREC_ROW_STATISTICS_ROW = 0,   /* over the whole row, the same under every plan */
   SHARDREC_ROW_STATISTICS_SHARD = 1, /* over the columns of each box, as TorchRec does */
@@ -66,6 +73,15 @@ typedef enum shardrec_out_of_range {
   SHARDREC_OUT_OF_RANGE_CLAMP = 2, /* row 0 is used in its place */
   SHARDREC_OUT_OF_RANGE_FORCE_32 = 0x7fffffff
 } shardrec_out_of_range;
+
+/* How the weights of a 16-bit table are rounded after an update. */
+typedef enum shardrec_rounding {
+  SHARDREC_ROUNDING_NEAREST = 0,    /* to the nearest, ties to even */
+  SHARDREC_ROUNDING_STOCHASTIC = 1, /* up or down with a probability that makes the mean right: random
+                                       bits of Philox4x32-10, from (seed, step, table, row, column)
+                                       only, so the same under every plan */
+  SHARDREC_ROUNDING_FORCE_32 = 0x7fffffff
+} shardrec_rounding;
 
 /* The named ways of cutting and placing tables; see plan.h for the exact cuts. */
 typedef enum shardrec_sharding {
@@ -109,12 +125,18 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BETA1 = 106,          /* f64 in [0, 1); default 0.9 */
   SHARDREC_OPTION_BETA2 = 107,          /* f64 in [0, 1); default 0.999 */
   SHARDREC_OPTION_ROW_STATISTICS = 108, /* i64, shardrec_row_statistics; default ROW */
+  SHARDREC_OPTION_MOMENTUM = 109,       /* f64 in [0, 1); default 0.9; kind OPTIMIZER */
+  SHARDREC_OPTION_ETA = 110,            /* f64, finite, >= 0; LARS; default 0.001; kind OPTIMIZER */
+  SHARDREC_OPTION_MAX_NORM = 111, /* f64, > 0: a row that was updated is scaled down to this norm where
+                                     it is above; 0 (default): off; kind OPTIMIZER */
   /* Table. */
-  SHARDREC_OPTION_DTYPE = 200,        /* i64, shardrec_dtype; default FLOAT32 */
-  SHARDREC_OPTION_INIT = 201,         /* i64, shardrec_init; default UNIFORM */
-  SHARDREC_OPTION_INIT_MIN = 202,     /* f64, finite; default -sqrt(1 / rows) */
-  SHARDREC_OPTION_INIT_MAX = 203,     /* f64, finite, >= INIT_MIN (checked where it is used);
+  SHARDREC_OPTION_DTYPE = 200,    /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16 */
+  SHARDREC_OPTION_INIT = 201,     /* i64, shardrec_init; default UNIFORM */
+  SHARDREC_OPTION_INIT_MIN = 202, /* f64, finite; default -sqrt(1 / rows) */
+  SHARDREC_OPTION_INIT_MAX = 203, /* f64, finite, >= INIT_MIN (checked where it is used);
                                      default sqrt(1 / rows) */
+  SHARDREC_OPTION_ROUNDING = 204, /* i64, shardrec_rounding; default NEAREST; STOCHASTIC is for 16-bit
+                                     tables */
   SHARDREC_OPTION_OUT_OF_RANGE = 205, /* i64, shardrec_out_of_range; default ERROR */
   /* Plan. */
   SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
