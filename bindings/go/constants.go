@@ -93,10 +93,14 @@ const (
 type Optimizer int32
 
 const (
-	OptimizerSgd            Optimizer = 1
-	OptimizerAdagrad        Optimizer = 2
-	OptimizerRowwiseAdagrad Optimizer = 3
-	OptimizerAdam           Optimizer = 4
+	OptimizerSgd                Optimizer = 1
+	OptimizerAdagrad            Optimizer = 2
+	OptimizerRowwiseAdagrad     Optimizer = 3
+	OptimizerAdam               Optimizer = 4
+	OptimizerPartialRowwiseAdam Optimizer = 5
+	OptimizerLamb               Optimizer = 6
+	OptimizerPartialRowwiseLamb Optimizer = 7
+	OptimizerLarsSgd            Optimizer = 8
 )
 
 // WeightDecay is the C API's shardrec_weight_decay.
@@ -131,6 +135,14 @@ const (
 	OutOfRangeError OutOfRange = 0
 	OutOfRangeDrop  OutOfRange = 1
 	OutOfRangeClamp OutOfRange = 2
+)
+
+// Rounding is the C API's shardrec_rounding.
+type Rounding int32
+
+const (
+	RoundingNearest    Rounding = 0
+	RoundingStochastic Rounding = 1
 )
 
 // Sharding is the C API's shardrec_sharding.
@@ -179,10 +191,14 @@ const (
 	OptionBeta1                Option = 106
 	OptionBeta2                Option = 107
 	OptionRowStatistics        Option = 108
+	OptionMomentum             Option = 109
+	OptionEta                  Option = 110
+	OptionMaxNorm              Option = 111
 	OptionDtype                Option = 200
 	OptionInit                 Option = 201
 	OptionInitMin              Option = 202
 	OptionInitMax              Option = 203
+	OptionRounding             Option = 204
 	OptionOutOfRange           Option = 205
 	OptionSharding             Option = 300
 	OptionSeed                 Option = 400
@@ -231,6 +247,7 @@ type TablePart int32
 const (
 	TablePartWeights TablePart = 0
 	TablePartState   TablePart = 1
+	TablePartState2  TablePart = 2
 )
 
 // CollectionStat is the C API's shardrec_collection_stat.

@@ -31,6 +31,21 @@ core::Matrix rows_view(const embedding::Collection& collection, const embedding:
   return core::matrix_view(tensor, name, range.rows, width);
 }
 
+void require_learning_rate(double learning_rate) {
+  if (!(learning_rate >= 0) || learning_rate > 3.4e38) {
+    refuse_value("learning_rate", learning_rate, "a finite number of at least 0");
+  }
+}
+
+void require_table(const embedding::Collection& collection, int32_t table) {
+  const auto tables = static_cast<int64_t>(collection.model().tables.size());
+  if (table < 0 || table >= tables) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("table ", table, " does not exist: the model has ", tables),
+               {.value = int64_t{table}, .limit = tables});
+  }
+}
+
 }  // namespace
 }  // namespace shardrec::capi
 
@@ -72,10 +87,36 @@ shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* colle
                                                       double learning_rate) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
-    if (!(learning_rate >= 0) || learning_rate > 3.4e38) {
-      refuse_value("learning_rate", learning_rate, "a finite number of at least 0");
-    }
-    use->collection->set_learning_rate(learning_rate);
+    require_learning_rate(learning_rate);
+    use->collection->settings().set_learning_rate(learning_rate);
+  });
+}
+
+shardrec_status shardrec_collection_set_table_learning_rate(shardrec_collection* collection,
+                                                            int32_t table, double learning_rate) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    require_table(*use->collection, table);
+    require_learning_rate(learning_rate);
+    use->collection->settings().set_learning_rate(table, learning_rate);
+  });
+}
+
+shardrec_status shardrec_collection_set_frozen(shardrec_collection* collection, int32_t table,
+                                               int32_t frozen) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    require_table(*use->collection, table);
+    if (frozen != 0 && frozen != 1) refuse_value("frozen", int64_t{frozen}, "0 or 1");
+    use->collection->settings().set_frozen(table, frozen == 1);
+  });
+}
+
+shardrec_status shardrec_collection_set_step(shardrec_collection* collection, int64_t step) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    if (step < 0) refuse_value("step", step, "0 or more");
+    use->collection->set_step(step);
   });
 }
 

@@ -13,8 +13,12 @@ std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collecti
                                                  embedding::PieceUse use) {
   std::vector<checkpoint::Piece> pieces;
   for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
+    const plan::Table& table = collection.model().tables[static_cast<size_t>(piece.table)];
+    const auto part = static_cast<checkpoint::Part>(piece.state + 1);
     pieces.push_back({.table = piece.table,
-                      .part = piece.state ? checkpoint::Part::kState : checkpoint::Part::kWeights,
+                      .part = part,
+                      .layout = checkpoint::layout_of(
+                          table.dtype, collection.model().optimizer_of(piece.table).kind, part),
                       .row = piece.row,
                       .rows = piece.rows,
                       .col = piece.col,
@@ -70,6 +74,7 @@ shardrec_status shardrec_collection_load(shardrec_collection* collection, const 
         [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
            const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
           tables.set_step(checkpoint::load(group, path, tables.model(), pieces, progress));
+          tables.update().drop_accumulated();
         });
   });
 }

@@ -117,6 +117,10 @@ shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup) {
   return with_lookup(lookup, [](embedding::Lookup& step) { step.backward(); });
 }
 
+shardrec_status shardrec_lookup_accumulate(shardrec_lookup* lookup) {
+  return with_lookup(lookup, [](embedding::Lookup& step) { step.accumulate(); });
+}
+
 shardrec_status shardrec_lookup_skip(shardrec_lookup* lookup) {
   return with_lookup(lookup, [](embedding::Lookup& step) { step.skip(); });
 }

@@ -131,4 +131,9 @@ inline uint64_t hash_number(uint64_t seed, uint64_t number) {
   return shardrec_hash64(seed, bytes, 8);
 }
 
+// What --optimizer takes.
+inline constexpr const char* kTableOptimizers =
+    "Of the tables: sgd, adagrad, rowwise_adagrad, adam, partial_rowwise_adam, lamb, "
+    "partial_rowwise_lamb or lars_sgd";
+
 }  // namespace shardrec::cli

@@ -177,16 +177,26 @@ void add_times(nlohmann::ordered_json& json, const std::string& name,
   json[name + "_ms_min"] = *std::min_element(milliseconds.begin(), milliseconds.end());
 }
 
+// Floats of optimizer state for a row.
+double state_floats(const std::string& optimizer, double dim) {
+  if (optimizer == "rowwise_adagrad") return 1;
+  if (optimizer == "adagrad" || optimizer == "lars_sgd") return dim;
+  if (optimizer == "adam" || optimizer == "lamb") return 2 * dim;
+  if (optimizer.starts_with("partial_rowwise")) return dim + 1;
+  return 0;
+}
+
 // The least traffic a step can do with: rows that are asked for again come from the cache if the
 // distinct rows of a batch fit in it.
 void add_bytes(nlohmann::ordered_json& json, const BenchOptions& options, double ids,
                double unique) {
-  const double row_bytes = 4.0 * static_cast<double>(options.dim);
+  const double dim = static_cast<double>(options.dim);
+  const double row_bytes = (options.dtype == "float32" ? 4.0 : 2.0) * dim;
   const double output =
       4.0 * static_cast<double>(options.shape.batch * options.shape.tables * options.dim);
   const double cache = static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
   const double rows_read = unique * row_bytes <= cache ? unique : ids;
-  const double state = options.optimizer == "rowwise_adagrad" ? 8.0 : 0.0;
+  const double state = 8.0 * state_floats(options.optimizer, dim);
   const double forward = 8 * ids + rows_read * row_bytes + output;
   const double backward = 8 * ids + output + unique * (2 * row_bytes + state);
   json["bytes_min"] = static_cast<int64_t>(forward + backward);
@@ -261,9 +271,10 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
       ->check(count)
       ->capture_default_str();
   command->add_option("--pooling", o.pooling, "Ids per bag: L or A..B")->capture_default_str();
-  command->add_option("--dtype", o.dtype, "Of the tables")->capture_default_str();
+  command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
+      ->capture_default_str();
   command->add_option("--ids", o.ids, "uniform or zipf:EXPONENT")->capture_default_str();
-  command->add_option("--optimizer", o.optimizer, "sgd or rowwise_adagrad")->capture_default_str();
+  command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
   command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")

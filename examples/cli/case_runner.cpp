@@ -37,6 +37,15 @@ std::string lower_case(std::string text) {
   return text;
 }
 
+// The decay that is meant where a case names none.
+std::string decay_mode(const CaseOptimizer& recorded) {
+  if (recorded.weight_decay_mode) return lower_case(*recorded.weight_decay_mode);
+  if (recorded.type == "lars_sgd") return "l2";
+  const bool decoupled = recorded.type.find("adam") != std::string::npos ||
+                         recorded.type.find("lamb") != std::string::npos;
+  return decoupled ? "decouple" : "none";
+}
+
 Options optimizer_options(const CaseOptimizer& recorded) {
   Options options(SHARDREC_OPTIONS_OPTIMIZER);
   offered([&] { options.set(SHARDREC_OPTION_OPTIMIZER, recorded.type); });
@@ -46,7 +55,7 @@ Options optimizer_options(const CaseOptimizer& recorded) {
   }
   offered([&] {
     options.set(SHARDREC_OPTION_LEARNING_RATE, recorded.learning_rates.front());
-    options.set(SHARDREC_OPTION_WEIGHT_DECAY_MODE, lower_case(recorded.weight_decay_mode));
+    options.set(SHARDREC_OPTION_WEIGHT_DECAY_MODE, decay_mode(recorded));
     const auto set = [&](shardrec_option key, const std::optional<double>& value) {
       if (value) options.set(key, *value);
     };
@@ -55,6 +64,9 @@ Options optimizer_options(const CaseOptimizer& recorded) {
     set(SHARDREC_OPTION_MAX_GRADIENT, recorded.max_gradient);
     set(SHARDREC_OPTION_BETA1, recorded.beta1);
     set(SHARDREC_OPTION_BETA2, recorded.beta2);
+    set(SHARDREC_OPTION_MOMENTUM, recorded.momentum);
+    set(SHARDREC_OPTION_ETA, recorded.eta);
+    set(SHARDREC_OPTION_MAX_NORM, recorded.max_norm);
     if (recorded.shard_statistics) {
       options.set(SHARDREC_OPTION_ROW_STATISTICS, int64_t{SHARDREC_ROW_STATISTICS_SHARD});
     }
@@ -130,6 +142,23 @@ Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const
   return plan;
 }
 
+// The states of an optimizer, in the order of shardrec_table_part.
+struct CaseState {
+  const char* name;
+  bool by_row = false;
+};
+
+std::vector<CaseState> states_of(const std::string& optimizer) {
+  if (optimizer == "adagrad") return {{"sum"}};
+  if (optimizer == "rowwise_adagrad") return {{"sum", true}};
+  if (optimizer == "adam" || optimizer == "lamb") return {{"exp_avg"}, {"exp_avg_sq"}};
+  if (optimizer == "partial_rowwise_adam" || optimizer == "partial_rowwise_lamb") {
+    return {{"exp_avg"}, {"exp_avg_sq", true}};
+  }
+  if (optimizer == "lars_sgd") return {{"momentum_buffer"}};
+  return {};
+}
+
 // One rank's way through a case.
 class CaseRank {
  public:
@@ -196,15 +225,28 @@ class CaseRank {
         arrays_.floats(recorded_.name + "/final/" + table.name, table.rows * table.dim);
     compare(read(t, SHARDREC_TABLE_WEIGHTS, table.dim), expected, result_.weights);
 
-    const std::string sum = recorded_.name + "/final_state/sum/" + table.name;
-    if (!arrays_.has(sum)) return;
+    int part = SHARDREC_TABLE_STATE;
+    for (const CaseState& state : states_of(recorded_.optimizer.type)) {
+      compare_state(t, static_cast<shardrec_table_part>(part++), state);
+    }
+  }
+
+  void compare_state(size_t t, shardrec_table_part part, const CaseState& state) {
+    const CaseTable& table = recorded_.tables[t];
+    const std::string name = recorded_.name + "/final_state/" + state.name + "/" + table.name;
+    if (!arrays_.has(name)) return;
+    if (!state.by_row) {
+      compare(read(t, part, table.dim), arrays_.floats(name, table.rows * table.dim),
+              result_.state);
+      return;
+    }
     // State per column shard is read with a value per column; recorded is one per row.
     const int64_t columns = recorded_.optimizer.shard_statistics ? table.dim : 1;
-    std::vector<float> expected_sums;
-    for (const float value : arrays_.floats(sum, table.rows)) {
-      expected_sums.insert(expected_sums.end(), static_cast<size_t>(columns), value);
+    std::vector<float> expected;
+    for (const float value : arrays_.floats(name, table.rows)) {
+      expected.insert(expected.end(), static_cast<size_t>(columns), value);
     }
-    compare(read(t, SHARDREC_TABLE_STATE, columns), expected_sums, result_.state);
+    compare(read(t, part, columns), expected, result_.state);
   }
 
   // The whole table on rank 0, nothing on the others.

@@ -33,6 +33,12 @@ CaseOptimizer read_optimizer(const json& object, int64_t steps) {
       optimizer.beta1 = value.get<double>();
     } else if (key == "beta2") {
       optimizer.beta2 = value.get<double>();
+    } else if (key == "momentum") {
+      optimizer.momentum = value.get<double>();
+    } else if (key == "eta") {
+      optimizer.eta = value.get<double>();
+    } else if (key == "max_norm") {
+      optimizer.max_norm = value.get<double>();
     } else if (key == "max_gradient") {
       if (object.value("gradient_clipping", true)) optimizer.max_gradient = value.get<double>();
     } else if (key == "rowwise_state") {

@@ -38,7 +38,11 @@ struct CaseOptimizer {
   std::optional<double> max_gradient;
   std::optional<double> beta1;
   std::optional<double> beta2;
-  std::string weight_decay_mode = "NONE";
+  std::optional<double> momentum;
+  std::optional<double> eta;
+  std::optional<double> max_norm;
+  // Not recorded for optimizers whose formula has one kind of decay only.
+  std::optional<std::string> weight_decay_mode;
   bool shard_statistics = false;
   std::vector<std::string> other_settings;  // names that no option of the library answers to
 

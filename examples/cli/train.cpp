@@ -37,6 +37,7 @@ constexpr double kInitialRange = 0.05;
 Model make_model(const TrainOptions& options, const Schema& schema) {
   Options start(SHARDREC_OPTIONS_TABLE);
   start.set(SHARDREC_OPTION_INIT_MIN, -kInitialRange).set(SHARDREC_OPTION_INIT_MAX, kInitialRange);
+  start.set(SHARDREC_OPTION_DTYPE, options.dtype);
   Model model;
   check(shardrec_model_create(nullptr, model.out()));
   for (const Feature& feature : schema.features) {
@@ -221,7 +222,8 @@ Run add_train(CLI::App& app) {
       ->delimiter(',')
       ->check(CLI::Range(1, 65536))
       ->capture_default_str();
-  command->add_option("--optimizer", o.optimizer, "Of the tables: sgd or rowwise_adagrad")
+  command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
+  command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
       ->capture_default_str();
   command
       ->add_option("--learning-rate", o.learning_rate,

@@ -19,6 +19,7 @@ struct TrainOptions {
   std::vector<int64_t> bottom{64};   // hidden layers; the last layer has dim outputs
   std::vector<int64_t> top{64, 32};  // hidden layers; the last layer has one output
   std::string optimizer = "rowwise_adagrad";
+  std::string dtype = "float32";
   double learning_rate = -1;  // below 0: the format's default; eps likewise
   double eps = -1;
   std::string dense_optimizer = "adam";

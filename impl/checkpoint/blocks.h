@@ -26,7 +26,7 @@ struct Overlap {
   size_t tensor = 0;  // index in the manifest
   int64_t row = 0;    // of the table
   int64_t rows = 0;
-  int64_t col = 0;  // columns [col, col + cols); for a state, all of the box
+  int64_t col = 0;  // columns [col, col + cols); for a state by row, all of the box
   int64_t cols = 0;
 };
 
@@ -36,7 +36,7 @@ int64_t bytes_read(const Overlap& overlap, const ManifestTensor& tensor);
 // Reads the rows of the overlap from the tensor, which begins at byte `start` of the file, and
 // copies its columns to the piece. `progress` is told the bytes of each block.
 void copy_overlap(const core::ReadFile& file, int64_t start, const ManifestTensor& tensor,
-                  const Overlap& overlap, const Piece& piece, std::vector<float>& buffer,
+                  const Overlap& overlap, const Piece& piece, std::vector<std::byte>& buffer,
                   core::FunctionRef<void(int64_t)> progress);
 
 }  // namespace shardrec::checkpoint

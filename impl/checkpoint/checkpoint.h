@@ -22,22 +22,35 @@
 namespace shardrec::checkpoint {
 
 enum class Part : uint8_t {
-  kWeights,  // rows x cols elements
-  kState,    // one element per row: the sum of row-wise AdaGrad
+  kWeights,  // rows x cols elements of the table's dtype
+  kState,    // the first state of the table's optimizer, float32 (plan::states_of)
+  kState2,   // the second
 };
 
-// A box of a table in this rank's memory. For kState, [col, col + cols) are the columns over which
-// the state is taken: 0 and dim for ROW statistics, the box's columns for SHARD statistics; a state
-// is loaded only from a state over the same columns.
+// What the elements of a part are.
+struct Layout {
+  bool by_row = false;  // one element per row; else rows x cols
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+
+  int64_t row_width(int64_t cols) const { return by_row ? 1 : cols; }  // elements
+  int64_t element_bytes() const;
+
+  bool operator==(const Layout&) const = default;
+};
+
+// A box of a table in this rank's memory. For a state that is one value per row, [col, col + cols)
+// are the columns over which it is taken: 0 and dim for ROW statistics, the box's columns for SHARD
+// statistics; it is loaded only from a state over the same columns.
 struct Piece {
   int32_t table = 0;  // index in the model
   Part part = Part::kWeights;
+  Layout layout = {};  // what the model says of the part
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;
   int64_t cols = 0;
-  float* data = nullptr;  // first element; saving only reads
-  int64_t stride = 0;     // elements from row to row: >= cols, for kState >= 1
+  std::byte* data = nullptr;  // first element; saving only reads
+  int64_t stride = 0;         // elements from row to row: >= layout.row_width(cols)
 };
 
 // The ranks that save or load together.
@@ -47,8 +60,10 @@ struct Group {
   int size = 1;
 };
 
-// Whether the optimizer keeps a kState; then pieces of it are part of every checkpoint.
-bool has_state(const plan::Optimizer& optimizer);
+// The parts of a table, which are in every checkpoint, and what their elements are; throws INTERNAL
+// for a part that the table has not.
+int part_count(shardrec_optimizer optimizer);
+Layout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, Part part);
 
 // Writes a checkpoint. pieces: this rank's. Over all ranks they tile each part of each table
 // exactly once (a replicated table, or a state that several ranks hold, is passed by one of them).
@@ -61,7 +76,7 @@ void save(const Group& group, const std::string& directory, const plan::Model& m
           core::Environment& environment = core::default_environment());
 
 // Fills the pieces from a checkpoint and returns its step. Tables are matched by name and must
-// agree in rows, dim and dtype, the optimizer in its kind; the model may list them in another
+// agree in rows, dim, dtype and the kind of their optimizer; the model may list them in another
 // order. Pieces of several ranks, or of one, may overlap. Every checksum of the checkpoint is
 // verified (the work is shared by the ranks) before any rank writes to its pieces; only a file that
 // becomes unreadable between that and the second reading can leave them half written. NOT_FOUND (no

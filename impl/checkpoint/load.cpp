@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -59,7 +60,7 @@ class Loader {
   }
 
   void copy() {
-    std::vector<float> buffer;
+    std::vector<std::byte> buffer;
     std::unique_ptr<core::ReadFile> file;
     int32_t opened = -1;
     for (const Copy& copy : copies_) {
@@ -108,32 +109,38 @@ class Loader {
                       table.dim, " in the model"),
              {.table = table.name, .path = path});
       }
+      if (saved.dtype != table.dtype) {
+        fail(SHARDREC_INVALID_ARGUMENT,
+             sentence("table \"", table.name, "\" is ", plan::name_of(saved.dtype),
+                      " in the checkpoint ", directory_, ", ", plan::name_of(table.dtype),
+                      " in the model"),
+             {.table = table.name, .path = path});
+      }
+      const shardrec_optimizer optimizer =
+          model_.optimizer_of(static_cast<int32_t>(saved_table_.size())).kind;
+      if (saved.optimizer != optimizer) {
+        fail(SHARDREC_INVALID_ARGUMENT,
+             sentence("table \"", table.name, "\" of the checkpoint ", directory_,
+                      " was trained with ", plan::name_of(saved.optimizer), ", the model has ",
+                      plan::name_of(optimizer)),
+             {.table = table.name, .path = path});
+      }
       saved_table_.push_back(found->second);
-    }
-    if (manifest_.optimizer != model_.optimizer.kind) {
-      fail(SHARDREC_INVALID_ARGUMENT,
-           sentence("the checkpoint ", directory_, " was trained with ",
-                    plan::name_of(manifest_.optimizer), ", the model has ",
-                    plan::name_of(model_.optimizer.kind)),
-           {.path = path});
     }
   }
 
   // Lists what each piece takes from which tensor, ordered by file and position.
   void plan_copies() {
-    std::vector<std::vector<size_t>> weights(manifest_.tables.size());
-    std::vector<std::vector<size_t>> states(manifest_.tables.size());
+    std::map<std::pair<int32_t, Part>, std::vector<size_t>> tensors;
     for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
       const ManifestTensor& tensor = manifest_.tensors[i];
-      auto& parts = tensor.part == Part::kWeights ? weights : states;
-      parts[static_cast<size_t>(tensor.table)].push_back(i);
+      tensors[{tensor.table, tensor.part}].push_back(i);
     }
     for (size_t p = 0; p < pieces_.size(); ++p) {
       const Piece& piece = pieces_[p];
       check_piece(piece, model_);
-      const auto saved = static_cast<size_t>(saved_table_[static_cast<size_t>(piece.table)]);
-      const auto& parts = piece.part == Part::kWeights ? weights : states;
-      for (const size_t t : parts[saved]) add_copy(p, t);
+      const int32_t saved = saved_table_[static_cast<size_t>(piece.table)];
+      for (const size_t t : tensors[{saved, piece.part}]) add_copy(p, t);
     }
     std::sort(copies_.begin(), copies_.end(), [&](const Copy& a, const Copy& b) {
       const auto key = [&](const Copy& copy) {
@@ -154,7 +161,7 @@ class Loader {
     overlap.col = std::max(piece.col, tensor.col);
     overlap.cols = std::min(piece.col + piece.cols, tensor.col + tensor.cols) - overlap.col;
     if (overlap.rows <= 0 || overlap.cols <= 0) return;
-    if (tensor.part == Part::kState && (tensor.col != piece.col || tensor.cols != piece.cols)) {
+    if (tensor.layout.by_row && (tensor.col != piece.col || tensor.cols != piece.cols)) {
       const std::string& name = model_.tables[static_cast<size_t>(piece.table)].name;
       fail(SHARDREC_UNSUPPORTED,
            sentence("the checkpoint ", directory_, " holds the optimizer state of table \"", name,
@@ -232,9 +239,10 @@ class Loader {
     for (const size_t t : tensors) {
       const ManifestTensor& tensor = manifest_.tensors[t];
       std::vector<int64_t> shape = {tensor.rows};
-      if (tensor.part == Part::kWeights) shape.push_back(tensor.cols);
+      if (!tensor.layout.by_row) shape.push_back(tensor.cols);
       const auto found = by_name.find(tensor.name);
-      if (found == by_name.end() || found->second->dtype != "F32" ||
+      if (found == by_name.end() ||
+          found->second->dtype != safetensors_dtype(tensor.layout.dtype) ||
           found->second->shape != shape) {
         fail(SHARDREC_CORRUPT_DATA,
              sentence("the file ", path, " has no tensor \"", tensor.name,

@@ -4,49 +4,62 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/tensor.h"
+#include "plan/names.h"
 #include "plan/tiling.h"
 
 namespace shardrec::checkpoint {
 
-bool has_state(const plan::Optimizer& optimizer) {
-  return optimizer.kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
+int64_t Layout::element_bytes() const { return static_cast<int64_t>(core::dtype_size(dtype)); }
+
+int part_count(shardrec_optimizer optimizer) {
+  return 1 + static_cast<int>(plan::states_of(optimizer).size());
 }
 
-const char* name_of(Part part) noexcept { return part == Part::kWeights ? "weights" : "state/sum"; }
+Layout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, Part part) {
+  if (part == Part::kWeights) return {.by_row = false, .dtype = table_dtype};
+  const auto states = plan::states_of(optimizer);
+  const auto state = static_cast<size_t>(part) - static_cast<size_t>(Part::kState);
+  if (state >= states.size()) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("the optimizer ", plan::name_of(optimizer), " has no state ", state));
+  }
+  return {.by_row = states[state].by_row, .dtype = SHARDREC_FLOAT32};
+}
+
+std::string name_of(shardrec_optimizer optimizer, Part part) {
+  if (part == Part::kWeights) return "weights";
+  const auto state = static_cast<size_t>(part) - static_cast<size_t>(Part::kState);
+  return std::string("state/") + plan::states_of(optimizer)[state].name;
+}
 
 void check_coverage(const Manifest& manifest, shardrec_status status, const std::string& path) {
-  const bool state = has_state({.kind = manifest.optimizer});
-  std::vector<plan::TablePlan> weights(manifest.tables.size());
-  std::vector<plan::TablePlan> states(manifest.tables.size());
+  // By table, by part.
+  std::vector<std::vector<plan::TablePlan>> parts;
+  for (const ManifestTable& table : manifest.tables) {
+    parts.emplace_back(static_cast<size_t>(part_count(table.optimizer)));
+  }
   for (const ManifestTensor& tensor : manifest.tensors) {
-    auto& parts = tensor.part == Part::kWeights ? weights : states;
-    parts[static_cast<size_t>(tensor.table)].boxes.push_back(
+    parts[static_cast<size_t>(tensor.table)][static_cast<size_t>(tensor.part)].boxes.push_back(
         {0, tensor.row, tensor.rows, tensor.col, tensor.cols});
   }
-  const auto check = [&](size_t i, Part part, plan::TablePlan& plan) {
-    std::sort(plan.boxes.begin(), plan.boxes.end(), [](const plan::Box& a, const plan::Box& b) {
-      return std::tie(a.row, a.col) < std::tie(b.row, b.col);
-    });
+  for (size_t i = 0; i < parts.size(); ++i) {
     const ManifestTable& table = manifest.tables[i];
-    try {
-      plan::check_table_tiling({.name = table.name, .rows = table.rows, .dim = table.dim}, {1, 1},
-                               plan);
-    } catch (const core::Error& error) {
-      core::fail(status,
-                 core::sentence("the checkpoint ", path, " does not hold every cell of the ",
-                                name_of(part), " exactly once: ", error.sentence()),
-                 {.table = table.name, .path = path});
-    }
-  };
-  for (size_t i = 0; i < manifest.tables.size(); ++i) {
-    check(i, Part::kWeights, weights[i]);
-    if (state) {
-      check(i, Part::kState, states[i]);
-    } else if (!states[i].boxes.empty()) {
-      core::fail(status,
-                 core::sentence("the checkpoint ", path, " holds a state of table \"",
-                                manifest.tables[i].name, "\"; its optimizer has none"),
-                 {.table = manifest.tables[i].name, .path = path});
+    for (size_t p = 0; p < parts[i].size(); ++p) {
+      plan::TablePlan& plan = parts[i][p];
+      std::sort(plan.boxes.begin(), plan.boxes.end(), [](const plan::Box& a, const plan::Box& b) {
+        return std::tie(a.row, a.col) < std::tie(b.row, b.col);
+      });
+      try {
+        plan::check_table_tiling({.name = table.name, .rows = table.rows, .dim = table.dim}, {1, 1},
+                                 plan);
+      } catch (const core::Error& error) {
+        core::fail(status,
+                   core::sentence("the checkpoint ", path, " does not hold every cell of the ",
+                                  name_of(table.optimizer, static_cast<Part>(p)),
+                                  " exactly once: ", error.sentence()),
+                   {.table = table.name, .path = path});
+      }
     }
   }
 }

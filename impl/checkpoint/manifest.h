@@ -19,6 +19,9 @@ struct ManifestTable {
   std::string name;
   int64_t rows = 0;
   int64_t dim = 0;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_SGD;
+  shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
 
   bool operator==(const ManifestTable&) const = default;
 };
@@ -30,10 +33,11 @@ struct ManifestFile {
   bool operator==(const ManifestFile&) const = default;
 };
 
-// One tensor of one file: float32, little-endian, [rows, cols] for weights, [rows] for a state.
+// One tensor of one file: little-endian, [rows, cols], or [rows] for a state of one value per row.
 struct ManifestTensor {
   int32_t table = 0;  // index in Manifest::tables
   Part part = Part::kWeights;
+  Layout layout = {};  // what the table says of the part
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;
@@ -47,8 +51,6 @@ struct ManifestTensor {
 
 struct Manifest {
   int64_t step = 0;
-  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_SGD;
-  shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
   std::vector<ManifestTable> tables;
   std::vector<ManifestFile> files;
   std::vector<ManifestTensor> tensors;
@@ -56,14 +58,12 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// Elements of one row of a part of a box in memory and in a file.
-inline int64_t row_width(Part part, int64_t cols) { return part == Part::kWeights ? cols : 1; }
 inline int64_t bytes_of(const ManifestTensor& tensor) {
-  return tensor.rows * row_width(tensor.part, tensor.cols) * 4;
+  return tensor.rows * tensor.layout.row_width(tensor.cols) * tensor.layout.element_bytes();
 }
 
-// "weights", "state/sum": the name of a part in manifests and tensor names.
-const char* name_of(Part part) noexcept;
+// "weights", "state/exp_avg": the name of a part in manifests and tensor names.
+std::string name_of(shardrec_optimizer optimizer, Part part);
 
 std::string manifest_to_text(const Manifest& manifest);
 

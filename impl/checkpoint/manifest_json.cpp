@@ -87,13 +87,15 @@ Enum read_enum(const JsonValue& json, const std::string& path) {
   return *value;
 }
 
-void read_dtype(const JsonValue& json, const std::string& path) {
-  if (read_enum<shardrec_dtype>(json, path) != SHARDREC_FLOAT32) {
+shardrec_dtype read_dtype(const JsonValue& json, const std::string& path) {
+  const auto dtype = read_enum<shardrec_dtype>(json, path);
+  if (dtype != SHARDREC_FLOAT32 && dtype != SHARDREC_FLOAT16 && dtype != SHARDREC_BFLOAT16) {
     fail(SHARDREC_UNSUPPORTED,
          sentence("the manifest ", path, " says ", json.place(), " \"", json.text(),
-                  "\"; this release reads float32"),
+                  "\"; this release reads float32, float16 and bfloat16"),
          {.path = path});
   }
+  return dtype;
 }
 
 using Index = std::unordered_map<std::string_view, int32_t>;
@@ -102,15 +104,19 @@ Index read_tables(const JsonValue& json, const std::string& path, Manifest& mani
   Index index;
   manifest.tables.reserve(static_cast<size_t>(json.array_size()));
   for (auto item = json.first(); item; item = item->next()) {
-    item->expect_keys({"name", "rows", "dim", "dtype"});
+    item->expect_keys({"name", "rows", "dim", "dtype", "optimizer", "row_statistics"});
     const std::string& name = item->at("name").text();
     if (name.empty()) item->at("name").fail("the name is empty");
     if (!index.emplace(name, std::ssize(manifest.tables)).second) {
       item->at("name").fail("table \"" + name + "\" stands there twice");
     }
-    read_dtype(item->at("dtype"), path);
     manifest.tables.push_back(
-        {name, item->at("rows").integer(1, kMostRows), item->at("dim").integer(1, kMostDim)});
+        {.name = name,
+         .rows = item->at("rows").integer(1, kMostRows),
+         .dim = item->at("dim").integer(1, kMostDim),
+         .dtype = read_dtype(item->at("dtype"), path),
+         .optimizer = read_enum<shardrec_optimizer>(item->at("optimizer"), path),
+         .row_statistics = read_enum<shardrec_row_statistics>(item->at("row_statistics"), path)});
   }
   return index;
 }
@@ -139,6 +145,16 @@ int32_t look_up(const Index& index, const JsonValue& json, const char* what) {
   return found->second;
 }
 
+Part read_part(const JsonValue& json, const ManifestTable& table) {
+  std::string accepted;
+  for (int p = 0; p < part_count(table.optimizer); ++p) {
+    const std::string name = name_of(table.optimizer, static_cast<Part>(p));
+    if (json.text() == name) return static_cast<Part>(p);
+    accepted += (p == 0 ? "" : ", ") + name;
+  }
+  json.fail("\"" + json.text() + "\" is unknown; accepted: " + accepted);
+}
+
 ManifestTensor read_tensor(const JsonValue& json, const Index& tables, const Index& files,
                            const Manifest& manifest, const std::string& path) {
   json.expect_keys({"table", "part", "row", "rows", "col", "cols", "dtype", "file", "tensor",
@@ -146,17 +162,15 @@ ManifestTensor read_tensor(const JsonValue& json, const Index& tables, const Ind
   ManifestTensor tensor;
   tensor.table = look_up(tables, json.at("table"), "table");
   const ManifestTable& table = manifest.tables[static_cast<size_t>(tensor.table)];
-  const std::string& part = json.at("part").text();
-  if (part == name_of(Part::kState)) {
-    tensor.part = Part::kState;
-  } else if (part != name_of(Part::kWeights)) {
-    json.at("part").fail("\"" + part + "\" is unknown; accepted: weights, state/sum");
-  }
+  tensor.part = read_part(json.at("part"), table);
+  tensor.layout = layout_of(table.dtype, table.optimizer, tensor.part);
   tensor.row = json.at("row").integer(0, table.rows - 1);
   tensor.rows = json.at("rows").integer(1, table.rows - tensor.row);
   tensor.col = json.at("col").integer(0, table.dim - 1);
   tensor.cols = json.at("cols").integer(1, table.dim - tensor.col);
-  read_dtype(json.at("dtype"), path);
+  if (read_dtype(json.at("dtype"), path) != tensor.layout.dtype) {
+    json.at("dtype").fail(sentence("the part is ", plan::name_of(tensor.layout.dtype)));
+  }
   tensor.file = look_up(files, json.at("file"), "file");
   tensor.name = json.at("tensor").text();
   (void)json.at("bytes").integer(bytes_of(tensor), bytes_of(tensor));
@@ -166,13 +180,14 @@ ManifestTensor read_tensor(const JsonValue& json, const Index& tables, const Ind
 
 void write_tensor(JsonWriter& json, const Manifest& manifest, const ManifestTensor& tensor) {
   json.begin_object();
-  json.key("table").text(manifest.tables[static_cast<size_t>(tensor.table)].name);
-  json.key("part").text(name_of(tensor.part));
+  const ManifestTable& table = manifest.tables[static_cast<size_t>(tensor.table)];
+  json.key("table").text(table.name);
+  json.key("part").text(name_of(table.optimizer, tensor.part));
   json.key("row").integer(tensor.row);
   json.key("rows").integer(tensor.rows);
   json.key("col").integer(tensor.col);
   json.key("cols").integer(tensor.cols);
-  json.key("dtype").text(plan::name_of(SHARDREC_FLOAT32));
+  json.key("dtype").text(plan::name_of(tensor.layout.dtype));
   json.key("file").text(manifest.files[static_cast<size_t>(tensor.file)].name);
   json.key("tensor").text(tensor.name);
   json.key("bytes").integer(bytes_of(tensor));
@@ -188,17 +203,15 @@ std::string manifest_to_text(const Manifest& manifest) {
   json.begin_object(Style::kLines);
   json.key("format").text(kFormat);
   json.key("step").integer(manifest.step);
-  json.key("optimizer").begin_object();
-  json.key("type").text(plan::name_of(manifest.optimizer));
-  json.key("row_statistics").text(plan::name_of(manifest.row_statistics));
-  json.end_object();
   json.key("tables").begin_array(Style::kLines);
   for (const ManifestTable& table : manifest.tables) {
     json.begin_object();
     json.key("name").text(table.name);
     json.key("rows").integer(table.rows);
     json.key("dim").integer(table.dim);
-    json.key("dtype").text(plan::name_of(SHARDREC_FLOAT32));
+    json.key("dtype").text(plan::name_of(table.dtype));
+    json.key("optimizer").text(plan::name_of(table.optimizer));
+    json.key("row_statistics").text(plan::name_of(table.row_statistics));
     json.end_object();
   }
   json.end_array();
@@ -230,14 +243,9 @@ Manifest manifest_from_text(std::string_view text, const std::string& path) {
                   "\"; this release reads \"", std::string(kFormat), "\""),
          {.path = path});
   }
-  root.expect_keys({"format", "step", "optimizer", "tables", "files", "tensors", "checksum"});
+  root.expect_keys({"format", "step", "tables", "files", "tensors", "checksum"});
   Manifest manifest;
   manifest.step = root.at("step").integer(0, INT64_MAX);
-  const JsonValue optimizer = root.at("optimizer");
-  optimizer.expect_keys({"type", "row_statistics"});
-  manifest.optimizer = read_enum<shardrec_optimizer>(optimizer.at("type"), path);
-  manifest.row_statistics =
-      read_enum<shardrec_row_statistics>(optimizer.at("row_statistics"), path);
   const Index tables = read_tables(root.at("tables"), path, manifest);
   const Index files = read_files(root.at("files"), manifest);
   const JsonValue tensors = root.at("tensors");

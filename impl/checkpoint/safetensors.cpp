@@ -104,6 +104,19 @@ int64_t tensor_bytes(const std::string& dtype, const std::vector<int64_t>& shape
   return bits / 8;
 }
 
+const char* safetensors_dtype(shardrec_dtype dtype) noexcept {
+  switch (dtype) {
+    case SHARDREC_FLOAT16:
+      return "F16";
+    case SHARDREC_BFLOAT16:
+      return "BF16";
+    case SHARDREC_FLOAT64:
+      return "F64";
+    default:
+      return "F32";
+  }
+}
+
 SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path) {
   if (file.size() < kSizeBytes) {
     fail(

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/environment.h"
+#include "shardrec/tensor.h"
 
 namespace shardrec::checkpoint {
 
@@ -35,6 +36,9 @@ inline constexpr int64_t kMostHeaderBytes = 100'000'000;
 // dimension, an overflow, or bits that do not fill a byte. `where` names the tensor in errors.
 int64_t tensor_bytes(const std::string& dtype, const std::vector<int64_t>& shape,
                      const std::string& where);
+
+// "F32": how the format spells one of our floating-point dtypes.
+const char* safetensors_dtype(shardrec_dtype dtype) noexcept;
 
 // Reads and checks the header of a file.
 SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path);

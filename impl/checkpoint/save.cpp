@@ -56,10 +56,11 @@ std::string file_name(int rank) {
 Manifest manifest_of(const plan::Model& model, int64_t step) {
   Manifest manifest;
   manifest.step = step;
-  manifest.optimizer = model.optimizer.kind;
-  manifest.row_statistics = model.optimizer.row_statistics;
-  for (const plan::Table& table : model.tables) {
-    manifest.tables.push_back({table.name, table.rows, table.dim});
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    const plan::Table& table = model.tables[t];
+    const plan::Optimizer& optimizer = model.optimizer_of(static_cast<int32_t>(t));
+    manifest.tables.push_back(
+        {table.name, table.rows, table.dim, table.dtype, optimizer.kind, optimizer.row_statistics});
   }
   return manifest;
 }
@@ -71,14 +72,17 @@ std::string describe(const plan::Model& model, std::span<const Piece> pieces, Ma
     check_piece(piece, model);
     ManifestTensor tensor{.table = piece.table,
                           .part = piece.part,
+                          .layout = piece.layout,
                           .row = piece.row,
                           .rows = piece.rows,
                           .col = piece.col,
                           .cols = piece.cols};
     tensor.name = sentence(model.tables[static_cast<size_t>(piece.table)].name, "/",
-                           name_of(piece.part), "/", piece.row, "_", piece.col);
-    TensorInfo info{.name = tensor.name, .dtype = "F32", .shape = {piece.rows}};
-    if (piece.part == Part::kWeights) info.shape.push_back(piece.cols);
+                           name_of(model.optimizer_of(piece.table).kind, piece.part), "/",
+                           piece.row, "_", piece.col);
+    TensorInfo info{
+        .name = tensor.name, .dtype = safetensors_dtype(piece.layout.dtype), .shape = {piece.rows}};
+    if (!piece.layout.by_row) info.shape.push_back(piece.cols);
     infos.push_back(std::move(info));
     manifest.tensors.push_back(std::move(tensor));
   }
@@ -157,7 +161,7 @@ void save(const Group& group, const std::string& directory, const plan::Model& m
     if (control != nullptr) {
       int64_t total = 0;
       for (const Piece& piece : pieces) {
-        total += piece.rows * row_width(piece.part, piece.cols) * 4;
+        total += piece.rows * piece.layout.row_width(piece.cols) * piece.layout.element_bytes();
       }
       control->start(total);
       control->check();

@@ -24,6 +24,8 @@ struct Agreement {
   uint64_t output_dtype = 0;
 };
 
+std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
+
 void check_memory(uint64_t bytes) {
   const auto physical =
       static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -42,8 +44,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     : communicator_(std::move(communicator)),
       options_(options),
       kernels_(compute::cpu_kernels()),
-      table_counters_(model.tables.size()),
-      learning_rate_(model.optimizer.learning_rate) {
+      table_counters_(model.tables.size()) {
   const int rank = communicator_->rank();
   const int size = communicator_->size();
   collectives_ = std::make_unique<comm::Collectives>(
@@ -72,9 +73,10 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     check_memory(bytes);
     for (const int32_t part : layout_->parts_of(rank)) {
       shards_.emplace_back(*layout_, part);
-      shards_.back().fill(*layout_, options_.seed, *threads_);
+      shards_.back().fill(*layout_, options_.seed, *threads_, kernels_);
     }
     update_ = std::make_unique<Update>(*layout_, shards_);
+    settings_ = std::make_unique<TrainingSettings>(this->model(), options_.seed);
   });
 }
 
@@ -119,31 +121,6 @@ void Collection::check_agreement(const plan::Plan& plan) {
   }
 }
 
-void Collection::set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }
-
-compute::OptimizerStep Collection::optimizer_step() const {
-  const plan::Optimizer& optimizer = layout_->model().optimizer;
-  compute::OptimizerStep step;
-  step.kind = optimizer.kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD
-                  ? compute::OptimizerKind::kRowwiseAdagrad
-                  : compute::OptimizerKind::kSgd;
-  switch (optimizer.weight_decay_mode) {
-    case SHARDREC_WEIGHT_DECAY_L2:
-      step.decay_mode = compute::WeightDecay::kL2;
-      break;
-    case SHARDREC_WEIGHT_DECAY_DECOUPLE:
-      step.decay_mode = compute::WeightDecay::kDecouple;
-      break;
-    default:
-      step.decay_mode = compute::WeightDecay::kNone;
-      break;
-  }
-  step.learning_rate = static_cast<float>(learning_rate_);
-  step.eps = static_cast<float>(optimizer.eps);
-  step.weight_decay = static_cast<float>(optimizer.weight_decay);
-  return step;
-}
-
 int64_t Collection::table_bytes() const {
   size_t bytes = 0;
   for (const Shard& shard : shards_) bytes += shard.memory();
@@ -155,29 +132,40 @@ std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
   for (Shard& shard : shards_) {
     const Part& part = layout_->parts()[static_cast<size_t>(shard.part())];
     if (part.replicated && use == PieceUse::kSave && layout_->rank() != 0) continue;
-    const int64_t dim = model().tables[static_cast<size_t>(part.table)].dim;
-    for (const ColumnPiece& piece : part.columns) {
-      pieces.push_back({.table = part.table,
-                        .state = false,
-                        .row = part.row,
-                        .rows = part.rows,
-                        .col = piece.col,
-                        .cols = piece.cols,
-                        .data = shard.weights() + piece.offset,
-                        .stride = static_cast<size_t>(part.width)});
-    }
-    const bool by_row = model().optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
-    if (by_row && use == PieceUse::kSave && part.columns[0].col != 0) continue;
-    for (size_t s = 0; s < shard.columns().size(); ++s) {
-      // Statistics of whole rows: every column owner has the same copy, for all columns.
-      pieces.push_back({.table = part.table,
-                        .state = true,
-                        .row = part.row,
-                        .rows = part.rows,
-                        .col = by_row ? 0 : part.columns[s].col,
-                        .cols = by_row ? dim : part.columns[s].cols,
-                        .data = shard.state()[s],
-                        .stride = 1});
+    const StoredPiece whole{.table = part.table, .row = part.row, .rows = part.rows};
+    const auto add_matrix = [&](int32_t state, compute::Element element, std::byte* first) {
+      for (const ColumnPiece& piece : part.columns) {
+        StoredPiece& added = pieces.emplace_back(whole);
+        added.state = state;
+        added.element = element;
+        added.col = piece.col;
+        added.cols = piece.cols;
+        added.data = first + static_cast<size_t>(piece.offset) * compute::element_bytes(element);
+        added.stride = static_cast<size_t>(part.width);
+      }
+    };
+    add_matrix(-1, shard.element(), shard.weights());
+    const plan::Optimizer& optimizer = model().optimizer_of(part.table);
+    const bool whole_rows = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
+    const auto states = plan::states_of(optimizer.kind);
+    for (size_t k = 0; k < states.size(); ++k) {
+      const auto state = static_cast<int32_t>(k);
+      if (!states[k].by_row) {
+        add_matrix(state, compute::Element::kFloat32, bytes_of(shard.matrix(k)));
+        continue;
+      }
+      // Values of whole rows: every column owner has the same copy, for all columns.
+      if (whole_rows && use == PieceUse::kSave && part.columns[0].col != 0) continue;
+      for (size_t range = 0; range < shard.columns().size(); ++range) {
+        StoredPiece& added = pieces.emplace_back(whole);
+        added.state = state;
+        added.by_row = true;
+        added.col = whole_rows ? 0 : part.columns[range].col;
+        added.cols = whole_rows ? model().tables[static_cast<size_t>(part.table)].dim
+                                : part.columns[range].cols;
+        added.data = bytes_of(shard.row_values(k, range));
+        added.stride = 1;
+      }
     }
   }
   return pieces;

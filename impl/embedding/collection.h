@@ -20,6 +20,7 @@
 #include "core/threads.h"
 #include "embedding/layout.h"
 #include "embedding/phase.h"
+#include "embedding/settings.h"
 #include "embedding/shard.h"
 #include "embedding/update.h"
 #include "plan/model.h"
@@ -45,18 +46,23 @@ enum class Exchange : uint32_t {
   kReadReply,
   kWrite,
   kSync,
+  kNorms,
 };
 
-// A rectangle of a table, or of its state, in this rank's memory: what checkpoints hold.
+// A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.
 struct StoredPiece {
   int32_t table = 0;
-  bool state = false;  // row-wise state: one value per row, for columns [col, col + cols)
+  int32_t state = -1;   // -1: weights; else a number in plan::states_of
+  bool by_row = false;  // one value per row, for columns [col, col + cols)
+  compute::Element element = compute::Element::kFloat32;
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;
   int64_t cols = 0;
-  float* data = nullptr;
+  std::byte* data = nullptr;
   size_t stride = 0;  // elements between rows
+
+  int64_t row_width() const { return by_row ? 1 : cols; }  // elements
 };
 
 enum class PieceUse : uint8_t { kSave, kLoad };
@@ -90,8 +96,7 @@ class Collection {
 
   int64_t step() const { return counters_.steps.load(std::memory_order_relaxed); }
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
-  void set_learning_rate(double learning_rate);
-  compute::OptimizerStep optimizer_step() const;
+  TrainingSettings& settings() { return *settings_; }
   int64_t table_bytes() const;
   // The pieces of this rank. kSave: each cell of a table and of its state by exactly one rank
   // (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
@@ -127,10 +132,10 @@ class Collection {
   std::unique_ptr<core::Threads> threads_;
   std::vector<Shard> shards_;
   std::unique_ptr<Update> update_;
+  std::unique_ptr<TrainingSettings> settings_;
   core::Scratch work_;
   Counters counters_;
   std::vector<TableCounters> table_counters_;
-  double learning_rate_;
 
   struct Held {
     comm::Ticket ticket;

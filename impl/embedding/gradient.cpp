@@ -65,7 +65,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, core::Scratch& buffer) 
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                           const OutputView& gradient, float divisor, float max_gradient,
+                           const OutputView& gradient, float divisor,
                            const compute::Kernels& kernels, core::Threads& threads) {
   const auto& output_of = layout_.output().output;
   for (size_t t = 0; t < targets_.size(); ++t) {
@@ -73,13 +73,16 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
     const bool wanted = output_of[static_cast<size_t>(feature)] == output;
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
-  const compute::ScaleGradient scale{
-      .divisor = divisor, .max_gradient = max_gradient, .element = gradient.element};
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
       const auto t = static_cast<size_t>(above - first_task_.begin()) - 1;
       const int64_t chunk = task - first_task_[t];
+      const int32_t table = targets_[t].part->table;
+      const compute::ScaleGradient scale{
+          .divisor = divisor,
+          .max_gradient = static_cast<float>(layout_.model().optimizer_of(table).max_gradient),
+          .element = gradient.element};
       if (output == 0) {
         pack_bags(routed, expansion, targets_[t], chunk, gradient, scale, kernels);
       } else {
@@ -144,6 +147,17 @@ void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,
   std::byte* out = buffer.resize(sizeof header);
   std::memcpy(out, &header, sizeof header);
   std::fill(messages_.begin(), messages_.end(), comm::ConstBytes{out, sizeof header});
+}
+
+void GradientPacking::seal(bool accumulate, uint64_t settings, core::Scratch& buffer) {
+  for (const comm::ConstBytes message : messages_) {
+    std::byte* at = buffer.data() + (message.data() - buffer.data());
+    GradientHeader header;
+    std::memcpy(&header, at, sizeof header);
+    header.accumulate = accumulate ? 1 : 0;
+    header.settings = settings;
+    std::memcpy(at, &header, sizeof header);
+  }
 }
 
 }  // namespace shardrec::embedding

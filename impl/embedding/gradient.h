@@ -23,11 +23,15 @@ class GradientPacking {
   // Makes room for the gradients of a batch in `buffer` and writes the headers.
   void lay_out(const RoutedBatch& routed, core::Scratch& buffer);
 
-  // Writes the gradient of one output / divisor, clamped, divided by the bag's length for MEAN.
+  // Writes the gradient of one output / divisor, clamped to the max_gradient of the
+  // table's optimizer, divided by the bag's length for MEAN.
   // Before that, the gradients of the samples that share a bag are added up in ascending order.
   void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-            const OutputView& gradient, float divisor, float max_gradient,
-            const compute::Kernels& kernels, core::Threads& threads);
+            const OutputView& gradient, float divisor, const compute::Kernels& kernels,
+            core::Threads& threads);
+
+  // Completes the headers of the messages in `buffer`, before they are sent.
+  void seal(bool accumulate, uint64_t settings, core::Scratch& buffer);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
   void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);

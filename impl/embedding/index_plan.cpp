@@ -47,6 +47,12 @@ void IndexPlan::build(const Inbox& inbox, std::span<const float* const> gradient
   }
 }
 
+void IndexPlan::clear() {
+  occurrences_ = 0;
+  rows_ = {};
+  run_ = {};
+}
+
 void IndexPlan::describe(compute::RowUpdate& job) const {
   job.rows = rows_.data();
   job.run = run_.data();

@@ -23,6 +23,8 @@ class IndexPlan {
   // the number of the rank's blocks. work is shared scratch, free again on return.
   void build(const Inbox& inbox, std::span<const float* const> gradients, core::Threads& threads,
              core::Scratch& work);
+  // No occurrences.
+  void clear();
 
   int64_t unique() const { return static_cast<int64_t>(rows_.size()); }
   int64_t occurrences() const { return occurrences_; }

@@ -5,16 +5,6 @@
 #include "core/tensor.h"
 
 namespace shardrec::embedding {
-namespace {
-
-compute::Element element_of(shardrec_dtype dtype) {
-  return dtype == SHARDREC_FLOAT16    ? compute::Element::kFloat16
-         : dtype == SHARDREC_BFLOAT16 ? compute::Element::kBfloat16
-                                      : compute::Element::kFloat32;
-}
-
-}  // namespace
-
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
     : collection_(std::move(collection)),
       options_(options),
@@ -241,19 +231,20 @@ void Lookup::lay_out_gradients() {
 void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
   lay_out_gradients();
-  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(),
-                static_cast<float>(collection_->model().optimizer.max_gradient),
-                collection_->kernels(), collection_->threads());
+  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(), collection_->kernels(),
+                collection_->threads());
 }
 
-void Lookup::finish(bool skip) {
+void Lookup::finish(Finish how) {
   if (state_ != State::kForwarded) {
-    core::fail(SHARDREC_INVALID_STATE,
-               core::sentence(skip ? "skip" : "backward", " was called before forward"));
+    const char* call = how == Finish::kSkip         ? "skip"
+                       : how == Finish::kAccumulate ? "accumulate"
+                                                    : "backward";
+    core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called before forward"));
   }
   collection_->communicator().check();
   try {
-    if (skip) {
+    if (how == Finish::kSkip) {
       packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
     } else if (const int32_t missing = missing_gradient(); missing >= 0) {
       packing_.decline(
@@ -270,6 +261,9 @@ void Lookup::finish(bool skip) {
         }
       }
     }
+    const bool accumulate = how == Finish::kAccumulate;
+    packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()),
+                  *gradient_buffer_);
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
     const auto gradients = collection_->exchange(Exchange::kGradient, "backward", name_,
@@ -279,7 +273,7 @@ void Lookup::finish(bool skip) {
       throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
     }
     timer.next(Phase::kIndexPlan);
-    if (decision.verdict == GradientVerdict::kApply) apply(gradients);
+    if (decision.verdict == GradientVerdict::kApply) apply(gradients, accumulate);
   } catch (const core::Error& error) {
     end_batch();
     state_ = State::kIdle;
@@ -295,23 +289,19 @@ void Lookup::finish(bool skip) {
   state_ = State::kIdle;
 }
 
-void Lookup::apply(std::span<const comm::ConstBytes> gradients) {
+void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate) {
   Counters& counters = collection_->counters();
   PhaseTimer timer(counters, Phase::kIndexPlan);
   Update& update = collection_->update();
-  const compute::OptimizerStep step = collection_->optimizer_step();
-  update.group(inbox_, gradients, collection_->threads(), collection_->work());
-  if (update.statistics_needed()) {
-    timer.next(Phase::kUpdate);
-    update.pack_statistics(step, collection_->kernels(), collection_->threads(),
-                           collection_->work(), *statistics_buffer_);
-    timer.next(Phase::kGradientExchange);
-    update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
-                                                update.statistics_messages(), statistics_buffer_));
-  }
+  const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
+  update.group(inbox_, gradients, collection_->settings().step_after(collection_->step()), with);
   timer.next(Phase::kUpdate);
-  update.apply(step, collection_->kernels(), collection_->threads(), collection_->work());
-  counters.steps.fetch_add(1, std::memory_order_relaxed);
+  if (accumulate) {
+    update.accumulate(with);
+  } else {
+    take_step(update, with, timer);
+    counters.steps.fetch_add(1, std::memory_order_relaxed);
+  }
   for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
     if (rank == collection_->layout().rank()) continue;
     counters.bytes_gradient.fetch_add(
@@ -321,6 +311,27 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients) {
   count_memory();
 }
 
+void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
+  if (update.accumulated()) update.add_accumulated(with);
+  if (update.statistics_needed()) {
+    update.pack_statistics(with, *statistics_buffer_);
+    timer.next(Phase::kGradientExchange);
+    update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
+                                                update.statistics_messages(), statistics_buffer_));
+    timer.next(Phase::kUpdate);
+  }
+  update.apply(with);
+  if (update.norms_needed()) {
+    update.pack_norms(with, *norms_buffer_);
+    timer.next(Phase::kGradientExchange);
+    const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
+                                             update.norms_messages(), norms_buffer_);
+    timer.next(Phase::kUpdate);
+    update.rescale(norms, with);
+  }
+  update.drop_accumulated();
+}
+
 void Lookup::end_batch() noexcept {
   if (!holds_input_) return;
   holds_input_ = false;
@@ -328,9 +339,9 @@ void Lookup::end_batch() noexcept {
 }
 
 void Lookup::count_memory() {
-  int64_t bytes =
-      static_cast<int64_t>(batch_.memory() + routed_.memory() + output_buffer_->capacity() +
-                           gradient_buffer_->capacity() + statistics_buffer_->capacity());
+  int64_t bytes = static_cast<int64_t>(batch_.memory() + routed_.memory() +
+                                       output_buffer_->capacity() + gradient_buffer_->capacity() +
+                                       statistics_buffer_->capacity() + norms_buffer_->capacity());
   for (const Outgoing& outgoing : outgoing_) {
     bytes += static_cast<int64_t>(outgoing.buffer->capacity());
   }

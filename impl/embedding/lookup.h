@@ -1,7 +1,7 @@
 // One batch on its way through a collection: the four files to read in this order are this one,
 // route.h and output.h (the exchange), compute/kernels.h (the back end), collection.h.
 //
-//   idle -- begin --> begun -- forward --> forwarded -- backward or skip --> idle
+//   idle -- begin --> begun -- forward --> forwarded -- backward, accumulate or skip --> idle
 //                                              \---- begin (evaluation) --> begun
 //
 // Ids travel on a channel of the lookup's own, so that the batches of two lookups overlap;
@@ -45,13 +45,15 @@ class Lookup {
   std::pair<int64_t, int64_t> output_shape(int32_t output) const;
   bool all_done() const;
   void set_gradient(int32_t output, const shardrec_tensor* gradient);
-  void backward() { finish(false); }
-  void skip() { finish(true); }
+  void backward() { finish(Finish::kBackward); }
+  void accumulate() { finish(Finish::kAccumulate); }
+  void skip() { finish(Finish::kSkip); }
 
   Collection& collection() { return *collection_; }
 
  private:
   enum class State : uint8_t { kIdle, kBegun, kForwarded };
+  enum class Finish : uint8_t { kBackward, kAccumulate, kSkip };
   // The messages of one batch; two in turn, so that begin need not wait for slow readers.
   struct Outgoing {
     SharedBuffer buffer = std::make_shared<core::Scratch>();
@@ -61,8 +63,9 @@ class Lookup {
 
   void exchange_and_look_up();
   void assemble(int32_t output, const OutputView& out);
-  void finish(bool skip);
-  void apply(std::span<const comm::ConstBytes> gradients);
+  void finish(Finish how);
+  void apply(std::span<const comm::ConstBytes> gradients, bool accumulate);
+  void take_step(Update& update, const Workshop& with, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
@@ -96,6 +99,7 @@ class Lookup {
   GradientPacking packing_;
   SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer norms_buffer_ = std::make_shared<core::Scratch>();
   struct Gradient {
     bool given = false;
     OutputView borrowed;

@@ -68,6 +68,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
       const Shard& shard = shards[static_cast<size_t>(shard_of_block_[b])];
       Task task;
       task.job = {.table = shard.weights(),
+                  .element = shard.element(),
                   .stride = static_cast<size_t>(shard.width()),
                   .width = shard.width(),
                   .ids = block.id_data,

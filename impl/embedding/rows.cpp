@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "embedding/wire.h"
+#include "plan/names.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -29,22 +30,51 @@ Overlap overlap(const Part& part, int64_t row, int64_t rows) {
   return {std::max(part.row, row), std::min(part.row + part.rows, row + rows)};
 }
 
-bool state_by_row(const Collection& collection) {
-  return collection.model().optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
+// What a request is about: the weights, or a state of the table's optimizer.
+struct Values {
+  int state = -1;        // -1: weights; else a number in plan::states_of
+  bool by_row = false;   // one value per row and column range
+  bool per_box = false;  // ... where the range is a box; else the whole row
+  compute::Element element = compute::Element::kFloat32;
+
+  size_t bytes(int64_t count) const {
+    return static_cast<size_t>(count) * compute::element_bytes(element);
+  }
+};
+
+// table and what must exist.
+Values values_of(const plan::Model& model, int32_t table, int32_t what) {
+  const plan::Optimizer& optimizer = model.optimizer_of(table);
+  Values values;
+  values.state = what - SHARDREC_TABLE_STATE;
+  if (values.state < 0) {
+    values.element = element_of(model.tables[static_cast<size_t>(table)].dtype);
+    return values;
+  }
+  values.by_row = plan::states_of(optimizer.kind)[static_cast<size_t>(values.state)].by_row;
+  values.per_box = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
+  return values;
 }
 
-// How a part's rows stand in a message: one run of values per row.
-int64_t message_width(const Collection& collection, const Part& part, int32_t what) {
-  if (what == SHARDREC_TABLE_WEIGHTS) return part.width;
-  return state_by_row(collection) ? 1 : static_cast<int64_t>(part.columns.size());
+bool exists(const plan::Model& model, int32_t table, int32_t what) {
+  return what >= SHARDREC_TABLE_WEIGHTS &&
+         what <= static_cast<int32_t>(plan::states_of(model.optimizer_of(table).kind).size());
 }
 
-// Does the owner of a part send it to a reader? A row's statistic comes from its first column's
-// owner.
-bool sends(const Collection& collection, const Part& part, int32_t what, int reader) {
-  if (!collection.layout().answers(part, reader)) return false;
-  return what == SHARDREC_TABLE_WEIGHTS || !state_by_row(collection) || part.columns[0].col == 0;
+// How a part's rows stand in a message: one run of elements per row.
+int64_t message_width(const Part& part, const Values& values) {
+  if (!values.by_row) return part.width;
+  return values.per_box ? std::ssize(part.columns) : 1;
 }
+
+// Does the owner of a part send it to a reader? What is one value per row comes from the owner of
+// its first column.
+bool sends(const Layout& layout, const Part& part, const Values& values, int reader) {
+  if (!layout.answers(part, reader)) return false;
+  return !values.by_row || values.per_box || part.columns[0].col == 0;
+}
+
+std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
 
 Shard& shard_of(Collection& collection, int32_t part) {
   const auto own = collection.layout().parts_of(collection.layout().rank());
@@ -52,45 +82,56 @@ Shard& shard_of(Collection& collection, int32_t part) {
   return collection.shards()[static_cast<size_t>(at)];
 }
 
-void copy_out(Collection& collection, int32_t p, int32_t what, const Overlap& rows, float* out) {
-  const Part& part = collection.layout().parts()[static_cast<size_t>(p)];
-  const Shard& shard = shard_of(collection, p);
-  const int64_t first = rows.first - part.row;
-  if (what == SHARDREC_TABLE_WEIGHTS) {
-    std::copy_n(shard.weights() + first * part.width, rows.rows() * part.width, out);
-    return;
-  }
-  const size_t states = shard.columns().size();
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    for (size_t s = 0; s < states; ++s) *out++ = shard.state()[s][first + r];
-  }
-}
-
-void copy_in(Collection& collection, int32_t p, int32_t what, const Overlap& rows,
-             const float* in) {
+// Calls move(bytes of the shard, bytes of the message, count) for the rows of an overlap.
+template <class Move>
+void for_each_stored(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
+                     Move move) {
   const Part& part = collection.layout().parts()[static_cast<size_t>(p)];
   Shard& shard = shard_of(collection, p);
   const int64_t first = rows.first - part.row;
-  if (what == SHARDREC_TABLE_WEIGHTS) {
-    std::copy_n(in, rows.rows() * part.width, shard.weights() + first * part.width);
+  if (!values.by_row) {
+    std::byte* stored = values.state < 0
+                            ? shard.weights()
+                            : bytes_of(shard.matrix(static_cast<size_t>(values.state)));
+    move(stored + values.bytes(first * part.width), 0, values.bytes(rows.rows() * part.width));
     return;
   }
-  const size_t states = shard.columns().size();
+  const size_t ranges = shard.columns().size();
   for (int64_t r = 0; r < rows.rows(); ++r) {
-    for (size_t s = 0; s < states; ++s) shard.state()[s][first + r] = *in++;
+    for (size_t range = 0; range < ranges; ++range) {
+      float* value = shard.row_values(static_cast<size_t>(values.state), range) + first + r;
+      move(bytes_of(value), (static_cast<size_t>(r) * ranges + range) * sizeof(float),
+           sizeof(float));
+    }
   }
 }
 
-// Moves a message's row between the part's order and the table's columns.
+void copy_out(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
+              std::byte* out) {
+  for_each_stored(collection, p, values, rows,
+                  [&](const std::byte* stored, size_t at, size_t bytes) {
+                    std::memcpy(out + at, stored, bytes);
+                  });
+}
+
+void copy_in(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
+             const std::byte* in) {
+  for_each_stored(collection, p, values, rows, [&](std::byte* stored, size_t at, size_t bytes) {
+    std::memcpy(stored, in + at, bytes);
+  });
+}
+
+// Calls move(column of the table, offset in the message's row, columns) for the runs of a row;
+// spread: the one value at the offset stands for all the columns.
 template <class Move>
-void for_each_run(const Collection& collection, const Part& part, int32_t what, Move move) {
-  if (what == SHARDREC_TABLE_WEIGHTS) {
-    for (const ColumnPiece& piece : part.columns) move(piece.col, piece.offset, piece.cols);
-  } else if (state_by_row(collection)) {
-    move(0, 0, 1);
+void for_each_run(const Part& part, const Values& values, Move move) {
+  if (!values.by_row) {
+    for (const ColumnPiece& piece : part.columns) move(piece.col, piece.offset, piece.cols, false);
+  } else if (!values.per_box) {
+    move(0, 0, 1, false);
   } else {
     for (size_t s = 0; s < part.columns.size(); ++s) {
-      move(part.columns[s].col, static_cast<int64_t>(s), -part.columns[s].cols);
+      move(part.columns[s].col, static_cast<int64_t>(s), part.columns[s].cols, true);
     }
   }
 }
@@ -116,7 +157,8 @@ RequestHeader read_header(const Collection& collection, comm::ConstBytes message
   if (header.rows == 0) return header;
   if (header.table < 0 || header.table >= tables || header.row < 0 || header.rows < 0 ||
       header.row >
-          collection.model().tables[static_cast<size_t>(header.table)].rows - header.rows) {
+          collection.model().tables[static_cast<size_t>(header.table)].rows - header.rows ||
+      !exists(collection.model(), header.table, header.what)) {
     corrupt(rank, name);
   }
   return header;
@@ -144,16 +186,18 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
                {.value = int64_t{range.table}, .limit = static_cast<int64_t>(model.tables.size())});
   }
   const plan::Table& table = model.tables[static_cast<size_t>(range.table)];
-  if (range.what != SHARDREC_TABLE_WEIGHTS && range.what != SHARDREC_TABLE_STATE) {
+  if (!exists(model, range.table, range.what)) {
+    const shardrec_optimizer kind = model.optimizer_of(range.table).kind;
+    std::string parts = "WEIGHTS (0)";
+    int number = 0;
+    for (const plan::OptimizerState& state : plan::states_of(kind)) {
+      parts += core::sentence(number == 0 ? ", STATE (" : ", STATE_2 (", number + 1, ": ",
+                              state.name, ")");
+      ++number;
+    }
     core::fail(SHARDREC_NOT_FOUND,
                core::sentence("part ", static_cast<int>(range.what), " of table \"", table.name,
-                              "\" does not exist: WEIGHTS (0) and STATE (1) do"),
-               {.table = table.name});
-  }
-  if (range.what == SHARDREC_TABLE_STATE &&
-      model.optimizer.kind != SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD) {
-    core::fail(SHARDREC_NOT_FOUND,
-               "table \"" + table.name + "\" has no optimizer state: its optimizer is SGD",
+                              "\" does not exist: with ", plan::name_of(kind), " it has ", parts),
                {.table = table.name});
   }
   if (range.row < 0 || range.rows < 0 || range.row > table.rows ||
@@ -163,13 +207,15 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
                               ") leave table \"", table.name, "\", which has ", table.rows),
                {.value = range.row, .limit = table.rows, .table = table.name});
   }
-  return range.what == SHARDREC_TABLE_STATE && state_by_row(collection) ? 1 : table.dim;
+  const Values values = values_of(model, range.table, range.what);
+  return values.by_row && !values.per_box ? 1 : table.dim;
 }
 
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out) {
   constexpr const char* kName = "collection_read";
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
+  const compute::Kernels& kernels = collection.kernels();
   collection.communicator().check();
   or_fail(collection, kName, [&] {
     collection.settle();
@@ -190,17 +236,16 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
         const RequestHeader wanted = read_header(collection, requests[r], r, kName);
         const size_t first = at;
         if (wanted.rows != 0) {
+          const Values what = values_of(collection.model(), wanted.table, wanted.what);
           for (const int32_t p : layout.parts_of(layout.rank())) {
             const Part& part = layout.parts()[static_cast<size_t>(p)];
-            if (part.table != wanted.table || !sends(collection, part, wanted.what, reader))
-              continue;
+            if (part.table != wanted.table || !sends(layout, part, what, reader)) continue;
             const Overlap rows = overlap(part, wanted.row, wanted.rows);
-            const int64_t floats = rows.rows() * message_width(collection, part, wanted.what);
-            if (writing && floats != 0) {
-              copy_out(collection, p, wanted.what, rows,
-                       static_cast<float*>(static_cast<void*>(reply.buffer->data() + at)));
+            const size_t bytes = what.bytes(rows.rows() * message_width(part, what));
+            if (writing && bytes != 0) {
+              copy_out(collection, p, what, rows, reply.buffer->data() + at);
             }
-            at += static_cast<size_t>(floats) * sizeof(float);
+            at += bytes;
           }
         }
         if (writing) reply.parts[r] = comm::ConstBytes(*reply.buffer).subspan(first, at - first);
@@ -210,29 +255,24 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
     const auto replies =
         collection.exchange(Exchange::kReadReply, kName, 0, reply.parts, reply.buffer);
     if (range.rows == 0) return;
+    const Values what = values_of(collection.model(), range.table, range.what);
     for (int owner = 0; owner < ranks; ++owner) {
       const comm::ConstBytes message = replies[static_cast<size_t>(owner)];
       size_t at = 0;
       for (const int32_t p : layout.parts_of(owner)) {
         const Part& part = layout.parts()[static_cast<size_t>(p)];
-        if (part.table != range.table || !sends(collection, part, range.what, layout.rank())) {
-          continue;
-        }
+        if (part.table != range.table || !sends(layout, part, what, layout.rank())) continue;
         const Overlap rows = overlap(part, range.row, range.rows);
-        const int64_t width = message_width(collection, part, range.what);
-        const auto bytes = static_cast<size_t>(rows.rows() * width) * sizeof(float);
+        const size_t row_bytes = what.bytes(message_width(part, what));
+        const size_t bytes = static_cast<size_t>(rows.rows()) * row_bytes;
         if (bytes > message.size() - at) corrupt(static_cast<size_t>(owner), kName);
-        const auto* in = static_cast<const float*>(static_cast<const void*>(message.data() + at));
-        for (int64_t r = 0; r < rows.rows(); ++r, in += width) {
+        const std::byte* in = message.data() + at;
+        for (int64_t r = 0; r < rows.rows(); ++r, in += row_bytes) {
           float* to = out.row(rows.first + r - range.row);
-          for_each_run(collection, part, range.what,
-                       [&](int64_t col, int64_t offset, int64_t cols) {
-                         if (cols < 0) {
-                           std::fill_n(to + col, -cols, in[offset]);  // a box's state, all columns
-                         } else {
-                           std::copy_n(in + offset, cols, to + col);
-                         }
-                       });
+          for_each_run(part, what, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
+            kernels.widen(in + what.bytes(offset), what.element, to + col, spread ? 1 : cols);
+            if (spread) std::fill_n(to + col + 1, cols - 1, to[col]);
+          });
         }
         at += bytes;
       }
@@ -245,11 +285,14 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
   constexpr const char* kName = "collection_write";
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
+  const compute::Kernels& kernels = collection.kernels();
   collection.communicator().check();
   or_fail(collection, kName, [&] {
     collection.settle();
     const RequestHeader mine{range.table, range.what, range.row, range.rows};
     Messages outgoing(ranks);
+    const Values what =
+        range.rows == 0 ? Values{} : values_of(collection.model(), range.table, range.what);
     for (const bool writing : {false, true}) {
       size_t at = 0;
       for (int owner = 0; owner < ranks; ++owner) {
@@ -260,18 +303,18 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
           const Part& part = layout.parts()[static_cast<size_t>(p)];
           if (range.rows == 0 || part.table != range.table) continue;
           const Overlap rows = overlap(part, range.row, range.rows);
-          const int64_t width = message_width(collection, part, range.what);
+          const size_t row_bytes = what.bytes(message_width(part, what));
           if (writing) {
-            auto* to = static_cast<float*>(static_cast<void*>(outgoing.buffer->data() + at));
-            for (int64_t r = 0; r < rows.rows(); ++r, to += width) {
+            std::byte* to = outgoing.buffer->data() + at;
+            for (int64_t r = 0; r < rows.rows(); ++r, to += row_bytes) {
               const float* from = values.row(rows.first + r - range.row);
-              for_each_run(collection, part, range.what,
-                           [&](int64_t col, int64_t offset, int64_t cols) {
-                             std::copy_n(from + col, cols < 0 ? 1 : cols, to + offset);
-                           });
+              for_each_run(part, what, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
+                kernels.narrow(from + col, what.element, to + what.bytes(offset),
+                               spread ? 1 : cols);
+              });
             }
           }
-          at += static_cast<size_t>(rows.rows() * width) * sizeof(float);
+          at += static_cast<size_t>(rows.rows()) * row_bytes;
         }
         if (writing) {
           outgoing.parts[static_cast<size_t>(owner)] =
@@ -288,18 +331,15 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
         const comm::ConstBytes message = incoming[source];
         const RequestHeader header = read_header(collection, message, source, kName);
         size_t at = sizeof header;
+        const Values told =
+            header.rows == 0 ? Values{} : values_of(collection.model(), header.table, header.what);
         for (const int32_t p : layout.parts_of(layout.rank())) {
           const Part& part = layout.parts()[static_cast<size_t>(p)];
           if (header.rows == 0 || part.table != header.table) continue;
           const Overlap rows = overlap(part, header.row, header.rows);
-          const auto bytes =
-              static_cast<size_t>(rows.rows() * message_width(collection, part, header.what)) *
-              sizeof(float);
+          const size_t bytes = told.bytes(rows.rows() * message_width(part, told));
           if (bytes > message.size() - at) corrupt(source, kName);
-          if (applying && bytes != 0) {
-            copy_in(collection, p, header.what, rows,
-                    static_cast<const float*>(static_cast<const void*>(message.data() + at)));
-          }
+          if (applying && bytes != 0) copy_in(collection, p, told, rows, message.data() + at);
           at += bytes;
         }
         if (at != message.size()) corrupt(source, kName);

@@ -17,8 +17,9 @@ struct RowRange {
   int64_t rows = 0;
 };
 
-// Columns of what is read or written: the dim, 1, or the dim for state per box. Throws NOT_FOUND,
-// INVALID_ARGUMENT for a range that does not exist; exchanges nothing.
+// Columns of what is read or written: the dim, or 1 for what is one value per row (the dim again
+// where it is one per box). Weights of any dtype are read and written as float32, rounded to
+// nearest. Throws NOT_FOUND, INVALID_ARGUMENT for a range that does not exist; exchanges nothing.
 int64_t row_width(const Collection& collection, const RowRange& range);
 
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out);

@@ -6,10 +6,9 @@
 namespace shardrec::embedding {
 namespace {
 
-// Unique rows of the plan inside [first_row, last_row) of the table, as positions.
-std::pair<int64_t, int64_t> unique_between(const IndexPlan& plan, const Part& part,
+// Of the touched rows those inside [first_row, last_row) of the table, as positions.
+std::pair<int64_t, int64_t> unique_between(std::span<const int64_t> rows, const Part& part,
                                            int64_t first_row, int64_t last_row) {
-  const auto rows = plan.rows();
   const auto first = std::lower_bound(rows.begin(), rows.end(), first_row - part.row);
   const auto last = std::lower_bound(first, rows.end(), last_row - part.row);
   return {first - rows.begin(), last - rows.begin()};
@@ -25,16 +24,24 @@ int64_t column_at(const Part& part, int64_t offset) {
 
 }  // namespace
 
-SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> shards)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
+SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> shards,
+                                   std::span<const int> values)
+    : layout_(layout),
+      values_(values.begin(), values.end()),
+      rows_(shards.size()),
+      own_sums_(shards.size()),
+      totals_(shards.size()),
+      messages_(static_cast<size_t>(layout.ranks())) {
   for (size_t p = 0; p < layout.parts().size(); ++p) {
-    ranges_.push_back(shared_statistic_ranges(layout, static_cast<int32_t>(p)));
+    const bool any = values_[static_cast<size_t>(layout.parts()[p].table)] != 0;
+    ranges_.emplace_back();
+    if (any) ranges_.back() = shared_statistic_ranges(layout, static_cast<int32_t>(p));
     needed_ = needed_ || !ranges_.back().empty();
   }
   for (const Shard& shard : shards) {
-    shared_.push_back(shard.statistic_is_shared());
+    shared_.push_back(!ranges_[static_cast<size_t>(shard.part())].empty());
     neighbours_.emplace_back();
-    if (!shard.statistic_is_shared()) continue;
+    if (!shared_.back()) continue;
     const Part& part = layout.parts()[static_cast<size_t>(shard.part())];
     for (const int32_t p : layout.table(part.table).parts) {
       const Part& other = layout.parts()[static_cast<size_t>(p)];
@@ -45,22 +52,52 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
   }
 }
 
-void SharedStatistics::pack(std::span<const IndexPlan> plans, std::span<float* const> own_sums,
-                            core::Scratch& buffer) {
+const Part& SharedStatistics::own_part(size_t shard) const {
+  return layout_.parts()[static_cast<size_t>(layout_.parts_of(layout_.rank())[shard])];
+}
+
+std::span<const compute::ColumnRange> SharedStatistics::ranges(size_t shard) const {
+  return ranges_[static_cast<size_t>(layout_.parts_of(layout_.rank())[shard])];
+}
+
+size_t SharedStatistics::floats_per_row(int32_t part) const {
+  const auto p = static_cast<size_t>(part);
+  return ranges_[p].size() *
+         static_cast<size_t>(values_[static_cast<size_t>(layout_.parts()[p].table)]);
+}
+
+void SharedStatistics::prepare(std::span<const std::span<const int64_t>> rows) {
+  size_t floats = 0;
+  const auto for_each_shared = [&](auto visit) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      if (!shared_[i]) continue;
+      const auto values = static_cast<size_t>(values_[static_cast<size_t>(own_part(i).table)]);
+      visit(i, rows[i].size() * values, rows[i].size() * values * ranges(i).size());
+    }
+  };
+  for_each_shared([&](size_t, size_t totals, size_t sums) { floats += totals + sums; });
+  float* at = memory_.resize_as<float>(floats).data();
+  for_each_shared([&](size_t i, size_t totals, size_t sums) {
+    rows_[i] = rows[i];
+    totals_[i] = at;
+    own_sums_[i] = at + totals;
+    at += totals + sums;
+  });
+}
+
+void SharedStatistics::pack(core::Scratch& buffer) {
   // Two walks over the same pieces: sizes, then contents. A message holds, own shard after own
   // shard and neighbour after neighbour of its reader, the sums of the overlap.
   const auto for_each_piece = [&](int reader, auto visit) {
-    for (size_t i = 0; i < plans.size(); ++i) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
       if (!shared_[i]) continue;
-      const int32_t p = layout_.parts_of(layout_.rank())[i];
-      const Part& part = layout_.parts()[static_cast<size_t>(p)];
-      const size_t ranges = ranges_[static_cast<size_t>(p)].size();
+      const size_t floats = floats_per_row(layout_.parts_of(layout_.rank())[i]);
       for (const Neighbour& neighbour : neighbours_[i]) {
         if (layout_.parts()[static_cast<size_t>(neighbour.part)].owner != reader) continue;
         const auto [first, last] =
-            unique_between(plans[i], part, neighbour.first_row, neighbour.last_row);
-        visit(own_sums[i] + static_cast<size_t>(first) * ranges,
-              static_cast<size_t>(last - first) * ranges);
+            unique_between(rows_[i], own_part(i), neighbour.first_row, neighbour.last_row);
+        visit(own_sums_[i] + static_cast<size_t>(first) * floats,
+              static_cast<size_t>(last - first) * floats);
       }
     }
   };
@@ -79,64 +116,64 @@ void SharedStatistics::pack(std::span<const IndexPlan> plans, std::span<float* c
   }
 }
 
-void SharedStatistics::add_up(std::span<const IndexPlan> plans, std::span<float* const> own_sums,
-                              std::span<const comm::ConstBytes> messages,
-                              std::span<float* const> totals) {
+void SharedStatistics::add_up(std::span<const comm::ConstBytes> messages) {
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (shared_[i]) add_shard(i, messages);
+  }
+}
+
+void SharedStatistics::add_shard(size_t shard, std::span<const comm::ConstBytes> messages) {
   const auto own_parts = layout_.parts_of(layout_.rank());
-  for (size_t i = 0; i < plans.size(); ++i) {
-    if (!shared_[i]) continue;
-    const Part& part = layout_.parts()[static_cast<size_t>(own_parts[i])];
-    adding_.clear();
-    const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
-      if (first == last) return;  // sums may be null
-      const auto& ranges = ranges_[static_cast<size_t>(p)];
-      for (size_t s = 0; s < ranges.size(); ++s) {
-        adding_.push_back({column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
-                           sums + s, static_cast<int64_t>(ranges.size()), first, last});
-      }
-    };
-    add_ranges(own_parts[i], own_sums[i], 0, plans[i].unique());
-    for (const Neighbour& neighbour : neighbours_[i]) {
-      const int source = layout_.parts()[static_cast<size_t>(neighbour.part)].owner;
-      const auto [first, last] =
-          unique_between(plans[i], part, neighbour.first_row, neighbour.last_row);
-      // Everything of the source's message before this piece: its earlier shards, for all of mine,
-      // and this shard, for my earlier ones.
-      size_t before = 0;
-      for (const int32_t p : layout_.parts_of(source)) {
-        if (p > neighbour.part) break;
-        for (size_t j = 0; j < plans.size(); ++j) {
-          if (p == neighbour.part && j >= i) break;
-          for (const Neighbour& other : neighbours_[j]) {
-            if (other.part != p) continue;
-            const Part& mine = layout_.parts()[static_cast<size_t>(own_parts[j])];
-            const auto [a, b] = unique_between(plans[j], mine, other.first_row, other.last_row);
-            before += static_cast<size_t>(b - a) * ranges_[static_cast<size_t>(p)].size();
-          }
-        }
-      }
-      const size_t count =
-          static_cast<size_t>(last - first) * ranges_[static_cast<size_t>(neighbour.part)].size();
-      const comm::ConstBytes message = messages[static_cast<size_t>(source)];
-      if ((before + count) * sizeof(float) > message.size()) {
-        core::fail(SHARDREC_CORRUPT_DATA,
-                   core::sentence("rank ", source, " sent row statistics that are cut off"),
-                   {.rank = int64_t{source}, .operation = "backward"});
-      }
-      const auto* sums = static_cast<const float*>(static_cast<const void*>(message.data()));
-      add_ranges(neighbour.part, sums + before, first, last);
+  const Part& part = own_part(shard);
+  const auto values = static_cast<size_t>(values_[static_cast<size_t>(part.table)]);
+  adding_.clear();
+  const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
+    if (first == last) return;  // sums may be null
+    const auto& ranges = ranges_[static_cast<size_t>(p)];
+    for (size_t s = 0; s < ranges.size(); ++s) {
+      adding_.push_back({column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
+                         sums + s * values, floats_per_row(p), first, last});
     }
-    std::sort(adding_.begin(), adding_.end(),
-              [](const Range& a, const Range& b) { return a.col < b.col; });
-    float* total = totals[i];
-    for (int64_t u = 0; u < plans[i].unique(); ++u) {
-      float sum = 0;
-      for (const Range& range : adding_) {
-        if (range.first_unique <= u && u < range.last_unique) {
-          sum += range.sums[(u - range.first_unique) * range.stride];
+  };
+  add_ranges(own_parts[shard], own_sums_[shard], 0, std::ssize(rows_[shard]));
+  for (const Neighbour& neighbour : neighbours_[shard]) {
+    const int source = layout_.parts()[static_cast<size_t>(neighbour.part)].owner;
+    const auto [first, last] =
+        unique_between(rows_[shard], part, neighbour.first_row, neighbour.last_row);
+    // Everything of the source's message before this piece: its earlier shards, for all of mine,
+    // and this shard, for my earlier ones.
+    size_t before = 0;
+    for (const int32_t p : layout_.parts_of(source)) {
+      if (p > neighbour.part) break;
+      for (size_t j = 0; j < rows_.size(); ++j) {
+        if (p == neighbour.part && j >= shard) break;
+        for (const Neighbour& other : neighbours_[j]) {
+          if (other.part != p) continue;
+          const auto [a, b] =
+              unique_between(rows_[j], own_part(j), other.first_row, other.last_row);
+          before += static_cast<size_t>(b - a) * floats_per_row(p);
         }
       }
-      total[u] = sum;
+    }
+    const size_t count = static_cast<size_t>(last - first) * floats_per_row(neighbour.part);
+    const comm::ConstBytes message = messages[static_cast<size_t>(source)];
+    if ((before + count) * sizeof(float) > message.size()) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", source, " sent row statistics that are cut off"),
+                 {.rank = int64_t{source}, .operation = "backward"});
+    }
+    const auto* sums = static_cast<const float*>(static_cast<const void*>(message.data()));
+    add_ranges(neighbour.part, sums + before, first, last);
+  }
+  std::sort(adding_.begin(), adding_.end(),
+            [](const Range& a, const Range& b) { return a.col < b.col; });
+  float* total = totals_[shard];
+  for (int64_t u = 0; u < std::ssize(rows_[shard]); ++u, total += values) {
+    std::fill_n(total, values, 0.0F);
+    for (const Range& range : adding_) {
+      if (u < range.first_unique || range.last_unique <= u) continue;
+      const float* sums = range.sums + static_cast<size_t>(u - range.first_unique) * range.stride;
+      for (size_t k = 0; k < values; ++k) total[k] += sums[k];
     }
   }
 }

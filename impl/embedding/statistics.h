@@ -1,7 +1,7 @@
-// Row statistics of tables that are cut by columns: the owners of a row see the same ids, hence the
-// same list of unique rows; they exchange one float per unique row and column range, by position,
-// and add them by ascending column. Not used by tables whose rows are whole, nor with `shard`
-// statistics.
+// Sums over whole rows of tables that are cut by columns (what optimizers sum, and the norms of
+// max_norm): the owners of a row see the same ids, hence the same list of touched rows; they
+// exchange a few floats per row and column range, by position, and add them by ascending column.
+// Not used by tables whose rows are whole, nor with `shard` statistics.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@
 
 #include "comm/communicator.h"
 #include "core/memory.h"
-#include "embedding/index_plan.h"
 #include "embedding/layout.h"
 #include "embedding/shard.h"
 
@@ -18,25 +17,31 @@ namespace shardrec::embedding {
 
 class SharedStatistics {
  public:
-  SharedStatistics(const Layout& layout, std::span<const Shard> shards);
+  // values: by table, floats per row and range; 0 for tables that have nothing to add up.
+  SharedStatistics(const Layout& layout, std::span<const Shard> shards,
+                   std::span<const int> values);
 
   // Does any table need the exchange? The same on all ranks.
   bool needed() const { return needed_; }
-  // Column ranges that a part contributes.
-  const std::vector<compute::ColumnRange>& ranges(int32_t part) const {
-    return ranges_[static_cast<size_t>(part)];
-  }
+  // Does own shard i take part?
+  bool shares(size_t shard) const { return shared_[shard]; }
+  // Column ranges that an own shard contributes.
+  std::span<const compute::ColumnRange> ranges(size_t shard) const;
 
-  // own_sums[i]: for own shard i, [unique, ranges] sums of squares. Writes the messages into
-  // buffer.
-  void pack(std::span<const IndexPlan> plans, std::span<float* const> own_sums,
-            core::Scratch& buffer);
+  // rows[i]: the touched rows of own shard i, ascending, counted from the part's first. Makes room
+  // for sums(): what a kernel is to fill in, [rows, ranges, values].
+  void prepare(std::span<const std::span<const int64_t>> rows);
+  float* sums(size_t shard) { return own_sums_[shard]; }
+
+  // Writes the messages into buffer.
+  void pack(core::Scratch& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
-  // Adds up: totals[i] = [unique] for each own shard that shares its statistic. Throws
-  // CORRUPT_DATA.
-  void add_up(std::span<const IndexPlan> plans, std::span<float* const> own_sums,
-              std::span<const comm::ConstBytes> messages, std::span<float* const> totals);
+  // Adds up: totals() are [rows, values] of each own shard that shares. Throws CORRUPT_DATA.
+  void add_up(std::span<const comm::ConstBytes> messages);
+  const float* totals(size_t shard) const { return totals_[shard]; }
+
+  size_t memory() const { return memory_.capacity(); }
 
  private:
   // Another part of the table whose rows overlap those of an own shard.
@@ -49,16 +54,25 @@ class SharedStatistics {
   struct Range {
     int64_t col = 0;
     const float* sums = nullptr;  // of the first unique row of the overlap
-    int64_t stride = 0;           // floats between unique rows
+    size_t stride = 0;            // floats between unique rows
     int64_t first_unique = 0;     // of the own shard
     int64_t last_unique = 0;
   };
 
+  const Part& own_part(size_t shard) const;
+  size_t floats_per_row(int32_t part) const;
+  void add_shard(size_t shard, std::span<const comm::ConstBytes> messages);
+
   const Layout& layout_;
   bool needed_ = false;
+  std::vector<int> values_;                                // by table
   std::vector<bool> shared_;                               // by own shard
   std::vector<std::vector<Neighbour>> neighbours_;         // by own shard, in part order
   std::vector<std::vector<compute::ColumnRange>> ranges_;  // by part, empty where not shared
+  std::vector<std::span<const int64_t>> rows_;             // by own shard
+  core::Scratch memory_;
+  std::vector<float*> own_sums_;  // by own shard; null where not shared
+  std::vector<float*> totals_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<Range> adding_;
 };

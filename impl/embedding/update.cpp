@@ -13,6 +13,9 @@ constexpr int64_t kPieceOccurrences = 4096;
 
 GradientDecision decide(std::span<const comm::ConstBytes> messages) {
   GradientDecision decision;
+  GradientHeader first;
+  int differs = -1;
+  Defect how = Defect::kNone;
   for (size_t rank = 0; rank < messages.size(); ++rank) {
     GradientHeader header;
     if (messages[rank].size() < sizeof header) {
@@ -21,26 +24,58 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages) {
                  {.rank = static_cast<int64_t>(rank), .operation = "backward"});
     }
     std::memcpy(&header, messages[rank].data(), sizeof header);
+    if (rank == 0) first = header;
+    if (differs < 0 &&
+        (header.accumulate != first.accumulate || header.settings != first.settings)) {
+      differs = static_cast<int>(rank);
+      how = header.accumulate != first.accumulate ? Defect::kAccumulation : Defect::kSettings;
+    }
     if (header.decision > decision.verdict) {
       decision = {header.decision, static_cast<int>(rank), header.verdict};
     }
   }
+  if (decision.verdict == GradientVerdict::kApply && differs >= 0) {
+    return {GradientVerdict::kError, differs, {.defect = how, .argument = Argument::kGradient}};
+  }
   return decision;
 }
+
+namespace {
+
+// By table, floats per row and column range that the optimizer sums, or that max_norm does.
+std::vector<int> sums_by_table(const plan::Model& model) {
+  std::vector<int> sums;
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    const auto kind = kind_of(model.optimizer_of(static_cast<int32_t>(t)).kind);
+    sums.push_back(compute::state_needs(kind).sums);
+  }
+  return sums;
+}
+
+std::vector<int> norms_by_table(const plan::Model& model) {
+  std::vector<int> norms;
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    norms.push_back(model.optimizer_of(static_cast<int32_t>(t)).max_norm > 0 ? 1 : 0);
+  }
+  return norms;
+}
+
+}  // namespace
 
 Update::Update(const Layout& layout, std::span<Shard> shards)
     : layout_(layout),
       shards_(shards),
-      statistics_(layout, shards),
+      statistics_(layout, shards, sums_by_table(layout.model())),
+      norms_(layout, shards, norms_by_table(layout.model())),
+      rows_(shards.size()),
       gradient_blocks_(static_cast<size_t>(layout.ranks()) *
                        layout.blocks_of(layout.rank()).size()),
-      own_sums_(shards.size()),
-      totals_(shards.size()) {
+      buffers_(shards.size()) {
   size_t first_block = 0;
   for (const Shard& shard : shards) {
     plans_.emplace_back(layout, shard.part(), first_block);
-    const int32_t table = layout.parts()[static_cast<size_t>(shard.part())].table;
-    first_block += layout.table(table).features.size();
+    kept_.emplace_back(shard.width());
+    first_block += layout.table(shard.table()).features.size();
     lane_bytes_ =
         std::max(lane_bytes_, align_up(compute::row_update_scratch_bytes(shard.width()), 64));
   }
@@ -51,7 +86,7 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   core::Threads& threads, core::Scratch& work) {
+                   std::span<const TableStep> steps, const Workshop& with) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
@@ -70,18 +105,40 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
                  {.rank = int64_t{source}, .operation = "backward"});
     }
   }
-  for (IndexPlan& plan : plans_) plan.build(inbox, gradient_blocks_, threads, work);
+  steps_ = steps;
+  from_kept_ = false;
+  for (size_t s = 0; s < plans_.size(); ++s) {
+    if (steps_[static_cast<size_t>(shards_[s].table())].frozen) {
+      plans_[s].clear();
+    } else {
+      plans_[s].build(inbox, gradient_blocks_, with.threads, with.work);
+    }
+  }
+  with.work.resize(lane_bytes_ * static_cast<size_t>(int64_t{8} * with.threads.count()));
+  cut_pieces();
+}
 
-  work.resize(lane_bytes_ * static_cast<size_t>(int64_t{8} * threads.count()));
+std::span<const int64_t> Update::rows_of(size_t shard) const {
+  return from_kept_ ? kept_[shard].rows() : plans_[shard].rows();
+}
+
+std::span<const int64_t> Update::run_of(size_t shard) const {
+  return from_kept_ ? kept_[shard].run() : plans_[shard].run();
+}
+
+void Update::cut_pieces() {
   pieces_.clear();
   size_t most_pieces = 0;
-  for (const IndexPlan& plan : plans_) {
-    most_pieces += static_cast<size_t>(plan.occurrences() / kPieceOccurrences) + 1;
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    const auto run = run_of(s);
+    const int64_t occurrences = run.empty() ? 0 : run.back();
+    most_pieces += static_cast<size_t>(occurrences / kPieceOccurrences) + 1;
   }
   core::reserve_with_slack(pieces_, most_pieces);
-  for (size_t s = 0; s < plans_.size(); ++s) {
-    const auto run = plans_[s].run();
-    for (int64_t first = 0; first < plans_[s].unique();) {
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    const auto run = run_of(s);
+    const int64_t unique = std::ssize(rows_of(s));
+    for (int64_t first = 0; first < unique;) {
       const int64_t goal = run[static_cast<size_t>(first)] + kPieceOccurrences;
       const auto above = std::lower_bound(run.begin() + first + 1, run.end() - 1, goal);
       const int64_t last = above - run.begin();
@@ -91,28 +148,30 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   }
 }
 
-compute::RowUpdate Update::job_for(size_t shard, const compute::OptimizerStep& step) const {
+compute::RowUpdate Update::job_for(size_t shard) const {
   Shard& own = shards_[shard];
+  const TableStep& step = steps_[static_cast<size_t>(own.table())];
   compute::RowUpdate job;
   job.table = own.weights();
-  job.stride = static_cast<size_t>(own.width());
-  job.width = own.width();
-  plans_[shard].describe(job);
-  job.step = step;
-  job.state = own.state();
-  job.columns = own.columns().data();
-  job.statistics = static_cast<int>(own.columns().size());
+  own.describe(job);
+  if (from_kept_) {
+    kept_[shard].describe(job);
+  } else {
+    plans_[shard].describe(job);
+  }
+  job.step = step.optimizer;
+  job.rounding = step.rounding;
   return job;
 }
 
 // Calls body(piece, scratch) for every piece, with the scratch of a kernel call.
 template <class Body>
-void Update::for_each_piece(core::Threads& threads, core::Scratch& work, Body body) {
+void Update::for_each_piece(const Workshop& with, Body body) {
   const auto pieces = static_cast<int64_t>(pieces_.size());
-  const int64_t lanes = lane_count(threads);
+  const int64_t lanes = lane_count(with.threads);
   const size_t scratch_bytes = lane_bytes_;
-  std::byte* scratch = work.data();
-  threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {
+  std::byte* scratch = with.work.data();
+  with.threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {
     for (int64_t lane = first; lane < last; ++lane) {
       for (int64_t p = pieces * lane / lanes; p < pieces * (lane + 1) / lanes; ++p) {
         body(pieces_[static_cast<size_t>(p)], scratch + static_cast<size_t>(lane) * scratch_bytes);
@@ -121,53 +180,103 @@ void Update::for_each_piece(core::Threads& threads, core::Scratch& work, Body bo
   });
 }
 
-void Update::pack_statistics(const compute::OptimizerStep& step, const compute::Kernels& kernels,
-                             core::Threads& threads, core::Scratch& work, core::Scratch& buffer) {
+void Update::carve_buffers(size_t (*floats_per_row)(const Shard&)) {
   size_t floats = 0;
   for (size_t s = 0; s < shards_.size(); ++s) {
-    if (!shards_[s].statistic_is_shared()) continue;
-    const auto unique = static_cast<size_t>(plans_[s].unique());
-    floats += unique * (1 + statistics_.ranges(shards_[s].part()).size());
+    floats += rows_of(s).size() * floats_per_row(shards_[s]);
   }
-  float* at = sums_memory_.resize_as<float>(floats).data();
+  float* at = buffer_memory_.resize_as<float>(floats).data();
   for (size_t s = 0; s < shards_.size(); ++s) {
-    if (!shards_[s].statistic_is_shared()) continue;
-    const auto unique = static_cast<size_t>(plans_[s].unique());
-    totals_[s] = at;
-    own_sums_[s] = at + unique;
-    at += unique * (1 + statistics_.ranges(shards_[s].part()).size());
+    buffers_[s] = at;
+    at += rows_of(s).size() * floats_per_row(shards_[s]);
   }
-  for_each_piece(threads, work, [&](const Piece& piece, std::byte* scratch) {
-    const Shard& shard = shards_[piece.shard];
-    if (!shard.statistic_is_shared()) return;
-    const auto& ranges = statistics_.ranges(shard.part());
-    kernels.row_sums(job_for(piece.shard, step), ranges.data(), static_cast<int>(ranges.size()),
-                     own_sums_[piece.shard], piece.first, piece.last, scratch);
+}
+
+void Update::accumulate(const Workshop& with) {
+  carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    with.kernels.row_gradients(job_for(piece.shard), buffers_[piece.shard], piece.first, piece.last,
+                               scratch);
   });
-  statistics_.pack(plans_, own_sums_, buffer);
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    kept_[s].add(plans_[s].rows(), buffers_[s], with.kernels, with.threads);
+  }
+  ++kept_lookups_;
 }
 
-void Update::add_statistics(std::span<const comm::ConstBytes> messages) {
-  statistics_.add_up(plans_, own_sums_, messages, totals_);
+void Update::add_accumulated(const Workshop& with) {
+  accumulate(with);
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s].clear();
+    kept_[s].finish();
+  }
+  from_kept_ = true;
+  cut_pieces();
 }
 
-void Update::apply(const compute::OptimizerStep& step, const compute::Kernels& kernels,
-                   core::Threads& threads, core::Scratch& work) {
-  for_each_piece(threads, work, [&](const Piece& piece, std::byte* scratch) {
-    compute::RowUpdate job = job_for(piece.shard, step);
+void Update::drop_accumulated() {
+  for (Accumulation& kept : kept_) kept.clear();
+  kept_lookups_ = 0;
+  from_kept_ = false;
+}
+
+void Update::pack_statistics(const Workshop& with, core::Scratch& buffer) {
+  for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
+  statistics_.prepare(rows_);
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    if (!statistics_.shares(piece.shard)) return;
+    const auto ranges = statistics_.ranges(piece.shard);
+    with.kernels.row_sums(job_for(piece.shard), ranges.data(), static_cast<int>(ranges.size()),
+                          statistics_.sums(piece.shard), piece.first, piece.last, scratch);
+  });
+  statistics_.pack(buffer);
+}
+
+void Update::apply(const Workshop& with) {
+  // What may need memory comes before the first change.
+  for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
+  norms_.prepare(rows_);
+  carve_buffers([](const Shard& shard) { return shard.columns().size(); });
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    compute::RowUpdate job = job_for(piece.shard);
     const Shard& shard = shards_[piece.shard];
-    if (shard.statistic_is_shared()) {
-      const int32_t table = layout_.parts()[static_cast<size_t>(shard.part())].table;
-      job.sums = totals_[piece.shard];
-      job.statistic_columns = layout_.model().tables[static_cast<size_t>(table)].dim;
+    if (statistics_.shares(piece.shard)) {
+      job.sums = statistics_.totals(piece.shard);
+      job.statistic_columns = layout_.model().tables[static_cast<size_t>(shard.table())].dim;
     }
-    kernels.row_update(job, piece.first, piece.last, scratch);
+    with.kernels.row_update(job, piece.first, piece.last, scratch);
+    if (job.step.max_norm == 0 || norms_.shares(piece.shard)) return;
+    with.kernels.row_norms(job, job.columns, job.statistics, buffers_[piece.shard], piece.first,
+                           piece.last, scratch);
+    with.kernels.row_rescale(job, job.columns, job.statistics, buffers_[piece.shard], piece.first,
+                             piece.last, scratch);
+  });
+}
+
+void Update::pack_norms(const Workshop& with, core::Scratch& buffer) {
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    if (!norms_.shares(piece.shard)) return;
+    const auto ranges = norms_.ranges(piece.shard);
+    with.kernels.row_norms(job_for(piece.shard), ranges.data(), static_cast<int>(ranges.size()),
+                           norms_.sums(piece.shard), piece.first, piece.last, scratch);
+  });
+  norms_.pack(buffer);
+}
+
+void Update::rescale(std::span<const comm::ConstBytes> messages, const Workshop& with) {
+  norms_.add_up(messages);
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    if (!norms_.shares(piece.shard)) return;
+    const compute::ColumnRange row{0, shards_[piece.shard].width()};
+    with.kernels.row_rescale(job_for(piece.shard), &row, 1, norms_.totals(piece.shard), piece.first,
+                             piece.last, scratch);
   });
 }
 
 size_t Update::memory() const {
-  size_t bytes = sums_memory_.capacity();
+  size_t bytes = statistics_.memory() + norms_.memory() + buffer_memory_.capacity();
   for (const IndexPlan& plan : plans_) bytes += plan.memory();
+  for (const Accumulation& kept : kept_) bytes += kept.memory();
   return bytes;
 }
 

@@ -1,5 +1,5 @@
-// The owner's half of backward: group occurrences by row, exchange shared row statistics, and apply
-// one optimizer step to every touched row.
+// The owner's half of backward: group occurrences by row, sum over the columns of other owners, and
+// apply one optimizer step to every touched row; or keep the gradients for a later step.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,32 @@
 #include "compute/kernels.h"
 #include "core/memory.h"
 #include "core/threads.h"
+#include "embedding/accumulation.h"
 #include "embedding/inbox.h"
 #include "embedding/index_plan.h"
 #include "embedding/layout.h"
+#include "embedding/settings.h"
 #include "embedding/shard.h"
 #include "embedding/statistics.h"
 
 namespace shardrec::embedding {
 
+// What a step computes with.
+struct Workshop {
+  const compute::Kernels& kernels;
+  core::Threads& threads;
+  core::Scratch& work;
+};
+
 // The decision of all ranks about a step.
 struct GradientDecision {
   GradientVerdict verdict = GradientVerdict::kApply;
-  int rank = -1;   // the lowest that declined
+  int rank = -1;   // that declined, or differs from the others
   Verdict defect;  // of an error
 };
 
-// Reads the headers: one error or skip means that nobody updates; an error counts more. Throws
+// Reads the headers. One error or skip means that nobody updates, and an error counts more; where
+// there is neither, ranks that do not agree on accumulating, or on settings, are an error. Throws
 // CORRUPT_DATA.
 GradientDecision decide(std::span<const comm::ConstBytes> messages);
 
@@ -34,44 +44,68 @@ class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards);
 
-  // Step one: builds the index plans. gradients stay where they arrived until apply() has returned.
-  // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
+  // Step one: builds the index plans; frozen tables have no rows. steps: by table. gradients stay
+  // where they arrived until apply() has returned. Throws CORRUPT_DATA when a message is not what
+  // the batch needs; nothing has changed then.
   void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-             core::Threads& threads, core::Scratch& work);
+             std::span<const TableStep> steps, const Workshop& with);
 
-  // Step two, where statistics_needed(): sums of squares for the other owners of columns.
+  // In place of all further steps: keeps the gradients for a later one.
+  void accumulate(const Workshop& with);
+  // Step two, where gradients are kept: adds them to the present ones.
+  bool accumulated() const { return kept_lookups_ > 0; }
+  void add_accumulated(const Workshop& with);
+  // Forgets what is kept: after the step, or in place of it.
+  void drop_accumulated();
+
+  // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(const compute::OptimizerStep& step, const compute::Kernels& kernels,
-                       core::Threads& threads, core::Scratch& work, core::Scratch& buffer);
+  void pack_statistics(const Workshop& with, core::Scratch& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
-  void add_statistics(std::span<const comm::ConstBytes> messages);
+  void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
-  // Step three: updates the tables. Cannot fail.
-  void apply(const compute::OptimizerStep& step, const compute::Kernels& kernels,
-             core::Threads& threads, core::Scratch& work);
+  // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Cannot
+  // fail.
+  void apply(const Workshop& with);
+
+  // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
+  bool norms_needed() const { return norms_.needed(); }
+  void pack_norms(const Workshop& with, core::Scratch& buffer);
+  std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
+  void rescale(std::span<const comm::ConstBytes> messages, const Workshop& with);
 
   size_t memory() const;
 
  private:
-  compute::RowUpdate job_for(size_t shard, const compute::OptimizerStep& step) const;
-  int64_t lane_count(const core::Threads& threads) const;
-  template <class Body>
-  void for_each_piece(core::Threads& threads, core::Scratch& work, Body body);
-
-  const Layout& layout_;
-  std::span<Shard> shards_;
-  std::vector<IndexPlan> plans_;  // by own shard
-  SharedStatistics statistics_;
-  std::vector<const float*> gradient_blocks_;  // [source * blocks + block]
-  core::Scratch sums_memory_;
-  std::vector<float*> own_sums_;  // by own shard; null where not shared
-  std::vector<float*> totals_;
-  // Rows [first, last) of one shard's unique rows: a share of the occurrences.
+  // Rows [first, last) of one shard's touched rows: a share of the occurrences.
   struct Piece {
     size_t shard = 0;
     int64_t first = 0;
     int64_t last = 0;
   };
+
+  std::span<const int64_t> rows_of(size_t shard) const;
+  std::span<const int64_t> run_of(size_t shard) const;
+  compute::RowUpdate job_for(size_t shard) const;
+  void cut_pieces();
+  void carve_buffers(size_t (*floats_per_row)(const Shard&));
+  int64_t lane_count(const core::Threads& threads) const;
+  template <class Body>
+  void for_each_piece(const Workshop& with, Body body);
+
+  const Layout& layout_;
+  std::span<Shard> shards_;
+  std::vector<IndexPlan> plans_;      // by own shard
+  std::vector<Accumulation> kept_;    // by own shard
+  int64_t kept_lookups_ = 0;          // the same on all ranks
+  bool from_kept_ = false;            // the step's gradients are those that were kept
+  std::span<const TableStep> steps_;  // by table
+  SharedStatistics statistics_;
+  SharedStatistics norms_;
+  std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
+  std::vector<const float*> gradient_blocks_;   // [source * blocks + block]
+  core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
+  std::vector<float*> buffers_;  // by own shard
   std::vector<Piece> pieces_;
   size_t lane_bytes_ = 0;  // scratch of a kernel call; group() makes room for all that may run
 };

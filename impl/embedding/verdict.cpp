@@ -77,6 +77,14 @@ std::string describe(const Verdict& v) {
       return sentence(element, " is ", v.value, ", the feature's bags are [0, ", v.limit, ")");
     case Defect::kNoGradient:
       return sentence("backward was called without set_gradient for output ", v.value);
+    case Defect::kAccumulation:
+      return "one of backward and accumulate was called here, the other on rank 0; all ranks must "
+             "call "
+             "the same";
+    case Defect::kSettings:
+      return "learning rates, frozen tables or the step differ from those of rank 0; they must be "
+             "the "
+             "same on all ranks";
   }
   return "unknown defect";
 }

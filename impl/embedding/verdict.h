@@ -44,6 +44,8 @@ enum class Defect : uint8_t {
   kNegativeSize,       // feature, position, value: of batch_sizes
   kInverseRange,       // feature, position, value; limit: bags of the feature
   kNoGradient,         // set_gradient was not called; value: output
+  kAccumulation,       // accumulate on one rank, backward on another
+  kSettings,           // learning rates, frozen tables or steps differ
 };
 
 // A POD that travels as it is.

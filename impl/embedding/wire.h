@@ -51,9 +51,10 @@ enum class GradientVerdict : uint32_t { kApply, kSkip, kError };
 
 struct GradientHeader {
   GradientVerdict decision = GradientVerdict::kApply;
-  uint32_t reserved = 0;
+  uint32_t accumulate = 0;  // 1: the gradients are kept for a later step
   Verdict verdict;
-  uint8_t padding[24] = {};
+  uint64_t settings = 0;  // TrainingSettings::fingerprint, of the step that would be applied
+  uint8_t padding[16] = {};
 };
 static_assert(sizeof(GradientHeader) == 64);
 

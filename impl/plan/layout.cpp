@@ -21,9 +21,7 @@ int64_t element_bytes(const Table& table) {
   return static_cast<int64_t>(core::dtype_size(table.dtype));
 }
 
-int64_t bytes_of(const Table& table) {
-  return table.rows * table.dim * element_bytes(table);
-}
+int64_t bytes_of(const Table& table) { return table.rows * table.dim * element_bytes(table); }
 
 // Bytes placed so far, by rank and by node. Among equals the lowest number is least.
 class Loads {

@@ -144,7 +144,8 @@ std::string ranks_table_text(const Plan& plan, const Model& model) {
   for (size_t i = 0; i < plan.tables.size(); ++i) {
     if (plan.tables[i].replicated) replicated += bytes_of(model.tables[i]);
     for (const Box& box : plan.tables[i].boxes) {
-      sharded[static_cast<size_t>(box.rank)] += box.rows * box.cols * element_bytes(model.tables[i]);
+      sharded[static_cast<size_t>(box.rank)] +=
+          box.rows * box.cols * element_bytes(model.tables[i]);
     }
   }
   Grid grid({true, true, true, true});

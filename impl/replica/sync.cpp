@@ -31,19 +31,22 @@ void ReplicaSync::average(embedding::Collection& collection) {
   const comm::Operation operation{
       .name = kName, .kind = 1, .detail = step, .patience = comm::Patience::kStep};
   for (const embedding::StoredPiece& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
-    const int64_t block_rows = std::max<int64_t>(1, kBlock / piece.cols);
+    const int64_t width = piece.row_width();
+    const size_t element_bytes = compute::element_bytes(piece.element);
+    const compute::Kernels& kernels = collection.kernels();
+    const int64_t block_rows = std::max<int64_t>(1, kBlock / width);
     for (int64_t first = 0; first < piece.rows; first += block_rows) {
       const int64_t rows = std::min(block_rows, piece.rows - first);
-      const std::span<float> values =
-          rows_.resize_as<float>(static_cast<size_t>(rows * piece.cols));
+      const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows * width));
+      const auto row_at = [&](int64_t r) {
+        return piece.data + static_cast<size_t>(first + r) * piece.stride * element_bytes;
+      };
       for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(piece.data + static_cast<size_t>(first + r) * piece.stride, piece.cols,
-                    values.begin() + r * piece.cols);
+        kernels.widen(row_at(r), piece.element, values.data() + r * width, width);
       }
       collectives_.all_reduce(operation, comm::Reduction::kMean, values);
       for (int64_t r = 0; r < rows; ++r) {
-        std::copy_n(values.begin() + r * piece.cols, piece.cols,
-                    piece.data + static_cast<size_t>(first + r) * piece.stride);
+        kernels.narrow(values.data() + r * width, piece.element, row_at(r), width);
       }
     }
   }

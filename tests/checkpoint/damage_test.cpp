@@ -130,8 +130,8 @@ TEST_F(Damage, ManifestsThatDoNotHoldEveryCellOnceAreRefused) {
   expect_manifest_refused([](Manifest& m) { m.tables[0].rows = 6; }, "no box owns row 5");
   expect_manifest_refused([](Manifest& m) { m.tables.push_back({"more", 1, 1}); },
                           "table \"more\"");
-  expect_manifest_refused([](Manifest& m) { m.optimizer = SHARDREC_OPTIMIZER_SGD; },
-                          "its optimizer has none");
+  expect_manifest_refused([](Manifest& m) { m.tables[0].optimizer = SHARDREC_OPTIMIZER_ADAM; },
+                          "tensors[1].bytes");
 }
 
 TEST_F(Damage, ManifestsThatLieAboutFilesAreRefused) {
@@ -167,8 +167,11 @@ TEST_F(Damage, ManifestsOfImpossibleNumbersAreRefused) {
 }
 
 TEST_F(Damage, ManifestsOfLaterReleasesAreUnsupported) {
-  expect_manifest_refused([](Manifest& m) { m.optimizer = static_cast<shardrec_optimizer>(99); },
-                          "unknown", SHARDREC_UNSUPPORTED);
+  expect_manifest_refused(
+      [](Manifest& m) { m.tables[0].row_statistics = static_cast<shardrec_row_statistics>(99); },
+      "unknown", SHARDREC_UNSUPPORTED);
+  expect_manifest_refused([](Manifest& m) { m.tables[0].dtype = SHARDREC_FLOAT64; },
+                          "reads float32, float16 and bfloat16", SHARDREC_UNSUPPORTED);
 }
 
 TEST_F(Damage, AManifestEditedByHandIsNoticed) {

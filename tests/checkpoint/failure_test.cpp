@@ -216,6 +216,9 @@ TEST_F(Failure, ACheckpointOfAnotherModelIsRefusedWithTheTable) {
   refused(model_of({{7, 3}, {4, 6}, {1, 1}}), SHARDREC_NOT_FOUND, "no table \"t2\"");
   refused(model_of({{7, 3}, {4, 6}}, SHARDREC_OPTIMIZER_SGD), SHARDREC_INVALID_ARGUMENT,
           "rowwise_adagrad");
+  plan::Model of_16_bits = model_of({{7, 3}, {4, 6}});
+  of_16_bits.tables[1].dtype = SHARDREC_BFLOAT16;
+  refused(of_16_bits, SHARDREC_INVALID_ARGUMENT, "table \"t1\" is float32 in the checkpoint");
 }
 
 TEST_F(Failure, PiecesThatMissACellAreNeverACheckpoint) {

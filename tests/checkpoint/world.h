@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -51,13 +53,18 @@ inline std::vector<std::string> names_in(const std::string& directory) {
   return core::default_environment().list(directory);
 }
 
-// What stands in a cell: a number of its own for every table, row and column; for a state, every
-// table, row and first and last column it is taken over.
+// What stands in a cell of the weights: a number of its own for every table, row and column.
 inline float weight_at(size_t table, int64_t row, int64_t col) {
   return static_cast<float>(table * 1000003 + static_cast<uint64_t>(row * 131 + col * 7) % 999983);
 }
-inline float state_at(size_t table, int64_t row, int64_t col, int64_t cols) {
-  return -weight_at(table, row, col * 1000 + cols);
+
+// The bits of a cell of any part; of a state by row, col and cols are those it is taken over.
+inline uint32_t bits_at(const Piece& piece, int64_t row, int64_t col) {
+  const auto table = static_cast<size_t>(piece.table);
+  const float value = piece.layout.by_row ? weight_at(table, row, piece.col * 1000 + piece.cols)
+                                          : weight_at(table, row, col);
+  const uint32_t bits = std::bit_cast<uint32_t>(value) ^ static_cast<uint32_t>(piece.part) << 24;
+  return piece.layout.element_bytes() == 4 ? bits : bits * 2654435761U >> 16;
 }
 
 enum class Use : uint8_t { kSave, kLoad };
@@ -66,24 +73,28 @@ enum class Use : uint8_t { kSave, kLoad };
 // saved (each cell by one rank) or loaded (by every rank that holds it).
 class RankTables {
  public:
-  RankTables(const plan::Model& model, const plan::Plan& plan, int rank, Use use, float fill) {
-    const bool by_shard = model.optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
+  // fill: the bits of every element at first, 16 of them where elements are that small.
+  RankTables(const plan::Model& model, const plan::Plan& plan, int rank, Use use, uint32_t fill) {
     for (size_t t = 0; t < model.tables.size(); ++t) {
       const plan::Table& table = model.tables[t];
-      const auto add = [&](const plan::Box& box, bool owns_state) {
-        Piece piece{.table = static_cast<int32_t>(t),
-                    .row = box.row,
-                    .rows = box.rows,
-                    .col = box.col,
-                    .cols = box.cols};
-        add_piece(piece, fill);
-        if (!has_state(model.optimizer) || !owns_state) return;
-        piece.part = Part::kState;
-        if (!by_shard) {
-          piece.col = 0;
-          piece.cols = table.dim;
+      const plan::Optimizer& optimizer = model.optimizer_of(static_cast<int32_t>(t));
+      const bool by_shard = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
+      const auto add = [&](const plan::Box& box, bool owns_row_values) {
+        for (int p = 0; p < part_count(optimizer.kind); ++p) {
+          Piece piece{.table = static_cast<int32_t>(t),
+                      .part = static_cast<Part>(p),
+                      .layout = layout_of(table.dtype, optimizer.kind, static_cast<Part>(p)),
+                      .row = box.row,
+                      .rows = box.rows,
+                      .col = box.col,
+                      .cols = box.cols};
+          if (piece.layout.by_row && !owns_row_values) continue;
+          if (piece.layout.by_row && !by_shard) {
+            piece.col = 0;
+            piece.cols = table.dim;
+          }
+          add_piece(piece, fill);
         }
-        add_piece(piece, fill);
       };
       if (plan.tables[t].replicated && (use == Use::kLoad || rank == 0)) {
         add({rank, 0, table.rows, 0, table.dim}, true);
@@ -98,50 +109,56 @@ class RankTables {
   const std::vector<Piece>& pieces() const { return pieces_; }
 
   void set_values() {
-    each([](float& value, float expected) { value = expected; });
+    each([](std::byte* element, size_t bytes, uint32_t expected) {
+      std::memcpy(element, &expected, bytes);
+    });
   }
   // Cells that do not hold what belongs there.
   int64_t wrong() {
     int64_t count = 0;
-    each([&](float& value, float expected) { count += value == expected ? 0 : 1; });
+    each([&](const std::byte* element, size_t bytes, uint32_t expected) {
+      count += std::memcmp(element, &expected, bytes) == 0 ? 0 : 1;
+    });
     return count;
   }
-  // Floats of all memory, gaps included, that are not `value`.
-  int64_t other_than(float value) const {
+  // Elements of all memory, gaps included, that are not `fill`.
+  int64_t other_than(uint32_t fill) const {
     int64_t count = 0;
-    for (const auto& memory : memory_) {
-      for (const float element : memory) count += element == value ? 0 : 1;
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      const auto bytes = static_cast<size_t>(pieces_[i].layout.element_bytes());
+      for (size_t at = 0; at < memory_[i].size(); at += bytes) {
+        count += std::memcmp(memory_[i].data() + at, &fill, bytes) == 0 ? 0 : 1;
+      }
     }
     return count;
   }
 
  private:
-  void add_piece(Piece piece, float fill) {
-    const int64_t width = piece.part == Part::kWeights ? piece.cols : 1;
-    piece.stride = width + static_cast<int64_t>(pieces_.size() % 3);
-    memory_.emplace_back(static_cast<size_t>(piece.rows * piece.stride), fill);
+  void add_piece(Piece piece, uint32_t fill) {
+    piece.stride = piece.layout.row_width(piece.cols) + static_cast<int64_t>(pieces_.size() % 3);
+    const auto bytes = static_cast<size_t>(piece.layout.element_bytes());
+    memory_.emplace_back(static_cast<size_t>(piece.rows * piece.stride) * bytes);
+    for (size_t at = 0; at < memory_.back().size(); at += bytes) {
+      std::memcpy(memory_.back().data() + at, &fill, bytes);
+    }
     pieces_.push_back(piece);
   }
 
   template <class Visit>
   void each(const Visit& visit) {
     for (const Piece& piece : pieces_) {
-      const auto table = static_cast<size_t>(piece.table);
+      const int64_t bytes = piece.layout.element_bytes();
       for (int64_t row = 0; row < piece.rows; ++row) {
-        float* first = piece.data + row * piece.stride;
-        if (piece.part == Part::kState) {
-          visit(*first, state_at(table, piece.row + row, piece.col, piece.cols));
-          continue;
-        }
-        for (int64_t col = 0; col < piece.cols; ++col) {
-          visit(first[col], weight_at(table, piece.row + row, piece.col + col));
+        for (int64_t i = 0; i < piece.layout.row_width(piece.cols); ++i) {
+          visit(piece.data + (row * piece.stride + i) * bytes, static_cast<size_t>(bytes),
+                bits_at(piece, piece.row + row, piece.col + i));
         }
       }
     }
   }
 
   std::vector<Piece> pieces_;
-  std::vector<std::vector<float>> memory_;
+  std::vector<std::vector<std::byte>> memory_;
 };
 
 using Errors = std::vector<std::optional<core::Error>>;
@@ -175,14 +192,14 @@ inline Errors save_all(const plan::Model& model, const plan::Plan& plan,
 struct Loaded {
   Errors errors;
   int64_t wrong = 0;    // cells without their value, over all ranks
-  int64_t changed = 0;  // floats that were written, over all ranks
+  int64_t changed = 0;  // elements that were written, over all ranks
   std::vector<int64_t> steps;
 };
 
 inline Loaded load_all(const plan::Model& model, const plan::Plan& plan,
                        const std::string& directory, const Seams& seams = {}) {
   const auto ranks = static_cast<size_t>(plan.topology.ranks);
-  constexpr float kUntouched = 0.5F;  // no cell's value
+  constexpr uint32_t kUntouched = 0x3F003F01;  // no cell's value
   Loaded out;
   out.steps.assign(ranks, -1);
   std::vector<RankTables> tables;

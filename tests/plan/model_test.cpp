@@ -64,11 +64,10 @@ TEST(AddTable, RefusesWhatIsOutOfRangeAndLeavesTheModelAlone) {
   for (const Table& table : bad) {
     EXPECT_EQ(status_of([&] { add_table(model, table); }), SHARDREC_INVALID_ARGUMENT) << table.name;
   }
-  EXPECT_EQ(
-      status_of([&] {
-        add_table(model, {.name = "x", .rows = 1, .dim = 1, .dtype = SHARDREC_FLOAT64});
-      }),
-      SHARDREC_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] {
+              add_table(model, {.name = "x", .rows = 1, .dim = 1, .dtype = SHARDREC_FLOAT64});
+            }),
+            SHARDREC_UNSUPPORTED);
   EXPECT_EQ(model, before);
   for (const auto dtype : {SHARDREC_FLOAT16, SHARDREC_BFLOAT16}) {
     const std::string name = name_of(dtype);

@@ -24,8 +24,13 @@ typedef struct shardrec_collection shardrec_collection;
 /* What of a table is read or written. */
 typedef enum shardrec_table_part {
   SHARDREC_TABLE_WEIGHTS = 0, /* [rows, dim] */
-  SHARDREC_TABLE_STATE = 1, /* row-wise AdaGrad's sum: [rows, 1]; with SHARD statistics [rows, dim], each
-                               column holding its box's sum. SGD has none: NOT_FOUND */
+  SHARDREC_TABLE_STATE = 1,   /* the first state of the table's optimizer, float32: "sum" (AdaGrad,
+                               row-wise AdaGrad), "exp_avg" (Adam, LAMB and their partial forms),
+                               "momentum_buffer" (LARS); SGD has none: NOT_FOUND */
+  SHARDREC_TABLE_STATE_2 = 2, /* the second one: "exp_avg_sq". A state of one value per element is [rows,
+                                 dim]; one of one value per row (row-wise AdaGrad's sum, exp_avg_sq of
+                                 the partial forms) is [rows, 1], with SHARD statistics [rows, dim],
+                                 each column holding its box's value */
   SHARDREC_TABLE_PART_FORCE_32 = 0x7fffffff
 } shardrec_table_part;
 
@@ -76,18 +81,37 @@ SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
  * destroyable. Since 0.1. */
 SHARDREC_API void shardrec_collection_destroy(shardrec_collection **collection);
 
-/* Number of applied updates, the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
+/* Number of applied updates (accumulated lookups count once, with their update), the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
  * INVALID_ARGUMENT. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_step(const shardrec_collection *collection,
                                                       int64_t *out);
 
-/* Sets the learning rate of all tables from the next backward on; set the same on all ranks before
- * the same step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+/* Sets the number of applied updates, which the bias correction of Adam and LAMB and stochastic
+ * rounding go by, as when a training goes on elsewhere; set the same on all ranks before the same
+ * step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_set_step(shardrec_collection *collection,
+                                                          int64_t step);
+
+/* Sets the learning rate of all tables from the next backward on, in place of what their optimizers
+ * say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_learning_rate(shardrec_collection *collection,
                                                                    double learning_rate);
 
-/* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column stride.
+/* Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_set_table_learning_rate(
+    shardrec_collection *collection, int32_t table, double learning_rate);
+
+/* Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
+ * its weights nor its states; gradients that were accumulated for it before are dropped with that
+ * step. Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection *collection,
+                                                            int32_t table, int32_t frozen);
+
+/* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
+ * stride; weights of 16 bits are widened.
  * Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
  * live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
  * nothing was exchanged: call again), NOT_FOUND (table, part), OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
@@ -97,7 +121,8 @@ SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *colle
                                                       int64_t row, int64_t rows,
                                                       const shardrec_tensor *out);
 
-/* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read. Ranges of several
+/* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+ * are rounded to nearest. Writing states too is a warm start. Ranges of several
  * ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
  * Errors: as shardrec_collection_read. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *collection,
@@ -105,7 +130,8 @@ SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *coll
                                                        int64_t row, int64_t rows,
                                                        const shardrec_tensor *values);
 
-/* Saves weights, optimizer state and step count to a directory (made when missing, which must not
+/* Saves weights, optimizer states and step count (not: accumulated gradients, learning rates, what is
+ * frozen) to a directory (made when missing, which must not
  * hold a checkpoint yet): one safetensors file per rank, then manifest.json. Any plan and number of
  * ranks can load it. directory: the same on all ranks, UTF-8. control: NULL allowed.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
@@ -115,7 +141,7 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
                                                       const char *directory,
                                                       shardrec_control *control);
 
-/* Loads what shardrec_collection_save wrote, under any plan. Tables are matched by name and must agree
+/* Loads what shardrec_collection_save wrote, under any plan; accumulated gradients are dropped. Tables are matched by name and must agree
  * in rows, dim, dtype and optimizer; nothing changes unless the whole checkpoint is valid. SHARD
  * statistics load only into the same column cuts, else UNSUPPORTED. As shardrec_collection_save; NOT_FOUND (no checkpoint, a table
  * missing), CORRUPT_DATA. Since 0.1. */

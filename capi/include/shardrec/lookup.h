@@ -124,6 +124,14 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
  * INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
 
+/* In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
+ * collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
+ * step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
+ * backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
+ * Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
+ * weights as they are. As shardrec_lookup_backward. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup);
+
 /* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_skip(shardrec_lookup *lookup);

@@ -1149,6 +1149,31 @@ _gostring_ _wrap_model_set_optimizer_capi(shardrec_model *_swig_go_0, shardrec_o
 }
 
 
+_gostring_ _wrap_model_set_table_optimizer_capi(shardrec_model *_swig_go_0, int _swig_go_1, shardrec_options *_swig_go_2) {
+  shardrec_model *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_model *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_model_set_table_optimizer(arg1,arg2,(struct shardrec_options const *)arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_model_table_count_capi(shardrec_model *_swig_go_0, int *_swig_go_1) {
   shardrec_model *arg1 = 0 ;
   int32_t *arg2 = 0 ;
@@ -1696,6 +1721,29 @@ _gostring_ _wrap_collection_step_capi(shardrec_collection *_swig_go_0, long long
 }
 
 
+_gostring_ _wrap_collection_set_step_capi(shardrec_collection *_swig_go_0, long long _swig_go_1) {
+  shardrec_collection *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_collection_set_step(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go_0, double _swig_go_1) {
   shardrec_collection *arg1 = 0 ;
   double arg2 ;
@@ -1706,6 +1754,56 @@ _gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go
   arg2 = (double)_swig_go_1;
   
   result = (shardrec_status)shardrec_collection_set_learning_rate(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_set_table_learning_rate_capi(shardrec_collection *_swig_go_0, int _swig_go_1, double _swig_go_2) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  double arg3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (double)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_collection_set_table_learning_rate(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_set_frozen_capi(shardrec_collection *_swig_go_0, int _swig_go_1, int _swig_go_2) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_collection_set_frozen(arg1,arg2,arg3);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -2190,6 +2288,27 @@ _gostring_ _wrap_lookup_backward_capi(shardrec_lookup *_swig_go_0) {
   arg1 = (shardrec_lookup *)_swig_go_0;
   
   result = (shardrec_status)shardrec_lookup_backward(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_lookup_accumulate_capi(shardrec_lookup *_swig_go_0) {
+  shardrec_lookup *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_lookup_accumulate(arg1);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;

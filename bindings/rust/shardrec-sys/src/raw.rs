@@ -90,6 +90,10 @@ pub const SHARDREC_OPTIMIZER_SGD: shardrec_optimizer = shardrec_optimizer(1);
 pub const SHARDREC_OPTIMIZER_ADAGRAD: shardrec_optimizer = shardrec_optimizer(2);
 pub const SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD: shardrec_optimizer = shardrec_optimizer(3);
 pub const SHARDREC_OPTIMIZER_ADAM: shardrec_optimizer = shardrec_optimizer(4);
+pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM: shardrec_optimizer = shardrec_optimizer(5);
+pub const SHARDREC_OPTIMIZER_LAMB: shardrec_optimizer = shardrec_optimizer(6);
+pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB: shardrec_optimizer = shardrec_optimizer(7);
+pub const SHARDREC_OPTIMIZER_LARS_SGD: shardrec_optimizer = shardrec_optimizer(8);
 const _: () = assert!(core::mem::size_of::<shardrec_optimizer>() == 4);
 
 #[repr(transparent)]
@@ -121,6 +125,13 @@ pub const SHARDREC_OUT_OF_RANGE_ERROR: shardrec_out_of_range = shardrec_out_of_r
 pub const SHARDREC_OUT_OF_RANGE_DROP: shardrec_out_of_range = shardrec_out_of_range(1);
 pub const SHARDREC_OUT_OF_RANGE_CLAMP: shardrec_out_of_range = shardrec_out_of_range(2);
 const _: () = assert!(core::mem::size_of::<shardrec_out_of_range>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_rounding(pub u32);
+pub const SHARDREC_ROUNDING_NEAREST: shardrec_rounding = shardrec_rounding(0);
+pub const SHARDREC_ROUNDING_STOCHASTIC: shardrec_rounding = shardrec_rounding(1);
+const _: () = assert!(core::mem::size_of::<shardrec_rounding>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -164,10 +175,14 @@ pub const SHARDREC_OPTION_MAX_GRADIENT: shardrec_option = shardrec_option(105);
 pub const SHARDREC_OPTION_BETA1: shardrec_option = shardrec_option(106);
 pub const SHARDREC_OPTION_BETA2: shardrec_option = shardrec_option(107);
 pub const SHARDREC_OPTION_ROW_STATISTICS: shardrec_option = shardrec_option(108);
+pub const SHARDREC_OPTION_MOMENTUM: shardrec_option = shardrec_option(109);
+pub const SHARDREC_OPTION_ETA: shardrec_option = shardrec_option(110);
+pub const SHARDREC_OPTION_MAX_NORM: shardrec_option = shardrec_option(111);
 pub const SHARDREC_OPTION_DTYPE: shardrec_option = shardrec_option(200);
 pub const SHARDREC_OPTION_INIT: shardrec_option = shardrec_option(201);
 pub const SHARDREC_OPTION_INIT_MIN: shardrec_option = shardrec_option(202);
 pub const SHARDREC_OPTION_INIT_MAX: shardrec_option = shardrec_option(203);
+pub const SHARDREC_OPTION_ROUNDING: shardrec_option = shardrec_option(204);
 pub const SHARDREC_OPTION_OUT_OF_RANGE: shardrec_option = shardrec_option(205);
 pub const SHARDREC_OPTION_SHARDING: shardrec_option = shardrec_option(300);
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
@@ -212,6 +227,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_pooling>() == 4);
 pub struct shardrec_table_part(pub u32);
 pub const SHARDREC_TABLE_WEIGHTS: shardrec_table_part = shardrec_table_part(0);
 pub const SHARDREC_TABLE_STATE: shardrec_table_part = shardrec_table_part(1);
+pub const SHARDREC_TABLE_STATE_2: shardrec_table_part = shardrec_table_part(2);
 const _: () = assert!(core::mem::size_of::<shardrec_table_part>() == 4);
 
 #[repr(transparent)]
@@ -412,6 +428,7 @@ extern "C" {
     pub fn shardrec_model_add_table(model: *mut shardrec_model, name: *const c_char, rows: i64, dim: i64, options: *const shardrec_options, out_table: *mut i32) -> shardrec_status;
     pub fn shardrec_model_add_feature(model: *mut shardrec_model, table: i32, name: *const c_char, pooling: shardrec_pooling) -> shardrec_status;
     pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, options: *const shardrec_options) -> shardrec_status;
+    pub fn shardrec_model_set_table_optimizer(model: *mut shardrec_model, table: i32, options: *const shardrec_options) -> shardrec_status;
     pub fn shardrec_model_table_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
     pub fn shardrec_model_feature_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
     pub fn shardrec_model_feature_columns(model: *const shardrec_model, feature: i32, out_column: *mut i64, out_columns: *mut i64, out_width: *mut i64) -> shardrec_status;
@@ -434,7 +451,10 @@ extern "C" {
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
     pub fn shardrec_collection_step(collection: *const shardrec_collection, out: *mut i64) -> shardrec_status;
+    pub fn shardrec_collection_set_step(collection: *mut shardrec_collection, step: i64) -> shardrec_status;
     pub fn shardrec_collection_set_learning_rate(collection: *mut shardrec_collection, learning_rate: f64) -> shardrec_status;
+    pub fn shardrec_collection_set_table_learning_rate(collection: *mut shardrec_collection, table: i32, learning_rate: f64) -> shardrec_status;
+    pub fn shardrec_collection_set_frozen(collection: *mut shardrec_collection, table: i32, frozen: i32) -> shardrec_status;
     pub fn shardrec_collection_read(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_collection_write(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, values: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
@@ -452,6 +472,7 @@ extern "C" {
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
+    pub fn shardrec_lookup_accumulate(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_skip(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);

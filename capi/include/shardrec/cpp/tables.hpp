@@ -43,6 +43,9 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
   void set_optimizer(const Options &options) {
     check(shardrec_model_set_optimizer(get(), options.get()));
   }
+  void set_table_optimizer(int32_t table, const Options *options) {
+    check(shardrec_model_set_table_optimizer(get(), table, detail::options(options)));
+  }
   int32_t table_count() const {
     int32_t count = 0;
     check(shardrec_model_table_count(get(), &count));
@@ -176,6 +179,13 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
   void set_learning_rate(double learning_rate) {
     check(shardrec_collection_set_learning_rate(get(), learning_rate));
   }
+  void set_table_learning_rate(int32_t table, double learning_rate) {
+    check(shardrec_collection_set_table_learning_rate(get(), table, learning_rate));
+  }
+  void set_frozen(int32_t table, bool frozen) {
+    check(shardrec_collection_set_frozen(get(), table, frozen ? 1 : 0));
+  }
+  void set_step(int64_t step) { check(shardrec_collection_set_step(get(), step)); }
   void read(int32_t table, shardrec_table_part part, int64_t row, int64_t rows,
             const Matrix &into) {
     check(shardrec_collection_read(get(), table, part, row, rows, into.get()));
@@ -252,6 +262,7 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
     check(shardrec_lookup_set_gradient(get(), output, gradient.get()));
   }
   void backward() { check(shardrec_lookup_backward(get())); }
+  void accumulate() { check(shardrec_lookup_accumulate(get())); }
   void skip() { check(shardrec_lookup_skip(get())); }
 };
 
