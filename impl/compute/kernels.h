@@ -149,6 +149,9 @@ struct Kernels {
   void (*widen)(const void* in, Element element, float* out, int64_t count) noexcept;
   void (*narrow)(const float* in, Element element, void* out, int64_t count) noexcept;
 
+  // 16-lane sum of row[c] * y[c].
+  float (*dot)(const void* row, Element element, const float* y, int64_t columns) noexcept;
+
   void (*add)(const float* x, float* sum, int64_t columns) noexcept;  // sum += x
   void (*divide)(float* x, float divisor, int64_t columns) noexcept;  // x /= divisor
 };

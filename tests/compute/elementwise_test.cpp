@@ -1,6 +1,7 @@
 // Element-wise kernels of every set.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -109,6 +110,28 @@ TEST(Add, AddsEveryColumnOnceAndNoMore) {
       std::vector<float> sum = start;
       cpu_kernels_at(set).add(x.data(), sum.data(), columns);
       ASSERT_TRUE(same_bits(sum, expected)) << cpu_kernels_at(set).name << " " << columns;
+    }
+  }
+}
+
+TEST(Dot, IsTheSixteenLaneSumOfProducts) {
+  Random random(17);
+  for (const Element element : kElements) {
+    for (int64_t columns = 0; columns <= 130; ++columns) {
+      const auto count = static_cast<size_t>(columns);
+      const Numbers numbers = columns % 3 == 0 ? Numbers::kSpecial : Numbers::kOrdinary;
+      const Elements row(element, numbers_of(random, count, numbers));
+      const std::vector<float> y = numbers_of(random, count, numbers);
+      std::array<float, 16> lanes{};
+      for (size_t c = 0; c < count; ++c) lanes[c % 16] = std::fma(row.at(c), y[c], lanes[c % 16]);
+      for (const size_t half : {8U, 4U, 2U, 1U}) {
+        for (size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+      }
+      for (int set = 0; set < cpu_kernel_count(); ++set) {
+        ASSERT_TRUE(
+            same_bits(cpu_kernels_at(set).dot(row.data(), element, y.data(), columns), lanes[0]))
+            << cpu_kernels_at(set).name << " " << name_of(element) << " " << columns;
+      }
     }
   }
 }

@@ -65,6 +65,21 @@ TEST_P(Inputs, IdsOutOfRangeAreDroppedOrClampedAlikeUnderEveryPlan) {
   expect_all_promises(scenario, random);
 }
 
+TEST_P(Inputs, AFeatureMayBeAbsentFromABatch) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 16000);
+  Scenario scenario = random_scenario(random, 4);
+  if (GetParam() % 2 == 0) add_sequences(scenario, random);
+  for (auto& step : scenario.steps) {
+    const size_t absent = random() % scenario.features.size();
+    for (Sample& sample : step) {
+      sample.bags[absent].clear();
+      sample.weights[absent].clear();
+      if (!sample.sequence_gradients.empty()) sample.sequence_gradients[absent].clear();
+    }
+  }
+  expect_all_promises(scenario, random);
+}
+
 TEST_P(Inputs, ABatchSizePerFeatureWithBagsOfTheirOwnIsThePlainBatch) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 13000);
   Scenario scenario = random_scenario(random, 4);

@@ -5,6 +5,7 @@
 
 #include "compute/cpu/half.h"
 #include "compute/cpu/scalar_rows.h"
+#include "compute/cpu/scalar_steps.h"
 #include "compute/cpu/sets.h"
 
 namespace shardrec::compute::cpu::scalar {
@@ -87,6 +88,7 @@ const Kernels& scalar_kernels() {
                                     .scale_gradient = scale_gradient,
                                     .widen = widen,
                                     .narrow = narrow,
+                                    .dot = dot,
                                     .add = add,
                                     .divide = divide};
   return kKernels;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compute/cpu/rates.h"
+#include "compute/cpu/scalar_rows.h"
 #include "compute/cpu/sets.h"
 
 namespace shardrec::compute::cpu::scalar {
@@ -156,6 +157,12 @@ void step_lars(const RangeOfRow& r, const float* sums, float) noexcept {
 }
 
 }  // namespace
+
+float dot(const void* row, Element element, const float* y, int64_t columns) noexcept {
+  return sum_of_products(
+      columns, [&](int64_t c) { return element_at(row, element, static_cast<size_t>(c)); },
+      [&](int64_t c) { return y[c]; });
+}
 
 float square_sum(const float* x, int64_t columns) noexcept {
   const auto at = [&](int64_t c) { return x[c]; };

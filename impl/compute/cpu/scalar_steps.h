@@ -25,6 +25,9 @@ struct Optimizer {
 
 const Optimizer& optimizer(OptimizerKind kind) noexcept;
 
+// 16-lane sum of products of `columns` numbers.
+float dot(const void* row, Element element, const float* y, int64_t columns) noexcept;
+
 // 16-lane sum of squares of `columns` numbers.
 float square_sum(const float* x, int64_t columns) noexcept;
 

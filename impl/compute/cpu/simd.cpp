@@ -33,6 +33,7 @@ const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
                           .scale_gradient = scale_gradient,
                           .widen = widen,
                           .narrow = narrow,
+                          .dot = dot,
                           .add = add,
                           .divide = divide};
 

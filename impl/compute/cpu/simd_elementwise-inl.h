@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "compute/cpu/simd_half-inl.h"
+#include "compute/cpu/simd_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
@@ -126,6 +127,40 @@ void narrow(const float* in, Element element, void* out, int64_t count) noexcept
       for_columns(NarrowColumns<Bfloat16>{in, static_cast<uint16_t*>(out)}, columns);
       break;
   }
+}
+
+template <class Type>
+struct Dot {
+  static constexpr size_t kSums = 1;
+  const typename Type::Stored* row;
+  const float* y;
+
+  // What a tail has not is 0: it leaves its lane as it is.
+  template <bool kTail>
+  HWY_INLINE void vector(size_t column, const Tail& tail, Vector* lane) const {
+    lane[0] = hn::MulAdd(Type::template load<kTail>(row + column, tail),
+                         load<kTail>(y + column, tail), lane[0]);
+  }
+};
+
+template <class Type>
+float dot_of(const void* row, const float* y, int64_t columns) noexcept {
+  float out = 0;
+  sum_columns(Dot<Type>{static_cast<const typename Type::Stored*>(row), y},
+              static_cast<size_t>(columns), &out);
+  return out;
+}
+
+float dot(const void* row, Element element, const float* y, int64_t columns) noexcept {
+  switch (element) {
+    case Element::kFloat16:
+      return dot_of<HalfRows<Float16>>(row, y, columns);
+    case Element::kBfloat16:
+      return dot_of<HalfRows<Bfloat16>>(row, y, columns);
+    case Element::kFloat32:
+      break;
+  }
+  return dot_of<Float32Rows>(row, y, columns);
 }
 
 struct Sum {
