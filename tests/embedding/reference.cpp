@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <span>
+
+#include "embedding/reference_optimizer.h"
 
 namespace shardrec::test {
 namespace {
@@ -15,7 +18,11 @@ struct ColumnSpan {
 // The columns over which the statistic of a row is taken.
 std::vector<ColumnSpan> statistic_spans(const Scenario& scenario, const TablePlanSpec& plan,
                                         const TableSpec& table, int64_t row) {
-  if (!scenario.optimizer.shard_statistics || plan.replicated) return {{0, table.dim}};
+  if (!scenario.optimizer_of(static_cast<size_t>(&table - scenario.tables.data()))
+           .shard_statistics ||
+      plan.replicated) {
+    return {{0, table.dim}};
+  }
   std::vector<ColumnSpan> spans;
   for (const BoxSpec& box : plan.boxes) {
     if (box.row <= row && row < box.row + box.rows) spans.push_back({box.col, box.col + box.cols});
@@ -37,22 +44,27 @@ std::vector<int64_t> rows_of(const std::vector<int64_t>& bag, const TableSpec& t
 ReferenceOutcome reference_train(const Scenario& scenario,
                                  const std::vector<std::vector<float>>& initial,
                                  const std::vector<TablePlanSpec>& plan) {
-  const OptimizerSpec& o = scenario.optimizer;
   ReferenceOutcome result;
+  // Gradients that wait for their update: of each touched row, by (table, row).
+  std::map<std::pair<size_t, int64_t>, std::vector<double>> gradients;
+  int64_t update = 0;
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
     result.tables.emplace_back(initial[t].begin(), initial[t].end());
     const TableSpec& table = scenario.tables[t];
-    result.states.emplace_back(
-        static_cast<size_t>(table.rows * (o.shard_statistics ? table.dim : 1)), 0.0);
+    result.states.emplace_back();
+    for (const bool by_row : scenario.optimizer_of(t).states_by_row()) {
+      const bool one = by_row && !scenario.optimizer_of(t).shard_statistics;
+      result.states.back().emplace_back(static_cast<size_t>(table.rows * (one ? 1 : table.dim)),
+                                        0.0);
+    }
   }
   result.out_of_range.resize(scenario.tables.size());
   const int64_t width = scenario.width();
-  for (const auto& batch : scenario.steps) {
+  for (size_t step = 0; step < scenario.steps.size(); ++step) {
+    const auto& batch = scenario.steps[step];
     std::vector<std::vector<double>> outputs;
     std::vector<std::vector<double>> magnitudes;
     std::vector<std::vector<std::vector<double>>> sequences;
-    // Gradient of each touched row, by (table, row).
-    std::map<std::pair<size_t, int64_t>, std::vector<double>> gradients;
     for (const Sample& sample : batch) {
       std::vector<double> out(static_cast<size_t>(width), 0.0);
       std::vector<double> magnitude(static_cast<size_t>(width), 0.0);
@@ -72,7 +84,8 @@ ReferenceOutcome reference_train(const Scenario& scenario,
         if (sequence) of_sequence.resize(rows.size() * static_cast<size_t>(dim));
         for (size_t i = 0; i < rows.size(); ++i) {
           if (rows[i] < 0) continue;
-          auto& gradient = gradients[{t, rows[i]}];
+          std::vector<double> unused;
+          auto& gradient = scenario.frozen_at(t, step) ? unused : gradients[{t, rows[i]}];
           gradient.resize(static_cast<size_t>(dim));
           const double weight = scenario.weighted && !sequence ? sample.weights[f][i] : 1.0;
           for (int64_t c = 0; c < dim; ++c) {
@@ -87,7 +100,8 @@ ReferenceOutcome reference_train(const Scenario& scenario,
             }
             const auto& given = sequence ? sample.sequence_gradients[f] : sample.gradient;
             double g = given[column] / scenario.divisor;
-            if (o.max_gradient > 0) g = std::clamp(g, -o.max_gradient, o.max_gradient);
+            const double most = scenario.optimizer_of(t).max_gradient;
+            if (most > 0) g = std::clamp(g, -most, most);
             gradient[static_cast<size_t>(c)] += weight * g * scale;
           }
         }
@@ -96,40 +110,33 @@ ReferenceOutcome reference_train(const Scenario& scenario,
       magnitudes.push_back(magnitude);
       sequences.push_back(sequence_rows);
     }
-    for (auto& [key, gradient] : gradients) {
-      const auto [t, row] = key;
-      const TableSpec& table = scenario.tables[t];
-      double* w = result.tables[t].data() + row * table.dim;
-      const double lr = o.learning_rate;
-      const double decay = o.decay_mode == SHARDREC_WEIGHT_DECAY_NONE ? 0 : o.weight_decay;
-      const bool l2 = o.decay_mode == SHARDREC_WEIGHT_DECAY_L2;
-      for (const ColumnSpan& span : statistic_spans(scenario, plan[t], table, row)) {
-        double rate = lr;
-        if (o.adagrad) {
-          double sum = 0;
-          for (int64_t c = span.first; c < span.last; ++c) {
-            const double e = gradient[static_cast<size_t>(c)] + (l2 ? decay * w[c] : 0);
-            sum += e * e;
-          }
-          double* h = o.shard_statistics ? result.states[t].data() + row * table.dim + span.first
-                                         : result.states[t].data() + row;
-          *h += sum / static_cast<double>(span.last - span.first);
-          if (o.shard_statistics) std::fill(h, h + (span.last - span.first), *h);
-          rate = lr / (std::sqrt(*h) + o.eps);
-        }
-        for (int64_t c = span.first; c < span.last; ++c) {
-          const double g = gradient[static_cast<size_t>(c)];
-          if (o.adagrad) {
-            w[c] = (l2 ? 1 - rate * decay : 1 - lr * decay) * w[c] - rate * g;
-          } else {
-            w[c] = l2 ? w[c] - lr * (g + decay * w[c]) : (1 - lr * decay) * w[c] - lr * g;
-          }
-        }
-      }
-    }
     result.outputs.push_back(std::move(outputs));
     result.magnitudes.push_back(std::move(magnitudes));
     result.sequences.push_back(std::move(sequences));
+    if (scenario.accumulates_at(step)) continue;
+    ++update;
+    for (auto& [key, gradient] : gradients) {
+      const auto [t, row] = key;
+      if (scenario.frozen_at(t, step)) continue;
+      const TableSpec& table = scenario.tables[t];
+      for (const ColumnSpan& span : statistic_spans(scenario, plan[t], table, row)) {
+        const auto first = static_cast<size_t>(row * table.dim + span.first);
+        const auto count = static_cast<size_t>(span.last - span.first);
+        ReferenceRow part{
+            .dtype = table.dtype,
+            .weights = std::span(result.tables[t]).subspan(first, count),
+            .gradient = std::span(gradient).subspan(static_cast<size_t>(span.first), count)};
+        const OptimizerSpec& optimizer = scenario.optimizer_of(t);
+        const std::vector<bool> by_row = optimizer.states_by_row();
+        for (size_t k = 0; k < by_row.size(); ++k) {
+          const bool one = by_row[k] && !optimizer.shard_statistics;
+          part.states[k] = one ? std::span(result.states[t][k]).subspan(static_cast<size_t>(row), 1)
+                               : std::span(result.states[t][k]).subspan(first, count);
+        }
+        reference_step(optimizer, update, part);
+      }
+    }
+    gradients.clear();
   }
   return result;
 }

@@ -14,8 +14,9 @@ struct ReferenceOutcome {
   // Rows of the sequences, by step, sample and feature: [ids * dim].
   std::vector<std::vector<std::vector<std::vector<double>>>> sequences;
   std::vector<std::vector<double>> tables;
-  std::vector<int64_t> out_of_range;        // by table: ids outside its rows
-  std::vector<std::vector<double>> states;  // [rows], or [rows * dim] for shard statistics
+  std::vector<int64_t> out_of_range;  // by table: ids outside its rows
+  // By table, by state: [rows * dim], or [rows] for one value per row of the whole row.
+  std::vector<std::vector<std::vector<double>>> states;
 };
 
 // The row that each id of a bag stands for; -1: none.

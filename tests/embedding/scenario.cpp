@@ -67,33 +67,51 @@ std::vector<std::vector<int64_t>> deal_out(const Scenario& scenario, std::mt1993
   return share;
 }
 
-shardrec_model* make_model(const Scenario& scenario) {
-  shardrec_model* model = nullptr;
-  SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
+shardrec_options* optimizer_options(const OptimizerSpec& o) {
   shardrec_options* options = nullptr;
   SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
-  const OptimizerSpec& o = scenario.optimizer;
-  SR_EXPECT_OK(shardrec_options_set_i64(
-      options, SHARDREC_OPTION_OPTIMIZER,
-      o.adagrad ? SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD : SHARDREC_OPTIMIZER_SGD));
-  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, o.learning_rate));
-  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_EPS, o.eps));
-  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_WEIGHT_DECAY, o.weight_decay));
+  const auto set = [&](shardrec_option key, double value) {
+    SR_EXPECT_OK(shardrec_options_set_f64(options, key, value));
+  };
+  SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER, o.kind));
   SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_DECAY_MODE, o.decay_mode));
-  SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_MAX_GRADIENT, o.max_gradient));
   SR_EXPECT_OK(shardrec_options_set_i64(
       options, SHARDREC_OPTION_ROW_STATISTICS,
       o.shard_statistics ? SHARDREC_ROW_STATISTICS_SHARD : SHARDREC_ROW_STATISTICS_ROW));
+  set(SHARDREC_OPTION_LEARNING_RATE, o.learning_rate);
+  set(SHARDREC_OPTION_EPS, o.eps);
+  set(SHARDREC_OPTION_WEIGHT_DECAY, o.weight_decay);
+  set(SHARDREC_OPTION_MAX_GRADIENT, o.max_gradient);
+  set(SHARDREC_OPTION_BETA1, o.beta1);
+  set(SHARDREC_OPTION_BETA2, o.beta2);
+  set(SHARDREC_OPTION_MOMENTUM, o.momentum);
+  set(SHARDREC_OPTION_ETA, o.eta);
+  set(SHARDREC_OPTION_MAX_NORM, o.max_norm);
+  return options;
+}
+
+shardrec_model* make_model(const Scenario& scenario) {
+  shardrec_model* model = nullptr;
+  SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
+  shardrec_options* options = optimizer_options(scenario.optimizer);
   SR_EXPECT_OK(shardrec_model_set_optimizer(model, options));
   shardrec_options_destroy(&options);
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
     const std::string name = "table" + std::to_string(t);
+    const TableSpec& table = scenario.tables[t];
     SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
-    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUT_OF_RANGE,
-                                          scenario.tables[t].out_of_range));
-    SR_EXPECT_OK(shardrec_model_add_table(model, name.c_str(), scenario.tables[t].rows,
-                                          scenario.tables[t].dim, options, nullptr));
+    SR_EXPECT_OK(
+        shardrec_options_set_i64(options, SHARDREC_OPTION_OUT_OF_RANGE, table.out_of_range));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DTYPE, table.dtype));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_ROUNDING, table.rounding));
+    SR_EXPECT_OK(
+        shardrec_model_add_table(model, name.c_str(), table.rows, table.dim, options, nullptr));
     shardrec_options_destroy(&options);
+    if (table.optimizer) {
+      options = optimizer_options(*table.optimizer);
+      SR_EXPECT_OK(shardrec_model_set_table_optimizer(model, static_cast<int32_t>(t), options));
+      shardrec_options_destroy(&options);
+    }
   }
   for (size_t f = 0; f < scenario.features.size(); ++f) {
     const std::string name = "feature" + std::to_string(f);
@@ -280,22 +298,35 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
     }
     const HalfMatrix gradient(deal.output_dtype, count, width, slice.gradient);
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
-    SR_OK(shardrec_lookup_backward(lookup));
+    if (scenario.frozen_table >= 0) {
+      const auto table = static_cast<size_t>(scenario.frozen_table);
+      SR_OK(shardrec_collection_set_frozen(tables, scenario.frozen_table,
+                                           scenario.frozen_at(table, s) ? 1 : 0));
+    }
+    if (scenario.accumulates_at(s)) {
+      SR_OK(shardrec_lookup_accumulate(lookup));
+    } else {
+      SR_OK(shardrec_lookup_backward(lookup));
+    }
   }
   std::vector<std::vector<float>> weights(scenario.tables.size());
-  std::vector<std::vector<float>> states(scenario.tables.size());
+  std::vector<std::vector<std::vector<float>>> states(scenario.tables.size());
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
     const TableSpec& table = scenario.tables[t];
     read_table(tables, static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, table.rows, table.dim,
                weights[t]);
-    if (scenario.optimizer.adagrad) {
-      read_table(tables, static_cast<int32_t>(t), SHARDREC_TABLE_STATE, table.rows,
-                 scenario.optimizer.shard_statistics ? table.dim : 1, states[t]);
+    const OptimizerSpec& optimizer = scenario.optimizer_of(t);
+    int part = SHARDREC_TABLE_STATE;
+    for (const bool by_row : optimizer.states_by_row()) {
+      states[t].emplace_back();
+      read_table(tables, static_cast<int32_t>(t), static_cast<shardrec_table_part>(part++),
+                 table.rows, by_row && !optimizer.shard_statistics ? 1 : table.dim,
+                 states[t].back());
     }
   }
   int64_t step = 0;
   SR_OK(shardrec_collection_step(tables, &step));
-  EXPECT_EQ(step, static_cast<int64_t>(scenario.steps.size()));
+  EXPECT_EQ(step, scenario.updates());
   {
     const std::lock_guard lock(mutex);
     int64_t seen = 0;
@@ -324,6 +355,34 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
 }
 
 }  // namespace
+
+bool OptimizerSpec::has_sums() const {
+  return max_norm > 0 || (kind != SHARDREC_OPTIMIZER_SGD && kind != SHARDREC_OPTIMIZER_ADAGRAD &&
+                          kind != SHARDREC_OPTIMIZER_ADAM);
+}
+
+std::vector<bool> OptimizerSpec::states_by_row() const {
+  switch (kind) {
+    case SHARDREC_OPTIMIZER_SGD:
+      return {};
+    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
+      return {true};
+    case SHARDREC_OPTIMIZER_ADAM:
+    case SHARDREC_OPTIMIZER_LAMB:
+      return {false, false};
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
+      return {false, true};
+    default:
+      return {false};
+  }
+}
+
+int64_t Scenario::updates() const {
+  int64_t count = 0;
+  for (size_t s = 0; s < steps.size(); ++s) count += accumulates_at(s) ? 0 : 1;
+  return count;
+}
 
 int64_t Scenario::width() const {
   int64_t width = 0;
@@ -358,7 +417,8 @@ Scenario random_scenario(std::mt19937_64& random, int steps) {
         {static_cast<int32_t>(between(random, 0, table_count - 1)), between(random, 0, 1) == 1});
   }
   OptimizerSpec& optimizer = scenario.optimizer;
-  optimizer.adagrad = between(random, 0, 2) != 0;
+  optimizer.kind =
+      between(random, 0, 2) != 0 ? SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD : SHARDREC_OPTIMIZER_SGD;
   static constexpr shardrec_weight_decay kDecays[] = {
       SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_L2, SHARDREC_WEIGHT_DECAY_DECOUPLE};
   optimizer.decay_mode = kDecays[between(random, 0, 2)];

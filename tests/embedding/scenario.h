@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -11,10 +12,33 @@
 
 namespace shardrec::test {
 
+struct OptimizerSpec {
+  shardrec_optimizer kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
+  double learning_rate = 0.1;
+  double eps = 1e-3;
+  double weight_decay = 0;
+  shardrec_weight_decay decay_mode = SHARDREC_WEIGHT_DECAY_NONE;
+  double max_gradient = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double momentum = 0.9;
+  double eta = 0.1;
+  double max_norm = 0;
+  bool shard_statistics = false;
+
+  // Does an update need sums over the row?
+  bool has_sums() const;
+  // Is each state one value per row?
+  std::vector<bool> states_by_row() const;
+};
+
 struct TableSpec {
   int64_t rows = 1;
   int64_t dim = 1;
   shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  shardrec_rounding rounding = SHARDREC_ROUNDING_NEAREST;
+  std::optional<OptimizerSpec> optimizer = {};  // empty: the scenario's
 };
 
 struct FeatureSpec {
@@ -36,16 +60,6 @@ struct TablePlanSpec {
   std::vector<BoxSpec> boxes;
 };
 
-struct OptimizerSpec {
-  bool adagrad = true;
-  double learning_rate = 0.1;
-  double eps = 1e-3;
-  double weight_decay = 0;
-  shardrec_weight_decay decay_mode = SHARDREC_WEIGHT_DECAY_NONE;
-  double max_gradient = 0;
-  bool shard_statistics = false;
-};
-
 // One sample of one step: a bag per feature and the gradient of its output row.
 struct Sample {
   std::vector<std::vector<int64_t>> bags;   // by feature
@@ -65,7 +79,20 @@ struct Scenario {
   double divisor = 2;  // custom, so that it does not depend on the number of ranks
   int64_t seed = 0;
   std::vector<std::vector<Sample>> steps;  // the global batches
+  std::vector<bool> accumulates;           // by step, missing: false
+  // A table that is frozen in steps [freeze_from, freeze_to).
+  int32_t frozen_table = -1;
+  size_t freeze_from = 0;
+  size_t freeze_to = 0;
 
+  const OptimizerSpec& optimizer_of(size_t table) const {
+    return tables[table].optimizer ? *tables[table].optimizer : optimizer;
+  }
+  bool accumulates_at(size_t step) const { return step < accumulates.size() && accumulates[step]; }
+  bool frozen_at(size_t table, size_t step) const {
+    return static_cast<int32_t>(table) == frozen_table && step >= freeze_from && step < freeze_to;
+  }
+  int64_t updates() const;  // steps that do not accumulate
   int64_t width() const;
   // First column of a pooled feature in output 0, worked out anew: tables in order, within them
   // features.
@@ -94,8 +121,8 @@ struct Outcome {
   std::vector<std::vector<std::vector<float>>> outputs;  // by step, by sample of the global batch
   // Rows of the sequences, by step, sample and feature (empty for pooled ones): [ids * dim].
   std::vector<std::vector<std::vector<std::vector<float>>>> sequences;
-  std::vector<std::vector<float>> tables;  // final weights, [rows * dim]
-  std::vector<std::vector<float>> states;  // as SHARDREC_TABLE_STATE
+  std::vector<std::vector<float>> tables;               // final weights, [rows * dim]
+  std::vector<std::vector<std::vector<float>>> states;  // by table, as SHARDREC_TABLE_STATE, _2
   std::vector<std::vector<float>> initial;
   std::vector<int64_t> out_of_range;  // by table, counted by all ranks
   int64_t threads_seen = 0;

@@ -12,6 +12,43 @@ std::vector<float> normals(std::mt19937_64& random, int64_t count) {
 
 }  // namespace
 
+OptimizerSpec random_optimizer(std::mt19937_64& random, shardrec_optimizer kind) {
+  const bool both = kind == SHARDREC_OPTIMIZER_SGD || kind == SHARDREC_OPTIMIZER_ADAGRAD ||
+                    kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
+  std::vector<shardrec_weight_decay> modes = {SHARDREC_WEIGHT_DECAY_NONE};
+  if (both || kind == SHARDREC_OPTIMIZER_LARS_SGD) modes.push_back(SHARDREC_WEIGHT_DECAY_L2);
+  if (kind != SHARDREC_OPTIMIZER_LARS_SGD) modes.push_back(SHARDREC_WEIGHT_DECAY_DECOUPLE);
+  OptimizerSpec optimizer{.kind = kind};
+  optimizer.decay_mode = modes[random() % modes.size()];
+  optimizer.weight_decay = 0.05;  // without a mode it counts for nothing
+  optimizer.learning_rate = kind == SHARDREC_OPTIMIZER_LARS_SGD ? 0.5 : 0.05;
+  optimizer.max_gradient = random() % 3 == 0 ? 0.4 : 0;
+  optimizer.max_norm = random() % 3 == 0 ? 0.6 : 0;
+  return optimizer;
+}
+
+void vary_optimizers(Scenario& scenario, std::mt19937_64& random, shardrec_optimizer kind) {
+  static constexpr shardrec_dtype kDtypes[] = {SHARDREC_FLOAT32, SHARDREC_FLOAT32, SHARDREC_FLOAT16,
+                                               SHARDREC_BFLOAT16};
+  scenario.optimizer = random_optimizer(random, kind);
+  for (TableSpec& table : scenario.tables) {
+    table.dtype = kDtypes[random() % 4];
+    if (random() % 4 == 0) {
+      table.optimizer = random_optimizer(random, static_cast<shardrec_optimizer>(1 + random() % 8));
+    }
+  }
+}
+
+void add_accumulation(Scenario& scenario, std::mt19937_64& random) {
+  scenario.accumulates.clear();
+  for (size_t s = 0; s + 1 < scenario.steps.size(); ++s) {
+    scenario.accumulates.push_back(random() % 2 == 0);
+  }
+  scenario.frozen_table = static_cast<int32_t>(random() % scenario.tables.size());
+  scenario.freeze_from = random() % scenario.steps.size();
+  scenario.freeze_to = scenario.freeze_from + 1 + random() % 3;
+}
+
 void add_sequences(Scenario& scenario, std::mt19937_64& random) {
   for (FeatureSpec& feature : scenario.features) feature.sequence = random() % 2 == 0;
   scenario.features[random() % scenario.features.size()].sequence = true;

@@ -7,6 +7,15 @@
 
 namespace shardrec::test {
 
+// An optimizer with a weight decay that it takes.
+OptimizerSpec random_optimizer(std::mt19937_64& random, shardrec_optimizer kind);
+
+// Gives all tables the optimizer, and some one of their own; some tables 16 bits.
+void vary_optimizers(Scenario& scenario, std::mt19937_64& random, shardrec_optimizer kind);
+
+// Some steps accumulate; one table is frozen for some steps.
+void add_accumulation(Scenario& scenario, std::mt19937_64& random);
+
 // Turns some features into sequences, at least one, and gives new gradients to all outputs.
 void add_sequences(Scenario& scenario, std::mt19937_64& random);
 
