@@ -72,3 +72,4 @@ APPLY(shardrec_metrics)
 %include "shardrec/ddp.h"
 %include "shardrec/layers.h"
 %include "shardrec/metrics.h"
+%include "shardrec/observe.h"

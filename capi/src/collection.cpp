@@ -69,6 +69,7 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
       object->membership = use->membership;
       object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
                                                                    boxes, settings);
+      object->number_it();
       reserved.publish(out, std::move(object));
     });
   });
@@ -201,8 +202,15 @@ shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* co
       case SHARDREC_TABLE_STAT_OUT_OF_RANGE:
         *out = counters.ids_out_of_range;
         return;
+      case SHARDREC_TABLE_STAT_IDS:
+        *out = counters.ids_looked_up;
+        return;
+      case SHARDREC_TABLE_STAT_ROWS_UPDATED:
+        *out = counters.rows_updated;
+        return;
       default:
-        refuse_value("stat", int64_t{stat}, "SHARDREC_TABLE_STAT_OUT_OF_RANGE (1)");
+        refuse_value("stat", int64_t{stat},
+                     "SHARDREC_TABLE_STAT_OUT_OF_RANGE (1) to ROWS_UPDATED (3)");
     }
   });
 }
@@ -212,9 +220,13 @@ shardrec_status shardrec_collection_stat_f64(const shardrec_collection* collecti
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
+    if (stat == SHARDREC_STAT_IMBALANCE) {
+      *out = use->collection->imbalance();
+      return;
+    }
     const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
     if (phase < 0 || phase >= static_cast<int64_t>(embedding::kPhases)) {
-      refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_SECONDS_ROUTE (101) to UPDATE (108)");
+      refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_SECONDS_ROUTE (101) to IMBALANCE (109)");
     }
     const auto& nanoseconds = use->collection->counters().nanoseconds;
     *out = static_cast<double>(nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;

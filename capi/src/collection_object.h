@@ -15,9 +15,17 @@
 namespace shardrec::capi {
 
 struct CollectionObject {
+  // Of a collection that was just made: names it in traces and metrics.
+  void number_it() noexcept {
+    number = membership->next_collection();
+    embedding::Counters& counters = collection->counters();
+    counters.track = {.rank = membership->communicator().rank(), .collection = number};
+  }
+
   std::shared_ptr<Membership> membership;
   std::shared_ptr<embedding::Collection> collection;
   std::unique_ptr<replica::ReplicaSync> sync;  // on a mesh
+  uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 
   BusyFlag& busy_flag() { return *busy; }

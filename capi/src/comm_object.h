@@ -26,6 +26,10 @@ class Membership {
       : communicator_(std::move(communicator)) {}
 
   comm::Communicator& communicator() const noexcept { return *communicator_; }
+  // Of the memberships of this process, in the order of their making.
+  uint64_t number() const noexcept { return number_; }
+  // Numbers the collections on it; the same on all ranks.
+  uint32_t next_collection() noexcept { return collections_.fetch_add(1); }
   const std::shared_ptr<comm::Communicator>& share() const noexcept { return communicator_; }
 
   // Throws CLOSED after shardrec_comm_close. Every call on something made on the communicator asks.
@@ -74,7 +78,14 @@ class Membership {
   }
 
  private:
+  static uint64_t next_number() noexcept {
+    static constinit std::atomic<uint64_t> made{0};
+    return made.fetch_add(1);
+  }
+
   std::shared_ptr<comm::Communicator> communicator_;
+  const uint64_t number_ = next_number();
+  std::atomic<uint32_t> collections_{0};
   std::atomic<bool> closed_{false};
   std::mutex mutex_;
   std::vector<std::weak_ptr<comm::Communicator>> parts_;

@@ -86,6 +86,11 @@ class Table {
     return slot;
   }
 
+  uint32_t made() {
+    std::lock_guard lock(mutex_);
+    return made_;
+  }
+
   void give_back(Slot* slot) noexcept {
     std::lock_guard lock(mutex_);
     slot->next_free = free_;
@@ -211,6 +216,25 @@ void* object_in(const Slot* slot) noexcept { return slot->object.get(); }
 const std::shared_ptr<void>& owner_in(const Slot* slot) noexcept { return slot->object; }
 bool slot_is_closed(const Slot* slot) noexcept {
   return (slot->word.load(std::memory_order_relaxed) & kOpen) == 0;
+}
+
+std::vector<std::shared_ptr<void>> open_objects(Kind kind) {
+  refuse_after_fork();
+  std::vector<std::shared_ptr<void>> objects;
+  const uint32_t made = table_of(kind).made();
+  objects.reserve(made);  // nothing may fail while a call is counted in
+  for (uint32_t index = 0; index < made; ++index) {
+    Slot* slot = table_of(kind).find(index);
+    uint64_t word = slot->word.load(std::memory_order_acquire);
+    bool open = true;
+    do {
+      open = (word & kOpen) != 0;
+    } while (open && !slot->word.compare_exchange_weak(word, word + 1, std::memory_order_acquire));
+    if (!open) continue;
+    objects.push_back(slot->object);
+    leave_slot(slot, Access::kShared);
+  }
+  return objects;
 }
 
 }  // namespace detail

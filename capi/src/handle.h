@@ -44,6 +44,7 @@
 #include <memory>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 
@@ -125,6 +126,8 @@ Slot* close_slot(uint64_t ticket, Kind kind) noexcept;
 void* object_in(const Slot* slot) noexcept;
 const std::shared_ptr<void>& owner_in(const Slot* slot) noexcept;
 bool slot_is_closed(const Slot* slot) noexcept;
+// The objects of all open handles of a kind, in no order.
+std::vector<std::shared_ptr<void>> open_objects(Kind kind);
 
 template <class Type>
 uint64_t ticket_of(Type* handle) noexcept {
@@ -184,6 +187,16 @@ class Use {
 template <class Type>
 Use<std::remove_const_t<Type>> enter(Type* handle, Access access) {
   return Use<std::remove_const_t<Type>>(detail::ticket_of(handle), access);
+}
+
+// What the open handles of a type stand for, kept alive by the result.
+template <class Type>
+std::vector<std::shared_ptr<typename Handle<Type>::Object>> open_objects() {
+  std::vector<std::shared_ptr<typename Handle<Type>::Object>> objects;
+  for (std::shared_ptr<void>& object : detail::open_objects(Handle<Type>::kKind)) {
+    objects.push_back(std::static_pointer_cast<typename Handle<Type>::Object>(std::move(object)));
+  }
+  return objects;
 }
 
 // Room for a handle, taken before work that cannot be undone: publish() cannot fail.

@@ -149,6 +149,7 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
                                .seed = settings.seed});
     object->collection =
         std::make_shared<embedding::Collection>(use->mesh.sharding, tables, boxes, settings);
+    object->number_it();
     reserved.publish(out, std::move(object));
   });
 }

@@ -9,6 +9,7 @@
 #include "numbers.h"
 #include "planted_meta.h"
 #include "rank_trainer.h"
+#include "trace_file.h"
 #include "train_report.h"
 
 namespace shardrec::cli {
@@ -166,7 +167,9 @@ int train(TrainOptions options) {
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
   print_plan(options, log->schema());
+  TraceFile trace(options.trace);
   TrainResult result = run(options, *log);
+  trace.write();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.unreadable_lines = log->bad_lines().count();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
@@ -247,6 +250,8 @@ Run add_train(CLI::App& app) {
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
   command->add_option("--save", o.save, "Directory for a checkpoint at the end");
   command->add_option("--load", o.load, "Directory of a checkpoint to start from");
+  command->add_option("--trace", o.trace,
+                      "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
   command->add_flag("--json", o.json, "End with one line of JSON");
   command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
   return [options] { return train(*options); };

@@ -29,6 +29,7 @@ struct TrainOptions {
   int64_t rows_per_table = 0;
   std::string save;
   std::string load;
+  std::string trace;
   bool json = false;
   bool strict = false;
 };

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -44,9 +45,11 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     : communicator_(std::move(communicator)),
       options_(options),
       kernels_(compute::cpu_kernels()),
-      table_counters_(model.tables.size()) {
+      table_counters_(model.tables.size()),
+      looked_up_(static_cast<size_t>(communicator_->size())) {
   const int rank = communicator_->rank();
   const int size = communicator_->size();
+  counters_.track.rank = rank;
   collectives_ = std::make_unique<comm::Collectives>(
       communicator_->open_channel(comm::Purpose::kControl), rank, size);
   channel_ = communicator_->open_channel(comm::Purpose::kOutput);
@@ -119,6 +122,17 @@ void Collection::check_agreement(const plan::Plan& plan) {
                  {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
     }
   }
+}
+
+double Collection::imbalance() const {
+  int64_t most = 0;
+  double all = 0;
+  for (const auto& ids : looked_up_) {
+    most = std::max(most, ids.load(std::memory_order_relaxed));
+    all += static_cast<double>(ids.load(std::memory_order_relaxed));
+  }
+  if (most == 0) return 1;
+  return static_cast<double>(most) * static_cast<double>(looked_up_.size()) / all;
 }
 
 int64_t Collection::table_bytes() const {

@@ -90,6 +90,12 @@ class Collection {
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }
+  // Ids that each rank has looked up, as far as this rank has heard.
+  void hear_looked_up(int rank, int64_t ids) {
+    looked_up_[static_cast<size_t>(rank)].store(ids, std::memory_order_relaxed);
+  }
+  // The most that a rank has looked up / the mean of all ranks; 1 before any lookup.
+  double imbalance() const;
   TableCounters& table_counters(int32_t table) {
     return table_counters_[static_cast<size_t>(table)];
   }
@@ -136,6 +142,7 @@ class Collection {
   core::Scratch work_;
   Counters counters_;
   std::vector<TableCounters> table_counters_;
+  std::vector<std::atomic<int64_t>> looked_up_;  // by rank
 
   struct Held {
     comm::Ticket ticket;

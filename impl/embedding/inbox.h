@@ -38,6 +38,8 @@ class Inbox {
   int refused_rank() const { return refused_; }
   const Verdict& verdict(int rank) const { return headers_[static_cast<size_t>(rank)].verdict; }
   bool all_done() const { return all_done_; }
+  // Ids that the source had looked up when it sent this batch.
+  int64_t looked_up(int source) const { return headers_[static_cast<size_t>(source)].looked_up; }
 
   int64_t global_batch() const { return global_batch_; }
   // Most samples that a feature of the rank's blocks has on all ranks together.

@@ -34,6 +34,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   end_batch();
   state_ = State::kIdle;
+  const core::TraceScope call(collection_->counters().track, "begin");
   PhaseTimer timer(collection_->counters(), Phase::kRoute);
   Outgoing& outgoing = outgoing_[turn_];
   if (outgoing.posted) {
@@ -42,6 +43,7 @@ void Lookup::begin(const BatchArguments& arguments) {
     input_channel_->reclaim(outgoing.ticket);
   }
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->threads());
+  routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
   verdict_ = routed_.route(batch_, verdict_, collection_->threads(), *outgoing.buffer);
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
@@ -116,6 +118,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     assemble(output, view);
     return;
   }
+  const core::TraceScope call(collection_->counters().track, "forward");
   try {
     exchange_and_look_up();
     const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
@@ -159,7 +162,7 @@ void Lookup::exchange_and_look_up() {
   gradients_laid_out_ = false;
   state_ = State::kForwarded;
 
-  counters.ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
+  count_lookups();
   for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
     if (rank == collection_->layout().rank()) continue;
     counters.bytes_output.fetch_add(
@@ -236,13 +239,14 @@ void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
 }
 
 void Lookup::finish(Finish how) {
+  const char* name = how == Finish::kSkip         ? "skip"
+                     : how == Finish::kAccumulate ? "accumulate"
+                                                  : "backward";
   if (state_ != State::kForwarded) {
-    const char* call = how == Finish::kSkip         ? "skip"
-                       : how == Finish::kAccumulate ? "accumulate"
-                                                    : "backward";
-    core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called before forward"));
+    core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
   }
   collection_->communicator().check();
+  const core::TraceScope call(collection_->counters().track, name);
   try {
     if (how == Finish::kSkip) {
       packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
@@ -272,8 +276,7 @@ void Lookup::finish(Finish how) {
     if (decision.verdict == GradientVerdict::kError) {
       throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
     }
-    timer.next(Phase::kIndexPlan);
-    if (decision.verdict == GradientVerdict::kApply) apply(gradients, accumulate);
+    if (decision.verdict == GradientVerdict::kApply) apply(gradients, accumulate, timer);
   } catch (const core::Error& error) {
     end_batch();
     state_ = State::kIdle;
@@ -289,9 +292,10 @@ void Lookup::finish(Finish how) {
   state_ = State::kIdle;
 }
 
-void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate) {
+void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
+                   PhaseTimer& timer) {
   Counters& counters = collection_->counters();
-  PhaseTimer timer(counters, Phase::kIndexPlan);
+  timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
   update.group(inbox_, gradients, collection_->settings().step_after(collection_->step()), with);
@@ -329,6 +333,11 @@ void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) 
     timer.next(Phase::kUpdate);
     update.rescale(norms, with);
   }
+  for (size_t s = 0; s < collection_->shards().size(); ++s) {
+    const int32_t part = collection_->shards()[s].part();
+    collection_->table_counters(collection_->layout().parts()[static_cast<size_t>(part)].table)
+        .rows_updated.fetch_add(update.touched_rows(s), std::memory_order_relaxed);
+  }
   update.drop_accumulated();
 }
 
@@ -336,6 +345,23 @@ void Lookup::end_batch() noexcept {
   if (!holds_input_) return;
   holds_input_ = false;
   input_channel_->release(outgoing_[1 - turn_].ticket);
+}
+
+void Lookup::count_lookups() {
+  const Layout& layout = collection_->layout();
+  collection_->counters().ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
+  const auto blocks = layout.blocks_of(layout.rank());
+  for (int source = 0; source < layout.ranks(); ++source) {
+    const auto received = inbox_.blocks(source);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      if (received[b].ids == 0) continue;
+      const int32_t table = layout.parts()[static_cast<size_t>(blocks[b].part)].table;
+      collection_->table_counters(table).ids_looked_up.fetch_add(received[b].ids,
+                                                                 std::memory_order_relaxed);
+    }
+    if (source != layout.rank()) collection_->hear_looked_up(source, inbox_.looked_up(source));
+  }
+  collection_->hear_looked_up(layout.rank(), collection_->counters().ids_received);
 }
 
 void Lookup::count_memory() {

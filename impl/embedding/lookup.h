@@ -64,7 +64,7 @@ class Lookup {
   void exchange_and_look_up();
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
-  void apply(std::span<const comm::ConstBytes> gradients, bool accumulate);
+  void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);
   void take_step(Update& update, const Workshop& with, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
@@ -73,6 +73,7 @@ class Lookup {
   void end_batch() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
+  void count_lookups();
   void count_memory();
   float divisor() const;
 

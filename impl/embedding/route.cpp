@@ -144,6 +144,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     header.weighted = weighted ? 1 : 0;
     header.no_more_data = batch.no_more_data() ? 1 : 0;
     header.has_blocks = has_blocks ? 1 : 0;
+    header.looked_up = looked_up_;
     header.verdict = verdict;
     std::memcpy(base + start, &header, sizeof header);
     if (!has_blocks) continue;

@@ -51,6 +51,9 @@ class RoutedBatch {
   Verdict route(const CheckedBatch& batch, const Verdict& verdict, core::Threads& threads,
                 core::Scratch& buffer);
 
+  // For the headers of the next route(): ids that this rank has looked up so far.
+  void set_looked_up(int64_t ids) { looked_up_ = ids; }
+
   // One per rank; valid until the buffer of the last route() is written again.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // Blocks of the message to `owner`, as Layout::blocks_of(owner).
@@ -143,6 +146,7 @@ class RoutedBatch {
   core::Scratch chunk_memory_;
   core::Scratch feature_memory_;  // kept lengths and intervals
   int64_t ids_sent_ = 0;
+  int64_t looked_up_ = 0;
 };
 
 }  // namespace shardrec::embedding

@@ -74,6 +74,8 @@ class Update {
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
   void rescale(std::span<const comm::ConstBytes> messages, const Workshop& with);
 
+  // Rows of one of the own shards that the step updates.
+  int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
   size_t memory() const;
 
  private:

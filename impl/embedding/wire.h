@@ -31,6 +31,7 @@ struct InputHeader {
   uint8_t no_more_data = 0;
   uint8_t has_blocks = 0;
   uint8_t reserved[5] = {};
+  int64_t looked_up = 0;  // ids that the source has looked up so far, in all batches before
   Verdict verdict;
 };
 

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -55,6 +57,29 @@ void expect_same_model(const nlohmann::json& one, const nlohmann::json& other,
                 1e-5)
         << what << ", step " << i + 1;
   }
+}
+
+TEST_F(Train, TraceShowsThePhasesOfEveryRank) {
+  const Scratch scratch;
+  ASSERT_EQ(train({"--ranks", "2", "--trace", scratch.path("trace.json")}).exit_code, 0);
+  std::ifstream file(scratch.path("trace.json"));
+  const nlohmann::json trace = nlohmann::json::parse(file);
+  std::map<int, std::map<std::string, int>> events;  // rank, name
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") ++events[event.at("pid")][event.at("name")];
+  }
+  ASSERT_EQ(events.size(), 2u);
+  for (const auto& [rank, names] : events) {
+    for (const char* name : {"begin", "route", "forward", "lookup", "backward", "update"}) {
+      EXPECT_GT(names.count(name), 0u) << "rank " << rank << ", " << name;
+    }
+  }
+}
+
+TEST_F(Train, ATraceThatCannotBeWrittenIsSaidBeforeTheTraining) {
+  const Finished result = train({"--trace", "/nonexistent/trace.json"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("/nonexistent/trace.json"), std::string::npos) << result.err;
 }
 
 TEST_F(Train, RanksAndPlansDoNotChangeTheModel) {

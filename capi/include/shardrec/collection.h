@@ -55,6 +55,9 @@ typedef enum shardrec_collection_stat {
   SHARDREC_STAT_SECONDS_GRADIENT = 106, /* scaling output gradients (set_gradient, backward) */
   SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE = 107, /* waiting for and copying gradients */
   SHARDREC_STAT_SECONDS_UPDATE = 108,            /* summing gradients by row and optimizer steps */
+  SHARDREC_STAT_IMBALANCE = 109, /* no time: ids looked up by the busiest rank / the mean of all ranks, 1
+                                    when even; up to the batch before, as the ranks tell each other
+                                    with every batch */
   SHARDREC_COLLECTION_STAT_FORCE_32 = 0x7fffffff
 } shardrec_collection_stat;
 
@@ -62,6 +65,9 @@ typedef enum shardrec_collection_stat {
 typedef enum shardrec_table_stat {
   SHARDREC_TABLE_STAT_OUT_OF_RANGE = 1, /* ids of this rank's batches outside [0, rows) that were
                                            dropped or clamped (option OUT_OF_RANGE) */
+  SHARDREC_TABLE_STAT_IDS = 2, /* ids looked up in this rank's boxes; boxes side by side count once */
+  SHARDREC_TABLE_STAT_ROWS_UPDATED = 3, /* rows of this rank's boxes that steps have updated: different
+                                           rows of one step, summed over the steps */
   SHARDREC_TABLE_STAT_FORCE_32 = 0x7fffffff
 } shardrec_table_stat;
 

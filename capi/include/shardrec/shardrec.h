@@ -37,5 +37,6 @@
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
 #include "shardrec/metrics.h"
+#include "shardrec/observe.h"
 
 #endif

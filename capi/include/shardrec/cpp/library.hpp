@@ -15,6 +15,7 @@
 #include "shardrec/cpp/base.hpp"
 #include "shardrec/library.h"
 #include "shardrec/log.h"
+#include "shardrec/observe.h"
 #include "shardrec/options.h"
 
 namespace shardrec {
@@ -140,6 +141,24 @@ inline std::string capabilities() {
   check(shardrec_capabilities(text.out()));
   return text.str();
 }
+
+// All counters of this process as Prometheus text.
+inline std::string metrics_text() {
+  detail::Text text;
+  check(shardrec_metrics_text(text.out()));
+  return text.str();
+}
+
+// The phases of steps, from start() on, as Chrome's trace JSON.
+struct Trace {
+  static void start(int64_t events = 1 << 18) { check(shardrec_trace_start(events)); }
+  static void stop() noexcept { shardrec_trace_stop(); }
+  static std::string json() {
+    detail::Text text;
+    check(shardrec_trace_json(text.out()));
+    return text.str();
+  }
+};
 
 inline int64_t live_objects() {
   int64_t count = 0;

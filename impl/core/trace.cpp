@@ -1,0 +1,121 @@
+#include "core/trace.h"
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/json.h"
+
+namespace shardrec::core {
+namespace {
+
+struct Event {
+  TraceTrack track;
+  const char* name = "";
+  int64_t start = 0;  // nanoseconds since the trace began
+  int64_t duration = 0;
+};
+
+struct Trace {
+  std::mutex mutex;
+  std::vector<Event> ring;
+  uint64_t recorded = 0;  // ever; the event n is in slot n mod the ring's size
+  TraceClock::time_point start;
+  int64_t unix_start = 0;  // nanoseconds, to lay traces of several processes side by side
+};
+
+// Leaks: threads may still record while the process exits.
+Trace& the_trace() {
+  static Trace& trace = *std::make_unique<Trace>().release();
+  return trace;
+}
+
+int64_t nanoseconds(TraceClock::duration duration) {
+  return std::chrono::nanoseconds(duration).count();
+}
+
+void name_process(JsonWriter& json, int32_t rank) {
+  json.begin_object();
+  json.key("ph").text("M").key("name").text("process_name").key("pid").integer(rank);
+  json.key("args").begin_object().key("name").text(sentence("rank ", rank)).end_object();
+  json.end_object();
+  json.begin_object();
+  json.key("ph").text("M").key("name").text("process_sort_index").key("pid").integer(rank);
+  json.key("args").begin_object().key("sort_index").integer(rank).end_object();
+  json.end_object();
+}
+
+}  // namespace
+
+void start_trace(size_t events) {
+  std::vector<Event> ring(events);
+  Trace& trace = the_trace();
+  const std::lock_guard lock(trace.mutex);
+  trace.ring = std::move(ring);
+  trace.recorded = 0;
+  trace.start = TraceClock::now();
+  trace.unix_start =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  detail::trace_is_on.store(true, std::memory_order_relaxed);
+}
+
+void stop_trace() noexcept { detail::trace_is_on.store(false, std::memory_order_relaxed); }
+
+void record_event(const TraceTrack& track, const char* name, TraceClock::time_point start,
+                  TraceClock::time_point end) noexcept {
+  if (!tracing()) return;
+  Trace& trace = the_trace();
+  const std::lock_guard lock(trace.mutex);
+  if (trace.ring.empty() || start < trace.start) return;  // began before the trace did
+  trace.ring[trace.recorded % trace.ring.size()] = {.track = track,
+                                                    .name = name,
+                                                    .start = nanoseconds(start - trace.start),
+                                                    .duration = nanoseconds(end - start)};
+  ++trace.recorded;
+}
+
+std::string trace_json() {
+  Trace& trace = the_trace();
+  std::vector<Event> events;
+  uint64_t recorded = 0;
+  int64_t unix_start = 0;
+  {
+    const std::lock_guard lock(trace.mutex);
+    events = trace.ring;
+    recorded = trace.recorded;
+    unix_start = trace.unix_start;
+  }
+  const uint64_t kept = std::min<uint64_t>(recorded, events.size());
+  events.resize(kept);
+  // A call ends after its phases and comes after them: viewers want it before.
+  std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+  });
+  std::set<int32_t> ranks;
+  for (const Event& event : events) ranks.insert(event.track.rank);
+
+  JsonWriter json;
+  json.begin_object().key("displayTimeUnit").text("ms");
+  json.key("otherData").begin_object();
+  json.key("dropped_events").integer(static_cast<int64_t>(recorded - kept));
+  json.key("start_unix_nanoseconds").integer(unix_start);
+  json.end_object();
+  json.key("traceEvents").begin_array(JsonWriter::Style::kLines);
+  for (const int32_t rank : ranks) name_process(json, rank);
+  for (const Event& event : events) {
+    json.begin_object();
+    json.key("ph").text("X").key("cat").text("shardrec").key("name").text(event.name);
+    json.key("pid").integer(event.track.rank).key("tid").integer(event.track.collection);
+    json.key("ts").number(static_cast<double>(event.start) * 1e-3);
+    json.key("dur").number(static_cast<double>(event.duration) * 1e-3);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.str();
+}
+
+}  // namespace shardrec::core

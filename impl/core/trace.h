@@ -1,0 +1,61 @@
+// The trace: what each rank did when, in a bounded ring of the process that is read as Chrome's
+// trace JSON. Off by default; then an event costs one relaxed load.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace shardrec::core {
+
+using TraceClock = std::chrono::steady_clock;
+
+// Whose event it is: a row of the picture.
+struct TraceTrack {
+  int32_t rank = 0;
+  uint32_t collection = 0;
+};
+
+namespace detail {
+inline std::atomic<bool> trace_is_on{false};
+}
+inline bool tracing() noexcept { return detail::trace_is_on.load(std::memory_order_relaxed); }
+
+// Forgets what was recorded and records up to `events` events from now on; when there are more, the
+// oldest are dropped. Throws bad_alloc, and then nothing has changed.
+void start_trace(size_t events);
+// What was recorded stays to be read.
+void stop_trace() noexcept;
+// {"traceEvents": [...], ...}: an event of type X per recorded one, pid the rank, tid the
+// collection.
+std::string trace_json();
+
+// name: a string literal. Does nothing when no trace is on.
+void record_event(const TraceTrack& track, const char* name, TraceClock::time_point start,
+                  TraceClock::time_point end) noexcept;
+
+// An event from here to the end of the scope.
+class TraceScope {
+ public:
+  TraceScope(const TraceTrack& track, const char* name) noexcept : track_(track), name_(name) {
+    if (tracing()) start_ = TraceClock::now();
+  }
+  ~TraceScope() {
+    if (start_ != TraceClock::time_point{}) {
+      record_event(track_, name_, start_, TraceClock::now());
+    }
+  }
+  TraceScope(const TraceScope&) = delete;
+  TraceScope& operator=(const TraceScope&) = delete;
+
+ private:
+  const TraceTrack track_;
+  const char* name_;
+  TraceClock::time_point start_{};
+};
+
+}  // namespace shardrec::core
