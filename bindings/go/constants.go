@@ -271,13 +271,16 @@ const (
 	CollectionStatSecondsGradient         CollectionStat = 106
 	CollectionStatSecondsGradientExchange CollectionStat = 107
 	CollectionStatSecondsUpdate           CollectionStat = 108
+	CollectionStatImbalance               CollectionStat = 109
 )
 
 // TableStat is the C API's shardrec_table_stat.
 type TableStat int32
 
 const (
-	TableStatRange TableStat = 1
+	TableStatOutOfRange  TableStat = 1
+	TableStatIds         TableStat = 2
+	TableStatRowsUpdated TableStat = 3
 )
 
 // Activation is the C API's shardrec_activation.

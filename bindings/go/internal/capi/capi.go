@@ -197,6 +197,10 @@ typedef _goslice_ swig_type_164;
 typedef _gostring_ swig_type_165;
 typedef _gostring_ swig_type_166;
 typedef _gostring_ swig_type_167;
+typedef _gostring_ swig_type_168;
+typedef _gostring_ swig_type_169;
+typedef long long swig_type_170;
+typedef _gostring_ swig_type_171;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -315,6 +319,10 @@ extern swig_type_162 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_163 arg
 extern swig_type_165 _wrap_metrics_compute_capi(uintptr_t arg1);
 extern swig_type_166 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
 extern swig_type_167 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_168 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_169 _wrap_trace_start_capi(swig_type_170 arg1);
+extern void _wrap_trace_stop_capi(void);
+extern swig_type_171 _wrap_trace_json_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1881,6 +1889,44 @@ func Metrics_reset(arg1 uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	swig_r_p := C._wrap_metrics_reset_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Metrics_text(arg1 *string) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 *unsafe.Pointer
+	_swig_i_0 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_metrics_text_capi(C.swig_voidp(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg1 = takeText(*_swig_i_0)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Trace_start(arg1 int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_170(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Trace_stop() {
+	C._wrap_trace_stop_capi()
+}
+
+func Trace_json(arg1 *string) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 *unsafe.Pointer
+	_swig_i_0 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_trace_json_capi(C.swig_voidp(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg1 = takeText(*_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1

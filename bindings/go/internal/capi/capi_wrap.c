@@ -3159,6 +3159,75 @@ _gostring_ _wrap_metrics_reset_capi(shardrec_metrics *_swig_go_0) {
 }
 
 
+_gostring_ _wrap_metrics_text_capi(char **_swig_go_0) {
+  char **arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (char **)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_metrics_text(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_trace_start_capi(long long _swig_go_0) {
+  int64_t arg1 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (int64_t)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_trace_start(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_trace_stop_capi() {
+  shardrec_trace_stop();
+  
+}
+
+
+_gostring_ _wrap_trace_json_capi(char **_swig_go_0) {
+  char **arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (char **)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_trace_json(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 #ifdef __cplusplus
 }
 #endif

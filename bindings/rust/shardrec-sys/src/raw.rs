@@ -250,12 +250,15 @@ pub const SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: shardrec_collection_stat = shar
 pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_collection_stat = shardrec_collection_stat(106);
 pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(107);
 pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_collection_stat = shardrec_collection_stat(108);
+pub const SHARDREC_STAT_IMBALANCE: shardrec_collection_stat = shardrec_collection_stat(109);
 const _: () = assert!(core::mem::size_of::<shardrec_collection_stat>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_table_stat(pub u32);
 pub const SHARDREC_TABLE_STAT_OUT_OF_RANGE: shardrec_table_stat = shardrec_table_stat(1);
+pub const SHARDREC_TABLE_STAT_IDS: shardrec_table_stat = shardrec_table_stat(2);
+pub const SHARDREC_TABLE_STAT_ROWS_UPDATED: shardrec_table_stat = shardrec_table_stat(3);
 const _: () = assert!(core::mem::size_of::<shardrec_table_stat>() == 4);
 
 #[repr(transparent)]
@@ -507,4 +510,8 @@ extern "C" {
     pub fn shardrec_metrics_compute(metrics: *mut shardrec_metrics) -> shardrec_status;
     pub fn shardrec_metrics_get(metrics: *const shardrec_metrics, metric: shardrec_metric, out: *mut f64) -> shardrec_status;
     pub fn shardrec_metrics_reset(metrics: *mut shardrec_metrics) -> shardrec_status;
+    pub fn shardrec_metrics_text(out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_trace_start(events: i64) -> shardrec_status;
+    pub fn shardrec_trace_stop();
+    pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
 }
