@@ -63,6 +63,7 @@ using Topology = Handle<shardrec_topology, shardrec_topology_destroy>;
 using Model = Handle<shardrec_model, shardrec_model_destroy>;
 using Plan = Handle<shardrec_plan, shardrec_plan_destroy>;
 using Collection = Handle<shardrec_collection, shardrec_collection_destroy>;
+using Mesh = Handle<shardrec_mesh, shardrec_mesh_destroy>;
 using Lookup = Handle<shardrec_lookup, shardrec_lookup_destroy>;
 using Mlp = Handle<shardrec_mlp, shardrec_mlp_destroy>;
 using Interaction = Handle<shardrec_interaction, shardrec_interaction_destroy>;

@@ -120,7 +120,7 @@ Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const
     const CaseTable& table = recorded.tables[t];
     const auto index = static_cast<int32_t>(t);
     std::vector<CaseBox> boxes = table.boxes;
-    if (boxes.empty() || ranks != recorded.world_size) {
+    if (boxes.empty() || ranks != recorded.sharding_group_size) {
       if (!by_kind.contains(table.sharding))
         by_kind.emplace(table.sharding, plan_by_kind(table.sharding));
       const shardrec_plan* kind = by_kind.at(table.sharding).get();
@@ -159,30 +159,42 @@ std::vector<CaseState> states_of(const std::string& optimizer) {
   return {};
 }
 
+// Where a rank stands: among all, and in 2D parallel in its sharding group.
+struct Place {
+  int rank = 0;
+  int ranks = 1;
+  int32_t sharding_rank = 0;
+  int32_t replica = 0;
+};
+
 // One rank's way through a case.
 class CaseRank {
  public:
-  CaseRank(const RecordedCase& recorded, const Safetensors& arrays, int rank, int ranks,
+  CaseRank(const RecordedCase& recorded, const Safetensors& arrays, const Place& place,
            Collection tables)
-      : recorded_(recorded),
-        arrays_(arrays),
-        rank_(rank),
-        ranks_(ranks),
-        tables_(std::move(tables)) {
+      : recorded_(recorded), arrays_(arrays), place_(place), tables_(std::move(tables)) {
     check(shardrec_lookup_create(tables_.get(), nullptr, lookup_.out()));
   }
 
   CaseResult run() {
     write_initial_weights();
-    for (int64_t step = 1; step <= recorded_.steps; ++step) train(step);
-    for (size_t t = 0; t < recorded_.tables.size(); ++t) compare_final(t);
+    for (int64_t step = 1; step <= recorded_.steps; ++step) {
+      train(step);
+      const auto& syncs = recorded_.sync_after;
+      if (std::find(syncs.begin(), syncs.end(), step) != syncs.end()) sync(step);
+    }
+    if (!recorded_.replicas()) compare_tables("final", "final_state");
     return result_;
   }
 
  private:
-  // Rank 0 writes and reads whole tables; the others only take part.
+  // The first rank of a sharding group writes and reads whole tables; the others only take part.
   [[nodiscard]] int64_t my_rows(const CaseTable& table) const {
-    return rank_ == 0 ? table.rows : 0;
+    return place_.sharding_rank == 0 ? table.rows : 0;
+  }
+  template <class View>
+  [[nodiscard]] const View* my_view(const View& view) const {
+    return place_.sharding_rank == 0 ? &view : nullptr;
   }
 
   void write_initial_weights() {
@@ -192,14 +204,21 @@ class CaseRank {
           arrays_.floats(recorded_.name + "/init/" + table.name, table.rows * table.dim);
       const shardrec_tensor view = matrix_view(weights.data(), my_rows(table), table.dim);
       check(shardrec_collection_write(tables_.get(), static_cast<int32_t>(t),
-                                      SHARDREC_TABLE_WEIGHTS, 0, my_rows(table),
-                                      rank_ == 0 ? &view : nullptr));
+                                      SHARDREC_TABLE_WEIGHTS, 0, my_rows(table), my_view(view)));
     }
+  }
+
+  void sync(int64_t step) {
+    const std::string prefix =
+        "replica" + std::to_string(place_.replica) + "/step" + std::to_string(step) + "/";
+    compare_tables(prefix + "before", prefix + "before_state");
+    check(shardrec_collection_sync(tables_.get()));
+    compare_tables(prefix + "after", prefix + "after_state");
   }
 
   void train(int64_t step) {
     const CaseStep data(recorded_, arrays_, step);
-    const Slice slice = slice_of(recorded_.global_batch(), ranks_, rank_);
+    const Slice slice = slice_of(recorded_.global_batch(), place_.ranks, place_.rank);
     const CaseStep::Part part = data.part(slice.first, slice.last);
     const shardrec_tensor values = vector_view(part.values);
     const shardrec_tensor lengths = vector_view(part.lengths);
@@ -219,21 +238,24 @@ class CaseRank {
     check(shardrec_lookup_backward(lookup_.get()));
   }
 
-  void compare_final(size_t t) {
-    const CaseTable& table = recorded_.tables[t];
-    const auto expected =
-        arrays_.floats(recorded_.name + "/final/" + table.name, table.rows * table.dim);
-    compare(read(t, SHARDREC_TABLE_WEIGHTS, table.dim), expected, result_.weights);
-
-    int part = SHARDREC_TABLE_STATE;
-    for (const CaseState& state : states_of(recorded_.optimizer.type)) {
-      compare_state(t, static_cast<shardrec_table_part>(part++), state);
+  // Against the arrays under these names.
+  void compare_tables(const std::string& weights, const std::string& states) {
+    for (size_t t = 0; t < recorded_.tables.size(); ++t) {
+      const CaseTable& table = recorded_.tables[t];
+      const auto expected =
+          arrays_.floats(recorded_.name + "/" + weights + "/" + table.name, table.rows * table.dim);
+      compare(read(t, SHARDREC_TABLE_WEIGHTS, table.dim), expected, result_.weights);
+      int part = SHARDREC_TABLE_STATE;
+      for (const CaseState& state : states_of(recorded_.optimizer.type)) {
+        compare_state(t, static_cast<shardrec_table_part>(part++), state, states);
+      }
     }
   }
 
-  void compare_state(size_t t, shardrec_table_part part, const CaseState& state) {
+  void compare_state(size_t t, shardrec_table_part part, const CaseState& state,
+                     const std::string& prefix) {
     const CaseTable& table = recorded_.tables[t];
-    const std::string name = recorded_.name + "/final_state/" + state.name + "/" + table.name;
+    const std::string name = recorded_.name + "/" + prefix + "/" + state.name + "/" + table.name;
     if (!arrays_.has(name)) return;
     if (!state.by_row) {
       compare(read(t, part, table.dim), arrays_.floats(name, table.rows * table.dim),
@@ -249,13 +271,13 @@ class CaseRank {
     compare(read(t, part, columns), expected, result_.state);
   }
 
-  // The whole table on rank 0, nothing on the others.
+  // The whole table on the first rank of a sharding group, nothing on the others.
   std::vector<float> read(size_t t, shardrec_table_part part, int64_t columns) {
     const int64_t rows = my_rows(recorded_.tables[t]);
     std::vector<float> values(static_cast<size_t>(rows * columns));
     const shardrec_tensor view = matrix_view(values.data(), rows, columns);
     check(shardrec_collection_read(tables_.get(), static_cast<int32_t>(t), part, 0, rows,
-                                   rank_ == 0 ? &view : nullptr));
+                                   my_view(view)));
     return values;
   }
 
@@ -268,8 +290,7 @@ class CaseRank {
 
   const RecordedCase& recorded_;
   const Safetensors& arrays_;
-  int rank_;
-  int ranks_;
+  Place place_;
   Collection tables_;
   Lookup lookup_;
   CaseResult result_;
@@ -283,23 +304,43 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
   std::vector<CaseResult> results(static_cast<size_t>(ranks));
   run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(recorded);
-    const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
     Options tables(SHARDREC_OPTIONS_COLLECTION);
     tables.set(SHARDREC_OPTION_THREADS, int64_t{1});
     if (recorded.mean_gradients) {
       tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
-          .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, static_cast<double>(recorded.world_size));
+          .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE,
+               static_cast<double>(recorded.sharding_group_size));
     } else {
       tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE});
     }
+    Place place{.rank = rank, .ranks = ranks, .sharding_rank = rank};
     Collection collection;
-    check(
-        shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection.out()));
+    if (recorded.replicas()) {
+      Options arrangement(SHARDREC_OPTIONS_MESH);
+      arrangement.set(SHARDREC_OPTION_PLACEMENT, recorded.placement);
+      Mesh mesh;
+      check(
+          shardrec_mesh_create(comm, recorded.sharding_group_size, arrangement.get(), mesh.out()));
+      check(
+          shardrec_mesh_place(mesh.get(), &place.sharding_rank, nullptr, &place.replica, nullptr));
+      const int group = recorded.sharding_group_size;
+      const Plan plan = make_plan(recorded, options, model, group, group);
+      check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
+                                               collection.out()));
+    } else {
+      const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
+      check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(),
+                                       collection.out()));
+    }
     results[static_cast<size_t>(rank)] =
-        CaseRank(recorded, arrays, rank, ranks, std::move(collection)).run();
+        CaseRank(recorded, arrays, place, std::move(collection)).run();
   });
   CaseResult all = results.front();
-  for (size_t r = 1; r < results.size(); ++r) all.out.add(results[r].out);
+  for (size_t r = 1; r < results.size(); ++r) {
+    all.out.add(results[r].out);
+    all.weights.add(results[r].weights);
+    all.state.add(results[r].state);
+  }
   all.ranks = ranks;
   return all;
 }
@@ -330,9 +371,11 @@ CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
   result.ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
   const bool as_recorded = options.sharding.empty() && result.ranks == recorded.world_size;
   try {
-    if (recorded.replicas) {
-      throw Unsupported("Replica groups (2D parallel) are not offered by version " +
-                        std::to_string(shardrec_api_version()) + " of the API.");
+    if (recorded.replicas() && result.ranks != recorded.world_size) {
+      result.outcome = Outcome::kNotComparable;
+      result.reason =
+          "Each replica trains on batches of its own, so it runs on its recorded number of ranks.";
+      return result;
     }
     if (recorded.optimizer.shard_statistics && !as_recorded) {
       result.outcome = Outcome::kNotComparable;

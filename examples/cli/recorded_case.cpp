@@ -75,8 +75,15 @@ RecordedCase read_case(const json& object) {
   RecordedCase recorded;
   recorded.world_size = object.at("world_size").get<int>();
   recorded.local_world_size = object.at("local_world_size").get<int>();
-  recorded.replicas = object.contains("sharding_group_size") &&
-                      object.at("sharding_group_size").get<int>() != recorded.world_size;
+  recorded.sharding_group_size = object.value("sharding_group_size", recorded.world_size);
+  if (recorded.replicas()) {
+    recorded.placement = object.at("placement").get<std::string>();
+    const json& sync = object.at("sync");
+    recorded.sync_after = sync.at("after_steps").get<std::vector<int64_t>>();
+    if (!sync.at("optimizer_state").get<bool>()) {
+      throw UserError("sync leaves optimizer states alone; they are averaged with the weights");
+    }
+  }
   recorded.batch_size = object.at("batch_size").get<int64_t>();
   recorded.steps = object.at("steps").get<int64_t>();
   recorded.rtol = object.at("rtol").get<double>();
@@ -89,8 +96,11 @@ RecordedCase read_case(const json& object) {
   recorded.optimizer = read_optimizer(object.at("optimizer"), recorded.steps);
   for (const auto& table : object.at("tables")) recorded.tables.push_back(read_table(table));
   if (recorded.world_size < 1 || recorded.local_world_size < 1 || recorded.batch_size < 0 ||
-      recorded.steps < 0 || recorded.local_world_size > recorded.world_size) {
-    throw UserError("a size is negative or local_world_size exceeds world_size");
+      recorded.steps < 0 || recorded.local_world_size > recorded.world_size ||
+      recorded.sharding_group_size < 1 || recorded.world_size % recorded.sharding_group_size != 0) {
+    throw UserError(
+        "a size is negative, local_world_size exceeds world_size or sharding_group_size does not "
+        "divide it");
   }
   return recorded;
 }

@@ -56,7 +56,11 @@ struct RecordedCase {
   std::string name;
   int world_size = 1;
   int local_world_size = 1;
-  bool replicas = false;  // 2D parallel
+  // 2D parallel: replicas of the tables, each on a group of so many ranks, averaged after some
+  // steps.
+  int sharding_group_size = 1;
+  std::string placement;
+  std::vector<int64_t> sync_after;
   std::vector<CaseTable> tables;
   CaseOptimizer optimizer;
   bool mean_gradients = true;  // over the ranks; else summed
@@ -65,6 +69,7 @@ struct RecordedCase {
   double rtol = 0;
   double atol = 0;
 
+  [[nodiscard]] bool replicas() const { return sharding_group_size != world_size; }
   [[nodiscard]] int64_t features() const;
   [[nodiscard]] int64_t width() const;  // columns of the output
   [[nodiscard]] int64_t global_batch() const { return batch_size * world_size; }
