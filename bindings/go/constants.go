@@ -160,6 +160,16 @@ const (
 	ShardingMixed           Sharding = 8
 )
 
+// Replication is the C API's shardrec_replication.
+type Replication int32
+
+const (
+	ReplicationAuto    Replication = 0
+	ReplicationSamples Replication = 1
+	ReplicationRows    Replication = 2
+	ReplicationDense   Replication = 3
+)
+
 // Divisor is the C API's shardrec_divisor.
 type Divisor int32
 
@@ -201,12 +211,16 @@ const (
 	OptionRounding             Option = 204
 	OptionOutOfRange           Option = 205
 	OptionSharding             Option = 300
+	OptionReplication          Option = 301
+	OptionBatchSize            Option = 302
+	OptionBagLength            Option = 303
 	OptionSeed                 Option = 400
 	OptionThreads              Option = 401
 	OptionGradientDivisor      Option = 402
 	OptionGradientDivisorValue Option = 403
 	OptionLookups              Option = 404
 	OptionOutputDtype          Option = 405
+	OptionDeduplicate          Option = 406
 	OptionBorrow               Option = 500
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601

@@ -18,6 +18,9 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.divisor_value = options.f64(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE);
   out.output_dtype = options.choice<shardrec_dtype>(SHARDREC_OPTION_OUTPUT_DTYPE);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
+  if (const auto deduplicate = options.find_i64(SHARDREC_OPTION_DEDUPLICATE)) {
+    out.deduplicate = *deduplicate != 0;
+  }
   return out;
 }
 

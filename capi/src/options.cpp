@@ -178,6 +178,14 @@ Options read_options(const shardrec_options* handle, shardrec_options_kind kind)
   return *use;
 }
 
+plan::PlanOptions plan_options(const shardrec_options* handle) {
+  const Options options = read_options(handle, SHARDREC_OPTIONS_PLAN);
+  return {.sharding = options.choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING),
+          .replication = options.choice<shardrec_replication>(SHARDREC_OPTION_REPLICATION),
+          .batch_size = options.i64(SHARDREC_OPTION_BATCH_SIZE),
+          .bag_length = options.f64(SHARDREC_OPTION_BAG_LENGTH)};
+}
+
 plan::Optimizer optimizer_from(const Options& options) {
   const bool of_tables = options.kind() == SHARDREC_OPTIONS_OPTIMIZER;
   return {

@@ -17,6 +17,7 @@
 
 #include "handle.h"
 #include "plan/model.h"
+#include "plan/plan.h"
 #include "shardrec/options.h"
 
 namespace shardrec::capi {
@@ -68,6 +69,7 @@ struct Handle<shardrec_options> {
 // CLOSED, BUSY, and INVALID_ARGUMENT when the options are of another kind.
 Options read_options(const shardrec_options* handle, shardrec_options_kind kind);
 
+plan::PlanOptions plan_options(const shardrec_options* handle);
 // The keys 100 to 199, of options of kind OPTIMIZER or MLP.
 plan::Optimizer optimizer_from(const Options& options);
 // A table with the options of kind TABLE.

@@ -53,11 +53,10 @@ shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec
     require_out(out, "out");
     const auto tables = enter(model, Access::kExclusive);
     const auto machines = enter(topology, Access::kExclusive);
-    const auto sharding = read_options(options, SHARDREC_OPTIONS_PLAN)
-                              .choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING);
+    const plan::PlanOptions settings = plan_options(options);
     auto object = std::make_shared<PlanObject>();
     object->model = *tables;
-    object->plan = plan::make_plan(object->model, *machines, sharding);
+    object->plan = plan::make_plan(object->model, *machines, settings);
     create(out, std::move(object));
   });
 }
@@ -97,6 +96,14 @@ shardrec_status shardrec_plan_add_replicated(shardrec_plan* plan, int32_t table)
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     plan::add_replicated(use->plan, use->model, table);
+  });
+}
+
+shardrec_status shardrec_plan_set_replication(shardrec_plan* plan, int32_t table,
+                                              shardrec_replication replication) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    plan::set_replication(use->plan, use->model, table, replication);
   });
 }
 

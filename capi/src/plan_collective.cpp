@@ -23,7 +23,7 @@ using core::sentence;
 // What is compared before anything longer is sent.
 struct Summary {
   uint64_t model = 0;
-  int64_t sharding = 0;
+  plan::PlanOptions options;
 };
 
 comm::Operation operation_of(CommCall call) {
@@ -192,16 +192,35 @@ void check_models(Comm& comm, const plan::Model& mine, const std::vector<Summary
   throw Comparison(first, second, other).first_difference();
 }
 
-void check_sharding(const std::vector<Summary>& summaries) {
+// What stands in an option of kind PLAN, for comparison and for people.
+struct ComparedOption {
+  const char* name;
+  std::string (*text)(const plan::PlanOptions& options);
+};
+constexpr std::array kCompared = {
+    ComparedOption{
+        "SHARDREC_OPTION_SHARDING",
+        [](const plan::PlanOptions& o) { return std::string(plan::name_of(o.sharding)); }},
+    ComparedOption{
+        "SHARDREC_OPTION_REPLICATION",
+        [](const plan::PlanOptions& o) { return std::string(plan::name_of(o.replication)); }},
+    ComparedOption{"SHARDREC_OPTION_BATCH_SIZE",
+                   [](const plan::PlanOptions& o) { return sentence(o.batch_size); }},
+    ComparedOption{"SHARDREC_OPTION_BAG_LENGTH",
+                   [](const plan::PlanOptions& o) { return show(o.bag_length); }},
+};
+
+void check_options(const std::vector<Summary>& summaries) {
   for (size_t rank = 0; rank < summaries.size(); ++rank) {
-    if (summaries[rank].sharding == summaries[0].sharding) continue;
-    const auto name = [&](size_t of) {
-      return plan::name_of(static_cast<shardrec_sharding>(summaries[of].sharding));
-    };
-    core::fail(SHARDREC_MISMATCH,
-               sentence("SHARDREC_OPTION_SHARDING is ", name(rank), " on rank ", rank, " and ",
-                        name(0), " on rank 0; the same options are needed on every rank"),
-               {.rank = static_cast<int64_t>(rank)});
+    for (const ComparedOption& option : kCompared) {
+      const std::string theirs = option.text(summaries[rank].options);
+      const std::string first = option.text(summaries[0].options);
+      if (theirs == first) continue;
+      core::fail(SHARDREC_MISMATCH,
+                 sentence(option.name, " is ", theirs, " on rank ", rank, " and ", first,
+                          " on rank 0; the same options are needed on every rank"),
+                 {.rank = static_cast<int64_t>(rank)});
+    }
   }
 }
 
@@ -216,11 +235,11 @@ void plan_together(Comm& comm, const shardrec_model* model, const shardrec_optio
     require_out(out, "out");
     object->model = *enter(model, Access::kExclusive);
     mine.model = plan::model_fingerprint(object->model);
-    mine.sharding = read_options(options, SHARDREC_OPTIONS_PLAN).i64(SHARDREC_OPTION_SHARDING);
+    mine.options = plan_options(options);
   });
   const std::vector<Summary> summaries = gather_summaries(comm, mine);
   check_models(comm, object->model, summaries);
-  check_sharding(summaries);
+  check_options(summaries);
 
   std::string text;
   comm::agree(comm.collectives, operation_of(CommCall::kPlanMake), [&] {
@@ -228,7 +247,7 @@ void plan_together(Comm& comm, const shardrec_model* model, const shardrec_optio
     object->plan = plan::make_plan(
         object->model,
         {.ranks = communicator.size(), .ranks_per_node = communicator.ranks_per_node()},
-        static_cast<shardrec_sharding>(mine.sharding));
+        mine.options);
     text = plan::plan_to_json(object->plan, object->model);
   });
   const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanSend),

@@ -4,6 +4,24 @@
 #include <cstring>
 
 namespace shardrec::embedding {
+namespace {
+
+// The row of the output message for the n-th id of a sequence's block.
+int64_t answer_of(const SentBlock& block, int64_t n) {
+  if (block.unique == 0) return n;
+  const size_t bytes = code_bytes(static_cast<uint64_t>(block.unique));
+  if (bytes == 1) return static_cast<int64_t>(block.codes[n]);
+  if (bytes == 2) {
+    uint16_t code = 0;
+    std::memcpy(&code, block.codes + 2 * n, sizeof code);
+    return code;
+  }
+  uint32_t code = 0;
+  std::memcpy(&code, block.codes + 4 * n, sizeof code);
+  return code;
+}
+
+}  // namespace
 
 OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
   size_t sources = 0;
@@ -36,7 +54,7 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::Const
       sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
           static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
           part.width};
-      at += rows_bytes(sent[b].rows, part.width);
+      at += rows_bytes(sent[b].answers(blocks[b].sequence), part.width);
     }
     if (at != message.size()) {
       core::fail(SHARDREC_CORRUPT_DATA,
@@ -174,8 +192,9 @@ void OutputAssembly::assemble_sequence(const RoutedBatch& routed, const compute:
       }
       const auto a = static_cast<size_t>(segment.addend_of[static_cast<size_t>(interval)]);
       const Source& source = sources[segment.addends[a].part];
-      kernels.narrow(source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset,
-                     out.element, row, segment.cols);
+      const int64_t answer = answer_of(*source.block, work.next_row[a]++);
+      kernels.narrow(source.rows + answer * source.width + segment.addends[a].offset, out.element,
+                     row, segment.cols);
     }
   }
 }

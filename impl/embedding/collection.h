@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct CollectionOptions {
   double divisor_value = 1;
   int lookups = 2;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;  // of outputs and their gradients
+  std::optional<bool> deduplicate = {};            // empty: where ranks live in several processes
 };
 
 // Kinds of exchanges on the ordered channel (comm::Operation::kind).
@@ -47,6 +49,8 @@ enum class Exchange : uint32_t {
   kWrite,
   kSync,
   kNorms,
+  kReplicaRows,
+  kReplicaSums,
 };
 
 // A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.
@@ -125,7 +129,7 @@ class Collection {
   uint64_t next_lookup_name() { return lookups_made_++; }
 
  private:
-  static constexpr size_t kMostHeld = 4;
+  static constexpr size_t kMostHeld = 6;
 
   void check_agreement(const plan::Plan& plan);
 

@@ -70,7 +70,8 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
   const auto& output_of = layout_.output().output;
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
-    const bool wanted = output_of[static_cast<size_t>(feature)] == output;
+    const bool wanted =
+        targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {

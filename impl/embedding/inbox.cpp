@@ -49,7 +49,9 @@ Inbox::Inbox(const Layout& layout)
     : layout_(layout),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
-      blocks_(per_source_ * static_cast<size_t>(layout.ranks())) {}
+      blocks_(per_source_ * static_cast<size_t>(layout.ranks())) {
+  coded_.reserve(blocks_.size());
+}
 
 void Inbox::open(std::span<const comm::ConstBytes> messages) {
   refused_ = -1;
@@ -71,8 +73,46 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     global_batch_ += header.batch_size;
   }
   if (refused_ >= 0) return;
+  coded_.clear();
   for (int source = 0; source < layout_.ranks(); ++source) {
     cut(source, messages[static_cast<size_t>(source)]);
+  }
+  decode();
+}
+
+void Inbox::decode() {
+  size_t bytes = 0;
+  for (const Coded& coded : coded_) {
+    const ReceivedBlock& block = blocks_[coded.block];
+    bytes += align_up(static_cast<size_t>(block.ids) * (block.id_data.is_64 ? 8 : 4), 64);
+  }
+  std::byte* out = ids_memory_.resize(bytes);
+  for (const Coded& coded : coded_) {
+    ReceivedBlock& block = blocks_[coded.block];
+    const auto write = [&](auto code, auto id) {
+      using Code = decltype(code);
+      using Id = decltype(id);
+      const auto* codes = static_cast<const Code*>(static_cast<const void*>(coded.codes));
+      const auto* unique = static_cast<const Id*>(block.unique_ids.data);
+      auto* ids = static_cast<Id*>(static_cast<void*>(out));
+      for (int64_t i = 0; i < block.ids; ++i) {
+        if (codes[i] >= block.unique) corrupt(coded.source, "codes are out of range");
+        ids[i] = unique[codes[i]];
+      }
+    };
+    const auto with_code = [&](auto id) {
+      switch (code_bytes(static_cast<uint64_t>(block.unique))) {
+        case 1:
+          return write(uint8_t{}, id);
+        case 2:
+          return write(uint16_t{}, id);
+        default:
+          return write(uint32_t{}, id);
+      }
+    };
+    block.id_data.is_64 ? with_code(int64_t{}) : with_code(int32_t{});
+    block.id_data.data = out;
+    out += align_up(static_cast<size_t>(block.ids) * (block.id_data.is_64 ? 8 : 4), 64);
   }
 }
 
@@ -100,7 +140,7 @@ void Inbox::cut(int source, comm::ConstBytes message) {
     std::memcpy(&record, message.data() + record_at, sizeof record);
     record_at += sizeof record;
     if (record.ids > static_cast<uint64_t>(kMostIds) || record.bags > record.ids ||
-        record.bags > record.samples) {
+        record.bags > record.samples || record.unique > record.ids) {
       corrupt(source, "records are absurd");
     }
     const bool weighted = header.weighted != 0 && !blocks[b].sequence;
@@ -119,6 +159,13 @@ void Inbox::cut(int source, comm::ConstBytes message) {
       block.dense_lengths = view<uint32_t>(message, at);
     }
     block.id_data = {message.data() + at + lengths, ids_are_64};
+    if (record.unique != 0) {
+      const size_t id = ids_are_64 ? sizeof(int64_t) : sizeof(int32_t);
+      block.unique = record.unique;
+      block.unique_ids = block.id_data;
+      coded_.push_back(
+          {first + b, source, message.data() + at + lengths + align_up(record.unique * id, 8)});
+    }
     if (weighted) block.weights = view<float>(message, at + lengths + ids);
     at += lengths + ids + weights;
     check_lengths(block, source);

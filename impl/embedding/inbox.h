@@ -1,5 +1,5 @@
 // The input messages of one batch as the owner of parts sees them, checked and cut into blocks. The
-// ids stay where they arrived.
+// ids stay where they arrived, but for those that travelled as codes.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "compute/kernels.h"
+#include "core/memory.h"
 #include "embedding/layout.h"
 #include "embedding/wire.h"
 
@@ -23,7 +24,13 @@ struct ReceivedBlock {
   const uint32_t* dense_lengths = nullptr;
   const SparseLength* sparse_lengths = nullptr;
   compute::Ids id_data;
+  // Where different ids travelled once: them. id_data is made from them.
+  int64_t unique = 0;
+  compute::Ids unique_ids;
   const float* weights = nullptr;  // null: all 1
+
+  // Rows of the output message: of a sequence, one per different id where they travelled once.
+  int64_t answers(bool sequence) const { return sequence && unique != 0 ? unique : rows; }
 };
 
 class Inbox {
@@ -51,9 +58,11 @@ class Inbox {
   }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
+  size_t memory() const { return ids_memory_.capacity(); }
 
  private:
   void cut(int source, comm::ConstBytes message);
+  void decode();
 
   const Layout& layout_;
   size_t per_source_;
@@ -61,6 +70,14 @@ class Inbox {
   int64_t global_batch_ = 0;
   int64_t most_samples_ = 0;
   std::vector<ReceivedBlock> blocks_;
+  // Blocks whose ids are codes, and the ids that these mean.
+  struct Coded {
+    size_t block = 0;
+    int source = 0;
+    const std::byte* codes = nullptr;
+  };
+  std::vector<Coded> coded_;
+  core::Scratch ids_memory_;
   int refused_ = -1;
   bool all_done_ = false;
   bool weighted_ = false;

@@ -41,9 +41,11 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
   const plan::Table& shape = model_.tables[static_cast<size_t>(table)];
   const plan::TablePlan& boxes = plan.tables[static_cast<size_t>(table)];
   layout.replicated = boxes.replicated;
+  layout.replication = boxes.replication;
   if (boxes.replicated) {
     for (int r = 0; r < ranks_; ++r) {
       layout.parts.push_back(static_cast<int32_t>(parts_.size()));
+      if (!layout.own_ids_only() || r == rank_) layout.receivers.push_back(layout.parts.back());
       parts_.push_back({table, r, 0, shape.rows, shape.dim, {{0, shape.dim, 0}}, true});
     }
     return;
@@ -71,6 +73,7 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
     layout.parts.push_back(static_cast<int32_t>(parts_.size()));
     parts_.push_back(std::move(part));
   }
+  layout.receivers = layout.parts;
 }
 
 void Layout::build_routing(TableLayout& layout, int32_t table) {
@@ -86,8 +89,8 @@ void Layout::build_routing(TableLayout& layout, int32_t table) {
 
   routing.first_target.push_back(0);
   for (size_t i = 0; i < routing.intervals(); ++i) {
-    for (size_t k = 0; k < layout.parts.size(); ++k) {
-      const Part& part = parts_[static_cast<size_t>(layout.parts[k])];
+    for (size_t k = 0; k < layout.receivers.size(); ++k) {
+      const Part& part = parts_[static_cast<size_t>(layout.receivers[k])];
       if (part.row <= routing.cuts[i] && routing.cuts[i] < part.row + part.rows) {
         routing.targets.push_back(static_cast<int32_t>(k));
       }

@@ -45,7 +45,7 @@ struct Block {
 };
 
 // Where the ids of a table go: interval i is rows [cuts[i], cuts[i + 1]) and goes to
-// targets[first_target[i] .. first_target[i + 1]), indices into TableLayout::parts.
+// targets[first_target[i] .. first_target[i + 1]), indices into TableLayout::receivers.
 struct Routing {
   std::vector<int64_t> cuts;
   std::vector<int32_t> first_target;
@@ -72,11 +72,15 @@ struct Segment {
 };
 
 struct TableLayout {
-  std::vector<int32_t> parts;     // indices into Layout::parts, by (row, col); replicas by rank
-  std::vector<int32_t> features;  // of the model, ascending
+  std::vector<int32_t> parts;      // indices into Layout::parts, by (row, col); replicas by rank
+  std::vector<int32_t> receivers;  // those that this rank's ids may go to
+  std::vector<int32_t> features;   // of the model, ascending
   Routing routing;
   std::vector<Segment> segments;  // ascending columns
   bool replicated = false;
+  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
+  // Do ranks look up their own ids only, in their own replica?
+  bool own_ids_only() const { return replicated && replication != SHARDREC_REPLICATION_SAMPLES; }
   bool cut_by_columns = false;  // some row has more than one column owner
 };
 

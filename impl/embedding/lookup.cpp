@@ -16,7 +16,10 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       assembly_(collection_->layout()),
       packing_(collection_->layout()),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
-  input_channel_ = collection_->communicator().open_channel(comm::Purpose::kInput);
+  comm::Communicator& communicator = collection_->communicator();
+  input_channel_ = communicator.open_channel(comm::Purpose::kInput);
+  routed_.set_deduplicates(collection_->options().deduplicate.value_or(
+      communicator.ranks_in_process() < communicator.size()));
   name_ = collection_->next_lookup_name();  // last: nothing can fail any more
 }
 
@@ -306,17 +309,24 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
     take_step(update, with, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
-  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
-    if (rank == collection_->layout().rank()) continue;
-    counters.bytes_gradient.fetch_add(
-        static_cast<int64_t>(packing_.messages()[static_cast<size_t>(rank)].size()),
-        std::memory_order_relaxed);
-  }
+  count_bytes(packing_.messages());
   count_memory();
 }
 
 void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
   if (update.accumulated()) update.add_accumulated(with);
+  if (update.replicas_needed()) {
+    update.pack_replicas(with, *replicas_buffer_);
+    timer.next(Phase::kGradientExchange);
+    count_bytes(update.replicas_messages());
+    const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
+                                            update.replicas_messages(), replicas_buffer_);
+    update.add_replicas(rows, with, *replica_sums_buffer_);
+    count_bytes(update.replicas_messages());
+    update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
+                                               update.replicas_messages(), replica_sums_buffer_));
+    timer.next(Phase::kUpdate);
+  }
   if (update.statistics_needed()) {
     update.pack_statistics(with, *statistics_buffer_);
     timer.next(Phase::kGradientExchange);
@@ -339,6 +349,16 @@ void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) 
         .rows_updated.fetch_add(update.touched_rows(s), std::memory_order_relaxed);
   }
   update.drop_accumulated();
+}
+
+// What goes to other ranks counts as bytes of gradients.
+void Lookup::count_bytes(std::span<const comm::ConstBytes> messages) {
+  size_t bytes = 0;
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank != collection_->layout().rank()) bytes += messages[static_cast<size_t>(rank)].size();
+  }
+  collection_->counters().bytes_gradient.fetch_add(static_cast<int64_t>(bytes),
+                                                   std::memory_order_relaxed);
 }
 
 void Lookup::end_batch() noexcept {
@@ -365,9 +385,10 @@ void Lookup::count_lookups() {
 }
 
 void Lookup::count_memory() {
-  int64_t bytes = static_cast<int64_t>(batch_.memory() + routed_.memory() +
-                                       output_buffer_->capacity() + gradient_buffer_->capacity() +
-                                       statistics_buffer_->capacity() + norms_buffer_->capacity());
+  int64_t bytes = static_cast<int64_t>(
+      batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
+      gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
+      replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
   for (const Outgoing& outgoing : outgoing_) {
     bytes += static_cast<int64_t>(outgoing.buffer->capacity());
   }

@@ -70,6 +70,7 @@ class Lookup {
   int32_t missing_gradient() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
   void lay_out_gradients();
+  void count_bytes(std::span<const comm::ConstBytes> messages);
   void end_batch() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
@@ -101,6 +102,8 @@ class Lookup {
   SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer norms_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer replicas_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer replica_sums_buffer_ = std::make_shared<core::Scratch>();
   struct Gradient {
     bool given = false;
     OutputView borrowed;

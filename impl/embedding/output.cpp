@@ -41,9 +41,9 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       if (!layout_.answers(part, source)) continue;
-      bytes += rows_bytes(received[b].rows, part.width);
+      bytes += rows_bytes(received[b].answers(blocks[b].sequence), part.width);
       if (blocks[b].sequence) {
-        longest = std::max(longest, static_cast<size_t>(received[b].rows) + 1);
+        longest = std::max(longest, static_cast<size_t>(received[b].answers(true)) + 1);
       } else {
         offsets += static_cast<size_t>(received[b].rows) + 1;
       }
@@ -77,12 +77,13 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
                   .out = static_cast<float*>(static_cast<void*>(out)),
                   .out_stride = static_cast<size_t>(shard.width())};
       if (blocks[b].sequence) {
+        if (block.unique != 0) task.job.ids = block.unique_ids;
         add_sequence(task, block, count.data());
       } else {
         add_bags(task, block, offset);
         offset += block.rows + 1;
       }
-      out += rows_bytes(block.rows, part.width);
+      out += rows_bytes(block.answers(blocks[b].sequence), part.width);
     }
     messages_[static_cast<size_t>(source)] = {message, out};
   }
@@ -120,8 +121,8 @@ void PartialSums::add_bags(Task task, const ReceivedBlock& block, int64_t* offse
 void PartialSums::add_sequence(Task task, const ReceivedBlock& block, const int64_t* count) {
   task.job.offsets = count;
   const int64_t enough = ids_per_task(task.job.width);
-  for (; task.first < block.rows; task.first = task.last) {
-    task.last = std::min(task.first + enough, block.rows);
+  for (; task.first < block.answers(true); task.first = task.last) {
+    task.last = std::min(task.first + enough, block.answers(true));
     tasks_.push_back(task);
   }
 }

@@ -64,6 +64,7 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
     for (int64_t f = first; f < last; ++f) write(batch, static_cast<int32_t>(f));
   });
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
+  if (deduplicates_) deduplicate(buffer.data(), batch.weighted(), threads);
   return found;
 }
 

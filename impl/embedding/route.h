@@ -34,6 +34,12 @@ struct SentBlock {
   const uint32_t* dense_lengths = nullptr;       // [samples]
   const SparseLength* sparse_lengths = nullptr;  // [bags]
   const uint32_t* chunk_rows = nullptr;          // [chunks + 1]: rows before each chunk
+  // Where different ids travelled once: their number, and which of them each id is.
+  int64_t unique = 0;
+  const std::byte* codes = nullptr;
+
+  // Rows of the output message: of a sequence, one per different id where they travelled once.
+  int64_t answers(bool sequence) const { return sequence && unique != 0 ? unique : rows; }
 
   // Is bag number `bag`, the next one in order, that of this sample?
   bool holds(int64_t bag, int64_t sample) const {
@@ -45,6 +51,9 @@ class RoutedBatch {
  public:
   // keeps_intervals: of pooled features too.
   RoutedBatch(const Layout& layout, bool keeps_intervals);
+
+  // From now on, ids travel once per block where that takes fewer bytes.
+  void set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
 
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
@@ -62,7 +71,9 @@ class RoutedBatch {
             blocks_.data() + first_block_[static_cast<size_t>(owner) + 1]};
   }
   int64_t ids_sent() const { return ids_sent_; }
-  size_t memory() const { return chunk_memory_.capacity() + feature_memory_.capacity(); }
+  size_t memory() const {
+    return chunk_memory_.capacity() + feature_memory_.capacity() + dictionary_memory_.capacity();
+  }
 
   // Of a feature, 0 after a bad verdict.
   int64_t ids(int32_t feature) const { return of(feature).ids; }
@@ -128,6 +139,9 @@ class RoutedBatch {
   void make_room(const CheckedBatch& batch);
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, core::Scratch& buffer);
   BlockRecord record_of(const Block& block, const Filling& filling) const;
+  // route_deduplicate.cpp: rewrites the finished messages to other ranks, in place.
+  void deduplicate(std::byte* base, bool weighted, core::Threads& threads);
+  size_t deduplicate_message(int owner, std::byte* message, bool weighted, std::byte* scratch);
 
   const Feature& of(int32_t feature) const { return features_[static_cast<size_t>(feature)]; }
   size_t block_index(int32_t part, size_t k) const {
@@ -145,6 +159,8 @@ class RoutedBatch {
   std::vector<size_t> message_offsets_;
   core::Scratch chunk_memory_;
   core::Scratch feature_memory_;  // kept lengths and intervals
+  core::Scratch dictionary_memory_;
+  bool deduplicates_ = false;
   int64_t ids_sent_ = 0;
   int64_t looked_up_ = 0;
 };

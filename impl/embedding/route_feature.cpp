@@ -77,7 +77,7 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
     own.out_of_range = bad;
     int64_t bags = 0;
     for (const uint32_t length : batch.lengths(feature)) bags += length != 0;
-    for (const int32_t part : layout.parts) {
+    for (const int32_t part : layout.receivers) {
       Filling& filling = filling_[block_index(part, own.ordinal)];
       filling.ids = own.ids;
       filling.bags = bags;
@@ -107,7 +107,7 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
         const int32_t part =
-            layout.parts[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
+            layout.receivers[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
         Filling& filling = filling_[block_index(part, own.ordinal)];
         ++filling.ids;
         filling.bags += filling.last_sample != sample;
@@ -128,7 +128,7 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
   const int64_t begin = batch.first_id(feature);
   const int64_t count = own.ids;
   const auto lengths = batch.lengths(feature);
-  for (const int32_t part : layout.parts) {
+  for (const int32_t part : layout.receivers) {
     Filling& filling = filling_[block_index(part, own.ordinal)];
     auto* ids = static_cast<WireId*>(filling.id_data);
     if (own.out_of_range == 0) {
@@ -172,7 +172,7 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
   const TableLayout& layout = layout_.table(own.table);
   const Routing& routing = layout.routing;
   const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
-  for (const int32_t part : layout.parts) {
+  for (const int32_t part : layout.receivers) {
     Filling& filling = filling_[block_index(part, own.ordinal)];
     if (filling.dense != nullptr) {
       std::memset(filling.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
@@ -199,7 +199,7 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
         const int32_t p =
-            layout.parts[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
+            layout.receivers[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
         Filling& filling = filling_[block_index(p, own.ordinal)];
         if (own.sequence) reach(filling, i - first_id, filling.ids);
         if (filling.last_sample != sample) {
@@ -223,7 +223,7 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
     }
     ++sample;
   }
-  for (const int32_t part : layout.parts) {
+  for (const int32_t part : layout.receivers) {
     Filling& filling = filling_[block_index(part, own.ordinal)];
     reach(filling, chunks(feature) * kChunk, own.sequence ? filling.ids : filling.bags);
   }

@@ -65,16 +65,22 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 Update::Update(const Layout& layout, std::span<Shard> shards)
     : layout_(layout),
       shards_(shards),
+      replicated_(layout),
       statistics_(layout, shards, sums_by_table(layout.model())),
       norms_(layout, shards, norms_by_table(layout.model())),
       rows_(shards.size()),
       gradient_blocks_(static_cast<size_t>(layout.ranks()) *
                        layout.blocks_of(layout.rank()).size()),
       buffers_(shards.size()) {
+  own_replicas_.resize(replicated_.count());
   size_t first_block = 0;
   for (const Shard& shard : shards) {
     plans_.emplace_back(layout, shard.part(), first_block);
     kept_.emplace_back(shard.width());
+    const auto replicas = replicated_.tables();
+    const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
+    replicated_of_.push_back(place == replicas.end() ? -1
+                                                     : static_cast<int>(place - replicas.begin()));
     first_block += layout.table(shard.table()).features.size();
     lane_bytes_ =
         std::max(lane_bytes_, align_up(compute::row_update_scratch_bytes(shard.width()), 64));
@@ -107,6 +113,7 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   }
   steps_ = steps;
   from_kept_ = false;
+  from_replicas_ = false;
   for (size_t s = 0; s < plans_.size(); ++s) {
     if (steps_[static_cast<size_t>(shards_[s].table())].frozen) {
       plans_[s].clear();
@@ -119,10 +126,16 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
+  if (from_replicas_ && replicated_of_[shard] >= 0) {
+    return replicated_.rows(static_cast<size_t>(replicated_of_[shard]));
+  }
   return from_kept_ ? kept_[shard].rows() : plans_[shard].rows();
 }
 
 std::span<const int64_t> Update::run_of(size_t shard) const {
+  if (from_replicas_ && replicated_of_[shard] >= 0) {
+    return replicated_.run(static_cast<size_t>(replicated_of_[shard]));
+  }
   return from_kept_ ? kept_[shard].run() : plans_[shard].run();
 }
 
@@ -154,7 +167,9 @@ compute::RowUpdate Update::job_for(size_t shard) const {
   compute::RowUpdate job;
   job.table = own.weights();
   own.describe(job);
-  if (from_kept_) {
+  if (from_replicas_ && replicated_of_[shard] >= 0) {
+    replicated_.describe(static_cast<size_t>(replicated_of_[shard]), job);
+  } else if (from_kept_) {
     kept_[shard].describe(job);
   } else {
     plans_[shard].describe(job);
@@ -218,6 +233,32 @@ void Update::drop_accumulated() {
   for (Accumulation& kept : kept_) kept.clear();
   kept_lookups_ = 0;
   from_kept_ = false;
+  from_replicas_ = false;
+}
+
+void Update::pack_replicas(const Workshop& with, core::Scratch& buffer) {
+  carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
+  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+    if (replicated_of_[piece.shard] < 0) return;
+    with.kernels.row_gradients(job_for(piece.shard), buffers_[piece.shard], piece.first, piece.last,
+                               scratch);
+  });
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    if (replicated_of_[s] < 0) continue;
+    own_replicas_[static_cast<size_t>(replicated_of_[s])] = {rows_of(s), buffers_[s]};
+  }
+  replicated_.pack(own_replicas_, buffer);
+}
+
+void Update::add_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with,
+                          core::Scratch& buffer) {
+  replicated_.add_up(messages, with.kernels, buffer);
+}
+
+void Update::take_replicas(std::span<const comm::ConstBytes> messages) {
+  replicated_.take(messages);
+  from_replicas_ = true;
+  cut_pieces();
 }
 
 void Update::pack_statistics(const Workshop& with, core::Scratch& buffer) {
@@ -274,7 +315,8 @@ void Update::rescale(std::span<const comm::ConstBytes> messages, const Workshop&
 }
 
 size_t Update::memory() const {
-  size_t bytes = statistics_.memory() + norms_.memory() + buffer_memory_.capacity();
+  size_t bytes =
+      statistics_.memory() + norms_.memory() + buffer_memory_.capacity() + replicated_.memory();
   for (const IndexPlan& plan : plans_) bytes += plan.memory();
   for (const Accumulation& kept : kept_) bytes += kept.memory();
   return bytes;

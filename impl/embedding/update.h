@@ -15,6 +15,7 @@
 #include "embedding/inbox.h"
 #include "embedding/index_plan.h"
 #include "embedding/layout.h"
+#include "embedding/replicated.h"
 #include "embedding/settings.h"
 #include "embedding/shard.h"
 #include "embedding/statistics.h"
@@ -58,6 +59,15 @@ class Update {
   // Forgets what is kept: after the step, or in place of it.
   void drop_accumulated();
 
+  // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
+  // replicated by rows.
+  bool replicas_needed() const { return replicated_.needed(); }
+  void pack_replicas(const Workshop& with, core::Scratch& buffer);
+  void add_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with,
+                    core::Scratch& buffer);
+  void take_replicas(std::span<const comm::ConstBytes> messages);
+  std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
+
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
   void pack_statistics(const Workshop& with, core::Scratch& buffer);
@@ -97,11 +107,15 @@ class Update {
 
   const Layout& layout_;
   std::span<Shard> shards_;
-  std::vector<IndexPlan> plans_;      // by own shard
-  std::vector<Accumulation> kept_;    // by own shard
-  int64_t kept_lookups_ = 0;          // the same on all ranks
-  bool from_kept_ = false;            // the step's gradients are those that were kept
-  std::span<const TableStep> steps_;  // by table
+  std::vector<IndexPlan> plans_;    // by own shard
+  std::vector<Accumulation> kept_;  // by own shard
+  int64_t kept_lookups_ = 0;        // the same on all ranks
+  bool from_kept_ = false;          // the step's gradients are those that were kept
+  ReplicatedGradients replicated_;
+  std::vector<int> replicated_of_;  // by own shard: its place among replicated_.tables(), -1: none
+  std::vector<RowGradients> own_replicas_;  // by place
+  bool from_replicas_ = false;              // theirs are the sums over all ranks
+  std::span<const TableStep> steps_;        // by table
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged

@@ -8,14 +8,16 @@
 //   per block: lengths   dense: uint32 count per sample of the source's batch;
 //                        sparse: (uint32 sample, uint32 count) per bag that is not empty
 //              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
-//              row weights   float per id, where the header says so and the feature is pooled
+//                        row; or, where that is smaller, each different id once, then which of
+//                        them each id is, in 1, 2 or 4 bytes (code_bytes)
+//              weights   float per id, where the header says so and the feature is pooled
 //
 // Output message, from an owner to a source: per block that the owner answers, [rows, width]
 // floats, each block at a multiple of 64 bytes. A row per bag that is not empty; of a sequence, a
-// row per id.
+// row per id, or per different id where the ids travelled so.
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
-// message, of every block.
+// message, of every block; of a sequence, always a row per id.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +42,7 @@ struct BlockRecord {
   uint32_t bags = 0;     // not empty
   uint32_t samples = 0;  // bags of the feature in the source's batch, empty ones included
   uint32_t sparse = 0;
-  uint32_t reserved = 0;
+  uint32_t unique = 0;  // different ids, where they travel once; 0: every id travels
 };
 
 struct SparseLength {
@@ -76,8 +78,12 @@ constexpr size_t lengths_bytes(const BlockRecord& block) {
   return align_up(
       block.sparse != 0 ? block.bags * sizeof(SparseLength) : block.samples * sizeof(uint32_t), 8);
 }
+// Bytes that say which of so many different ids is meant.
+constexpr size_t code_bytes(uint64_t unique) { return unique <= 256 ? 1 : unique <= 65536 ? 2 : 4; }
 constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
-  return align_up(block.ids * (ids_are_64 ? sizeof(int64_t) : sizeof(int32_t)), 8);
+  const size_t id = ids_are_64 ? sizeof(int64_t) : sizeof(int32_t);
+  if (block.unique == 0) return align_up(block.ids * id, 8);
+  return align_up(block.unique * id, 8) + align_up(block.ids * code_bytes(block.unique), 8);
 }
 constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
   return weighted ? align_up(block.ids * sizeof(float), 8) : 0;

@@ -10,6 +10,7 @@
 #include "plan/cuts.h"
 #include "plan/names.h"
 #include "plan/plan.h"
+#include "plan/replication.h"
 
 namespace shardrec::plan {
 
@@ -105,7 +106,8 @@ bool leaves_choice(shardrec_sharding kind) {
 
 }  // namespace
 
-Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding kind) {
+Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options) {
+  const shardrec_sharding kind = options.sharding;
   check_topology(topology);
   if (!value_of<shardrec_sharding>(name_of(kind))) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -127,6 +129,9 @@ Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding k
       continue;
     }
     plan.tables[i].replicated = own == SHARDREC_SHARDING_DATA_PARALLEL;
+    if (plan.tables[i].replicated) {
+      plan.tables[i].replication = choose_replication(model, i, topology.ranks, options);
+    }
     plan.tables[i].boxes = place(model.tables[i], topology, own, loads);
     loads.add(plan.tables[i].boxes, model.tables[i]);
   }

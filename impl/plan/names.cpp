@@ -78,6 +78,16 @@ struct Names<shardrec_sharding> {
 };
 
 template <>
+struct Names<shardrec_replication> {
+  static constexpr auto kAll = std::to_array<Name<shardrec_replication>>({
+      {SHARDREC_REPLICATION_AUTO, "auto"},
+      {SHARDREC_REPLICATION_SAMPLES, "samples"},
+      {SHARDREC_REPLICATION_ROWS, "rows"},
+      {SHARDREC_REPLICATION_DENSE, "dense"},
+  });
+};
+
+template <>
 struct Names<shardrec_pooling> {
   static constexpr auto kAll = std::to_array<Name<shardrec_pooling>>({
       {SHARDREC_POOLING_SUM, "sum"},
@@ -123,6 +133,7 @@ const char* name_of(shardrec_row_statistics value) noexcept { return find_name(v
 const char* name_of(shardrec_rounding value) noexcept { return find_name(value); }
 const char* name_of(shardrec_init value) noexcept { return find_name(value); }
 const char* name_of(shardrec_sharding value) noexcept { return find_name(value); }
+const char* name_of(shardrec_replication value) noexcept { return find_name(value); }
 const char* name_of(shardrec_pooling value) noexcept { return find_name(value); }
 const char* name_of(shardrec_dtype value) noexcept { return find_name(value); }
 const char* name_of(shardrec_out_of_range value) noexcept { return find_name(value); }
@@ -159,6 +170,9 @@ template std::optional<shardrec_init> value_of<shardrec_init>(std::string_view) 
 template std::string names_of<shardrec_init>();
 template std::optional<shardrec_sharding> value_of<shardrec_sharding>(std::string_view) noexcept;
 template std::string names_of<shardrec_sharding>();
+template std::optional<shardrec_replication> value_of<shardrec_replication>(
+    std::string_view) noexcept;
+template std::string names_of<shardrec_replication>();
 template std::optional<shardrec_pooling> value_of<shardrec_pooling>(std::string_view) noexcept;
 template std::string names_of<shardrec_pooling>();
 template std::optional<shardrec_dtype> value_of<shardrec_dtype>(std::string_view) noexcept;

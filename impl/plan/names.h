@@ -19,6 +19,7 @@ const char* name_of(shardrec_row_statistics value) noexcept;
 const char* name_of(shardrec_rounding value) noexcept;
 const char* name_of(shardrec_init value) noexcept;
 const char* name_of(shardrec_sharding value) noexcept;
+const char* name_of(shardrec_replication value) noexcept;
 const char* name_of(shardrec_pooling value) noexcept;
 const char* name_of(shardrec_dtype value) noexcept;
 const char* name_of(shardrec_out_of_range value) noexcept;

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "plan/names.h"
 #include "plan/tiling.h"
 
 namespace shardrec::plan {
@@ -72,6 +73,24 @@ void add_replicated(Plan& plan, const Model& model, int32_t table) {
          {.table = name});
   }
   own.replicated = true;
+}
+
+void set_replication(Plan& plan, const Model& model, int32_t table,
+                     shardrec_replication replication) {
+  TablePlan& own = table_of(plan, model, table);
+  const std::string& name = model.tables[static_cast<size_t>(table)].name;
+  if (!own.replicated) {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("table \"", name, "\" is not replicated"),
+         {.table = name});
+  }
+  if (replication == SHARDREC_REPLICATION_AUTO ||
+      !value_of<shardrec_replication>(name_of(replication))) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the replication of a table is samples, rows or dense, not ",
+                  static_cast<int>(replication)),
+         {.value = replication, .table = name});
+  }
+  own.replication = replication;
 }
 
 }  // namespace shardrec::plan

@@ -34,6 +34,8 @@ struct Box {
 struct TablePlan {
   bool replicated = false;  // on every rank; then no boxes
   std::vector<Box> boxes;   // ordered by (row, col); pairwise disjoint
+  // Of a replicated table; never AUTO.
+  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
 
   bool operator==(const TablePlan&) const = default;
 };
@@ -51,13 +53,26 @@ void check_topology(const Topology& topology);
 // Throws INVALID_ARGUMENT and leaves the plan as it was.
 void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);
 void add_replicated(Plan& plan, const Model& model, int32_t table);
+// Throws INVALID_ARGUMENT also when the table is not replicated.
+void set_replication(Plan& plan, const Model& model, int32_t table,
+                     shardrec_replication replication);
 
 // Proves that the boxes tile every table exactly once; throws INVALID_ARGUMENT naming table and
 // cell.
 void check_tiling(const Plan& plan, const Model& model);
 
+struct PlanOptions {
+  shardrec_sharding sharding = SHARDREC_SHARDING_AUTO;
+  shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
+  int64_t batch_size = 0;  // samples per rank and step; 0: unknown
+  double bag_length = 1;   // ids per bag
+};
+
 // Cuts and places every table as capi's plan.h says of the kind.
-Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding kind);
+Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options);
+inline Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding sharding) {
+  return make_plan(model, topology, PlanOptions{.sharding = sharding});
+}
 
 std::string plan_to_json(const Plan& plan, const Model& model);
 Plan plan_from_json(const Model& model, const std::string& json);

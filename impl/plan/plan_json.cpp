@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "plan/names.h"
 #include "plan/plan.h"
 #include "plan/tiling.h"
 
@@ -48,6 +49,15 @@ void read_table(const JsonValue& json, const Table& table, const Topology& topol
                              " and ", json.at("dim").integer(1, INT64_MAX), " in the plan"));
   }
   plan.replicated = json.at("replicated").boolean();
+  if (const auto member = json.find("replication")) {
+    const auto value = value_of<shardrec_replication>(member->text());
+    if (!value || *value == SHARDREC_REPLICATION_AUTO) {
+      member->fail("\"" + member->text() +
+                   "\" is no way of replication; accepted: samples, rows, dense");
+    }
+    if (!plan.replicated) member->fail("the table is not replicated");
+    plan.replication = *value;
+  }
   const JsonValue boxes = json.at("boxes");
   plan.boxes.reserve(static_cast<size_t>(boxes.array_size()));
   for (auto box = boxes.first(); box; box = box->next()) {
@@ -76,6 +86,9 @@ std::string plan_to_json(const Plan& plan, const Model& model) {
     json.key("rows").integer(table.rows);
     json.key("dim").integer(table.dim);
     json.key("replicated").boolean(plan.tables[i].replicated);
+    if (plan.tables[i].replicated) {
+      json.key("replication").text(name_of(plan.tables[i].replication));
+    }
     json.key("boxes").begin_array(JsonWriter::Style::kLines);
     for (const Box& box : plan.tables[i].boxes) {
       json.begin_object();
@@ -114,7 +127,7 @@ Plan plan_from_json(const Model& model, const std::string& text) {
   const JsonValue tables = root.at("tables");
   (void)tables.array_size();
   for (auto json = tables.first(); json; json = json->next()) {
-    json->expect_keys({"name", "rows", "dim", "replicated", "boxes"});
+    json->expect_keys({"name", "rows", "dim", "replicated", "replication", "boxes"});
     const JsonValue name = json->at("name");
     const auto found = index_of.find(name.text());
     if (found == index_of.end()) name.fail("the model has no table \"" + name.text() + "\"");

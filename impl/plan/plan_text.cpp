@@ -56,7 +56,11 @@ std::string size_text(int64_t bytes) {
 
 // "0-3, 7": the ranks that own boxes, in ranges.
 std::string ranks_text(const TablePlan& plan) {
-  if (plan.replicated) return "all";
+  if (plan.replicated) {
+    return plan.replication == SHARDREC_REPLICATION_SAMPLES
+               ? "all"
+               : std::string("all, by ") + name_of(plan.replication);
+  }
   std::vector<int32_t> ranks;
   ranks.reserve(plan.boxes.size());
   for (const Box& box : plan.boxes) ranks.push_back(box.rank);

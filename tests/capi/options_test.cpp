@@ -314,7 +314,7 @@ TEST(Options, KindsRefuseTheKeysOfOthers) {
 
 TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
   const Options options = make(SHARDREC_OPTIONS_PLAN);
-  for (const int number : {0, 1, 99, 199, 299, 301, 499, 602, 1000000}) {
+  for (const int number : {0, 1, 99, 199, 299, 399, 499, 602, 1000000}) {
     const auto key = static_cast<shardrec_option>(number);
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();

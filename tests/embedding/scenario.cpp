@@ -133,6 +133,7 @@ shardrec_plan* make_plan(const shardrec_model* model, const Deal& deal) {
     const auto table = static_cast<int32_t>(t);
     if (deal.plan[t].replicated) {
       SR_EXPECT_OK(shardrec_plan_add_replicated(plan, table));
+      SR_EXPECT_OK(shardrec_plan_set_replication(plan, table, deal.plan[t].replication));
     }
     for (const BoxSpec& box : deal.plan[t].boxes) {
       SR_EXPECT_OK(
@@ -241,6 +242,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SEED, scenario.seed));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, deal.threads));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, deal.deduplicate ? 1 : 0));
   SR_OK(
       shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_CUSTOM));
   SR_OK(
@@ -338,6 +340,14 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       outcome.out_of_range[t] += strays;
     }
     outcome.threads_seen = std::max(outcome.threads_seen, seen);
+    const auto add_stat = [&](shardrec_collection_stat stat, int64_t& sum) {
+      int64_t value = 0;
+      SR_EXPECT_OK(shardrec_collection_stat_i64(tables, stat, &value));
+      sum += value;
+    };
+    add_stat(SHARDREC_STAT_BYTES_INPUT, outcome.bytes_input);
+    add_stat(SHARDREC_STAT_BYTES_OUTPUT, outcome.bytes_output);
+    add_stat(SHARDREC_STAT_BYTES_GRADIENT, outcome.bytes_gradient);
     if (rank == 0) {
       outcome.initial = initial;
       outcome.tables = weights;

@@ -58,6 +58,7 @@ struct BoxSpec {
 struct TablePlanSpec {
   bool replicated = false;
   std::vector<BoxSpec> boxes;
+  shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
 };
 
 // One sample of one step: a bag per feature and the gradient of its output row.
@@ -112,6 +113,7 @@ struct Deal {
   int threads = 1;
   BatchForm form = BatchForm::kPlain;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
+  bool deduplicate = false;
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 };
@@ -126,6 +128,10 @@ struct Outcome {
   std::vector<std::vector<float>> initial;
   std::vector<int64_t> out_of_range;  // by table, counted by all ranks
   int64_t threads_seen = 0;
+  // Sent to other ranks, by all ranks.
+  int64_t bytes_input = 0;
+  int64_t bytes_output = 0;
+  int64_t bytes_gradient = 0;
 };
 
 Scenario random_scenario(std::mt19937_64& random, int steps);

@@ -97,6 +97,17 @@ typedef enum shardrec_sharding {
   SHARDREC_SHARDING_FORCE_32 = 0x7fffffff
 } shardrec_sharding;
 
+/* How the ranks of a replicated (data-parallel) table learn of each other's gradients. */
+typedef enum shardrec_replication {
+  SHARDREC_REPLICATION_AUTO = 0, /* what sends least, by BATCH_SIZE and BAG_LENGTH; SAMPLES without */
+  SHARDREC_REPLICATION_SAMPLES = 1, /* every rank receives all ids and output gradients: the bits of
+                                       one rank */
+  SHARDREC_REPLICATION_ROWS = 2,  /* sums of touched rows, as a list: replicas equal bit for bit, one
+                                     rank's result up to rounding */
+  SHARDREC_REPLICATION_DENSE = 3, /* the same with a bit per row in place of the list */
+  SHARDREC_REPLICATION_FORCE_32 = 0x7fffffff
+} shardrec_replication;
+
 /* What output gradients are divided by before anything else. */
 typedef enum shardrec_divisor {
   SHARDREC_DIVISOR_RANKS = 0,   /* the number of ranks: each rank's loss is a mean over its batch */
@@ -139,7 +150,12 @@ typedef enum shardrec_option {
                                      tables */
   SHARDREC_OPTION_OUT_OF_RANGE = 205, /* i64, shardrec_out_of_range; default ERROR */
   /* Plan. */
-  SHARDREC_OPTION_SHARDING = 300, /* i64, shardrec_sharding; default AUTO */
+  SHARDREC_OPTION_SHARDING = 300,    /* i64, shardrec_sharding; default AUTO */
+  SHARDREC_OPTION_REPLICATION = 301, /* i64, shardrec_replication, of all replicated tables; default
+                                        AUTO */
+  SHARDREC_OPTION_BATCH_SIZE = 302,  /* i64, >= 0: samples per rank and step that the plan may expect;
+                                        0 (default): unknown */
+  SHARDREC_OPTION_BAG_LENGTH = 303,  /* f64, finite, >= 0: ids per bag that it may expect; default 1 */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
   SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this
@@ -150,6 +166,9 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_OUTPUT_DTYPE = 405, /* i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16; of
                                          outputs and their gradients. Sums are taken in float32 and
                                          rounded once, to nearest even */
+  SHARDREC_OPTION_DEDUPLICATE = 406, /* i64, 0 or 1; 1: an id that a batch repeats travels once where
+                                        that takes fewer bytes, with the same results; default: 1
+                                        where ranks live in several processes, else 0 */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */
@@ -188,7 +207,7 @@ SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options
 
 /* Reads a number, set or default. out: one int64_t.
  * Errors: as shardrec_options_set_i64; NOT_FOUND where the default depends on what the options are
- * used for (THREADS). Since 0.1. */
+ * used for (THREADS, DEDUPLICATE). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_options_get_i64(const shardrec_options *options,
                                                       shardrec_option key, int64_t *out);
 

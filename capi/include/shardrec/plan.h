@@ -11,7 +11,7 @@
  *   table_row_wise     a node as table_wise takes a rank (by bytes per rank); its ranks as row_wise
  *   table_column_wise  a node as table_wise takes a rank; its ranks as column_wise
  *   grid               columns over the nodes as column_wise, rows over the ranks inside as row_wise
- *   data_parallel      replicated on every rank
+ *   data_parallel      replicated on every rank (option REPLICATION)
  *   mixed              table i takes kind 1 + i mod 7 of these
  *   auto               small tables (up to 64 KiB) replicated; tables up to an even share of the
  *                      bytes table_wise; larger ones row_wise
@@ -77,6 +77,12 @@ SHARDREC_API shardrec_status shardrec_plan_add_box(shardrec_plan *plan, int32_t 
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_add_replicated(shardrec_plan *plan, int32_t table);
 
+/* Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
+ * options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
+ * SAMPLES, ROWS or DENSE). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_set_replication(shardrec_plan *plan, int32_t table,
+                                                           shardrec_replication replication);
+
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_plan_destroy(shardrec_plan **plan);
 
@@ -99,7 +105,7 @@ SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_
 
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
- *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,
+ *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also "replication": "samples")
  *                "boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
  * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */

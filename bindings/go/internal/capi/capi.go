@@ -98,19 +98,19 @@ typedef _gostring_ swig_type_65;
 typedef _gostring_ swig_type_66;
 typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
-typedef long long swig_type_69;
-typedef _gostring_ swig_type_70;
+typedef _gostring_ swig_type_69;
+typedef long long swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
 typedef _gostring_ swig_type_73;
-typedef long long swig_type_74;
+typedef _gostring_ swig_type_74;
 typedef long long swig_type_75;
-typedef _goslice_ swig_type_76;
-typedef _gostring_ swig_type_77;
-typedef long long swig_type_78;
+typedef long long swig_type_76;
+typedef _goslice_ swig_type_77;
+typedef _gostring_ swig_type_78;
 typedef long long swig_type_79;
-typedef _goslice_ swig_type_80;
-typedef _gostring_ swig_type_81;
+typedef long long swig_type_80;
+typedef _goslice_ swig_type_81;
 typedef _gostring_ swig_type_82;
 typedef _gostring_ swig_type_83;
 typedef _gostring_ swig_type_84;
@@ -119,29 +119,29 @@ typedef _gostring_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
-typedef long long swig_type_90;
-typedef _goslice_ swig_type_91;
+typedef _gostring_ swig_type_90;
+typedef long long swig_type_91;
 typedef _goslice_ swig_type_92;
 typedef _goslice_ swig_type_93;
-typedef _gostring_ swig_type_94;
-typedef long long swig_type_95;
-typedef _goslice_ swig_type_96;
+typedef _goslice_ swig_type_94;
+typedef _gostring_ swig_type_95;
+typedef long long swig_type_96;
 typedef _goslice_ swig_type_97;
 typedef _goslice_ swig_type_98;
-typedef _gostring_ swig_type_99;
-typedef long long swig_type_100;
-typedef _goslice_ swig_type_101;
+typedef _goslice_ swig_type_99;
+typedef _gostring_ swig_type_100;
+typedef long long swig_type_101;
 typedef _goslice_ swig_type_102;
 typedef _goslice_ swig_type_103;
 typedef _goslice_ swig_type_104;
 typedef _goslice_ swig_type_105;
-typedef _gostring_ swig_type_106;
+typedef _goslice_ swig_type_106;
 typedef _gostring_ swig_type_107;
-typedef _goslice_ swig_type_108;
-typedef _gostring_ swig_type_109;
+typedef _gostring_ swig_type_108;
+typedef _goslice_ swig_type_109;
 typedef _gostring_ swig_type_110;
-typedef _goslice_ swig_type_111;
-typedef _gostring_ swig_type_112;
+typedef _gostring_ swig_type_111;
+typedef _goslice_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
@@ -151,56 +151,57 @@ typedef _gostring_ swig_type_118;
 typedef _gostring_ swig_type_119;
 typedef _gostring_ swig_type_120;
 typedef _gostring_ swig_type_121;
-typedef _goslice_ swig_type_122;
+typedef _gostring_ swig_type_122;
 typedef _goslice_ swig_type_123;
-typedef _gostring_ swig_type_124;
+typedef _goslice_ swig_type_124;
 typedef _gostring_ swig_type_125;
 typedef _gostring_ swig_type_126;
-typedef long long swig_type_127;
-typedef _gostring_ swig_type_128;
-typedef long long swig_type_129;
-typedef _gostring_ swig_type_130;
+typedef _gostring_ swig_type_127;
+typedef long long swig_type_128;
+typedef _gostring_ swig_type_129;
+typedef long long swig_type_130;
 typedef _gostring_ swig_type_131;
 typedef _gostring_ swig_type_132;
-typedef _goslice_ swig_type_133;
+typedef _gostring_ swig_type_133;
 typedef _goslice_ swig_type_134;
-typedef _gostring_ swig_type_135;
-typedef _goslice_ swig_type_136;
+typedef _goslice_ swig_type_135;
+typedef _gostring_ swig_type_136;
 typedef _goslice_ swig_type_137;
-typedef _gostring_ swig_type_138;
+typedef _goslice_ swig_type_138;
 typedef _gostring_ swig_type_139;
 typedef _gostring_ swig_type_140;
 typedef _gostring_ swig_type_141;
 typedef _gostring_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
-typedef long long swig_type_145;
+typedef _gostring_ swig_type_145;
 typedef long long swig_type_146;
-typedef _gostring_ swig_type_147;
+typedef long long swig_type_147;
 typedef _gostring_ swig_type_148;
-typedef _goslice_ swig_type_149;
+typedef _gostring_ swig_type_149;
 typedef _goslice_ swig_type_150;
 typedef _goslice_ swig_type_151;
-typedef _gostring_ swig_type_152;
-typedef _goslice_ swig_type_153;
+typedef _goslice_ swig_type_152;
+typedef _gostring_ swig_type_153;
 typedef _goslice_ swig_type_154;
 typedef _goslice_ swig_type_155;
-typedef _gostring_ swig_type_156;
-typedef _goslice_ swig_type_157;
+typedef _goslice_ swig_type_156;
+typedef _gostring_ swig_type_157;
 typedef _goslice_ swig_type_158;
 typedef _goslice_ swig_type_159;
 typedef _goslice_ swig_type_160;
-typedef _gostring_ swig_type_161;
+typedef _goslice_ swig_type_161;
 typedef _gostring_ swig_type_162;
-typedef _goslice_ swig_type_163;
+typedef _gostring_ swig_type_163;
 typedef _goslice_ swig_type_164;
-typedef _gostring_ swig_type_165;
+typedef _goslice_ swig_type_165;
 typedef _gostring_ swig_type_166;
 typedef _gostring_ swig_type_167;
 typedef _gostring_ swig_type_168;
 typedef _gostring_ swig_type_169;
-typedef long long swig_type_170;
-typedef _gostring_ swig_type_171;
+typedef _gostring_ swig_type_170;
+typedef long long swig_type_171;
+typedef _gostring_ swig_type_172;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -253,76 +254,77 @@ extern swig_type_51 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, u
 extern swig_type_52 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern swig_type_53 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_54 arg4, swig_type_55 arg5, swig_type_56 arg6, swig_type_57 arg7);
 extern swig_type_58 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
+extern swig_type_59 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
 extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_59 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_60 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_61 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_62 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_63 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_64 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_65 arg2, swig_voidp arg3);
-extern swig_type_66 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_60 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_61 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_62 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_type_63 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_64 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_65 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3);
+extern swig_type_67 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_67 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_68 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_69 arg2);
-extern swig_type_70 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_71 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_72 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_73 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_74 arg4, swig_type_75 arg5, swig_type_76 arg6);
-extern swig_type_77 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_78 arg4, swig_type_79 arg5, swig_type_80 arg6);
-extern swig_type_81 _wrap_collection_save_capi(uintptr_t arg1, swig_type_82 arg2, uintptr_t arg3);
-extern swig_type_83 _wrap_collection_load_capi(uintptr_t arg1, swig_type_84 arg2, uintptr_t arg3);
-extern swig_type_85 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_86 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_87 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_88 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_68 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_69 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_70 arg2);
+extern swig_type_71 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_72 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_73 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_74 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_75 arg4, swig_type_76 arg5, swig_type_77 arg6);
+extern swig_type_78 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_79 arg4, swig_type_80 arg5, swig_type_81 arg6);
+extern swig_type_82 _wrap_collection_save_capi(uintptr_t arg1, swig_type_83 arg2, uintptr_t arg3);
+extern swig_type_84 _wrap_collection_load_capi(uintptr_t arg1, swig_type_85 arg2, uintptr_t arg3);
+extern swig_type_86 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_87 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_88 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_89 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_89 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_90 arg2, swig_type_91 arg3, swig_type_92 arg4, swig_type_93 arg5);
-extern swig_type_94 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_95 arg2, swig_type_96 arg3, swig_type_97 arg4, swig_type_98 arg5);
-extern swig_type_99 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_100 arg2, swig_type_101 arg3, swig_type_102 arg4, swig_type_103 arg5, swig_type_104 arg6, swig_type_105 arg7);
-extern swig_type_106 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_107 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_108 arg3);
-extern swig_type_109 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_110 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_111 arg3);
-extern swig_type_112 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_113 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_114 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_115 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_90 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_91 arg2, swig_type_92 arg3, swig_type_93 arg4, swig_type_94 arg5);
+extern swig_type_95 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_96 arg2, swig_type_97 arg3, swig_type_98 arg4, swig_type_99 arg5);
+extern swig_type_100 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_101 arg2, swig_type_102 arg3, swig_type_103 arg4, swig_type_104 arg5, swig_type_105 arg6, swig_type_106 arg7);
+extern swig_type_107 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_108 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_109 arg3);
+extern swig_type_110 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_111 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_112 arg3);
+extern swig_type_113 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_114 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_115 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_116 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_116 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_117 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_118 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_119 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_117 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_118 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_119 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_120 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_120 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, swig_type_123 arg4);
-extern swig_type_124 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_125 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_126 _wrap_mlp_create_capi(swig_type_127 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_121 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_122 arg2, swig_type_123 arg3, swig_type_124 arg4);
+extern swig_type_125 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_126 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_127 _wrap_mlp_create_capi(swig_type_128 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_128 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_129 arg2, swig_intgo arg3);
-extern swig_type_130 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_131 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_132 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3);
-extern swig_type_135 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3);
-extern swig_type_138 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_139 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_140 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_141 arg2);
-extern swig_type_142 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_143 arg2);
-extern swig_type_144 _wrap_interaction_create_capi(swig_type_145 arg1, swig_type_146 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_129 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_130 arg2, swig_intgo arg3);
+extern swig_type_131 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_132 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_133 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3);
+extern swig_type_136 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3);
+extern swig_type_139 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_140 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_141 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_142 arg2);
+extern swig_type_143 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_144 arg2);
+extern swig_type_145 _wrap_interaction_create_capi(swig_type_146 arg1, swig_type_147 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_147 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_148 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_149 arg2, swig_type_150 arg3, swig_type_151 arg4);
-extern swig_type_152 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_153 arg2, swig_type_154 arg3, swig_type_155 arg4);
-extern swig_type_156 _wrap_bce_with_logits_capi(swig_type_157 arg1, swig_type_158 arg2, swig_type_159 arg3, swig_type_160 arg4, swig_voidp arg5);
-extern swig_type_161 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_148 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_149 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4);
+extern swig_type_153 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_154 arg2, swig_type_155 arg3, swig_type_156 arg4);
+extern swig_type_157 _wrap_bce_with_logits_capi(swig_type_158 arg1, swig_type_159 arg2, swig_type_160 arg3, swig_type_161 arg4, swig_voidp arg5);
+extern swig_type_162 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_162 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_163 arg2, swig_type_164 arg3);
-extern swig_type_165 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_166 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_167 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_168 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_169 _wrap_trace_start_capi(swig_type_170 arg1);
+extern swig_type_163 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_164 arg2, swig_type_165 arg3);
+extern swig_type_166 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_167 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_168 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_169 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_170 _wrap_trace_start_capi(swig_type_171 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_171 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_172 _wrap_trace_json_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -965,6 +967,18 @@ func Plan_add_replicated(arg1 uintptr, arg2 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Plan_set_replication(arg1 uintptr, arg2 int32, arg3 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_plan_set_replication_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Plan_destroy(arg1 *uintptr) {
 	_swig_i_0 := arg1
 	C._wrap_plan_destroy_capi(C.swig_voidp(_swig_i_0))
@@ -1046,7 +1060,7 @@ func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1090,7 +1104,7 @@ func Collection_set_step(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1141,7 +1155,7 @@ func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_74(_swig_i_3), C.swig_type_75(_swig_i_4), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_75(_swig_i_3), C.swig_type_76(_swig_i_4), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1160,7 +1174,7 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_78(_swig_i_3), C.swig_type_79(_swig_i_4), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_79(_swig_i_3), C.swig_type_80(_swig_i_4), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1181,7 +1195,7 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1202,7 +1216,7 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1276,7 +1290,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_91(_swig_i_1), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1302,7 +1316,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_95(_swig_i_1), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_96(_swig_i_1), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1332,7 +1346,7 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_100(_swig_i_1), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_6)))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_101(_swig_i_1), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1373,7 +1387,7 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1400,7 +1414,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1527,7 +1541,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1568,7 +1582,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_127(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_128(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1585,7 +1599,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_130(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1623,7 +1637,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1643,7 +1657,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1687,7 +1701,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1707,7 +1721,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1723,7 +1737,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_145(_swig_i_0), C.swig_type_146(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_146(_swig_i_0), C.swig_type_147(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1755,7 +1769,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1780,7 +1794,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1807,7 +1821,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_157)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_158)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1849,7 +1863,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1909,7 +1923,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_170(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_171(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -1481,6 +1481,31 @@ _gostring_ _wrap_plan_add_replicated_capi(shardrec_plan *_swig_go_0, int _swig_g
 }
 
 
+_gostring_ _wrap_plan_set_replication_capi(shardrec_plan *_swig_go_0, int _swig_go_1, intgo _swig_go_2) {
+  shardrec_plan *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_replication arg3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_plan *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_replication)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_plan_set_replication(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 void _wrap_plan_destroy_capi(shardrec_plan **_swig_go_0) {
   shardrec_plan **arg1 = 0 ;
   

@@ -149,6 +149,15 @@ const _: () = assert!(core::mem::size_of::<shardrec_sharding>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_replication(pub u32);
+pub const SHARDREC_REPLICATION_AUTO: shardrec_replication = shardrec_replication(0);
+pub const SHARDREC_REPLICATION_SAMPLES: shardrec_replication = shardrec_replication(1);
+pub const SHARDREC_REPLICATION_ROWS: shardrec_replication = shardrec_replication(2);
+pub const SHARDREC_REPLICATION_DENSE: shardrec_replication = shardrec_replication(3);
+const _: () = assert!(core::mem::size_of::<shardrec_replication>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_divisor(pub u32);
 pub const SHARDREC_DIVISOR_RANKS: shardrec_divisor = shardrec_divisor(0);
 pub const SHARDREC_DIVISOR_NONE: shardrec_divisor = shardrec_divisor(1);
@@ -185,12 +194,16 @@ pub const SHARDREC_OPTION_INIT_MAX: shardrec_option = shardrec_option(203);
 pub const SHARDREC_OPTION_ROUNDING: shardrec_option = shardrec_option(204);
 pub const SHARDREC_OPTION_OUT_OF_RANGE: shardrec_option = shardrec_option(205);
 pub const SHARDREC_OPTION_SHARDING: shardrec_option = shardrec_option(300);
+pub const SHARDREC_OPTION_REPLICATION: shardrec_option = shardrec_option(301);
+pub const SHARDREC_OPTION_BATCH_SIZE: shardrec_option = shardrec_option(302);
+pub const SHARDREC_OPTION_BAG_LENGTH: shardrec_option = shardrec_option(303);
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
 pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR: shardrec_option = shardrec_option(402);
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: shardrec_option = shardrec_option(403);
 pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
 pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
+pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
@@ -444,6 +457,7 @@ extern "C" {
     pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, out: *mut *mut shardrec_plan) -> shardrec_status;
     pub fn shardrec_plan_add_box(plan: *mut shardrec_plan, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> shardrec_status;
     pub fn shardrec_plan_add_replicated(plan: *mut shardrec_plan, table: i32) -> shardrec_status;
+    pub fn shardrec_plan_set_replication(plan: *mut shardrec_plan, table: i32, replication: shardrec_replication) -> shardrec_status;
     pub fn shardrec_plan_destroy(plan: *mut *mut shardrec_plan);
     pub fn shardrec_plan_check(plan: *const shardrec_plan) -> shardrec_status;
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;

@@ -110,6 +110,9 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   void add_box(int32_t table, const Box &box) {
     check(shardrec_plan_add_box(get(), table, box.rank, box.row, box.rows, box.col, box.cols));
   }
+  void set_replication(int32_t table, shardrec_replication replication) {
+    check(shardrec_plan_set_replication(get(), table, replication));
+  }
   void add_replicated(int32_t table) { check(shardrec_plan_add_replicated(get(), table)); }
   // Throws unless every cell of every table has exactly one owner.
   void check_tiling() const { check(shardrec_plan_check(get())); }
