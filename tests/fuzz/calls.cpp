@@ -4,6 +4,15 @@
 #include "fuzz/rank.h"
 
 namespace shardrec::fuzz {
+namespace {
+
+// In C++ an enumeration has the values of its enumerators' bits only.
+template <class Enum>
+Enum as_enum(int64_t value) {
+  return static_cast<Enum>(value & 0x7fffffff);
+}
+
+}  // namespace
 
 void Rank::call(Input& in) {
   const int which = in.below(16);
@@ -151,7 +160,7 @@ void Rank::collection_call(Input& in) {
     case 4: {
       const bool write = in.one_in(2);
       const auto table = static_cast<int32_t>(in.number());
-      const auto part = static_cast<shardrec_table_part>(in.of<int64_t>({0, 0, 1, 2, -1, 99}));
+      const auto part = as_enum<shardrec_table_part>(in.of<int64_t>({0, 0, 1, 2, -1, 99}));
       const int64_t row = in.number();
       const int64_t rows = in.number();
       const shardrec_tensor* values =
@@ -164,14 +173,14 @@ void Rank::collection_call(Input& in) {
     case 5: {
       int64_t value = 0;
       note(shardrec_collection_stat_i64(handle(in, &Rank::collections_),
-                                        static_cast<shardrec_collection_stat>(in.number()),
+                                        as_enum<shardrec_collection_stat>(in.number()),
                                         in.one_in(8) ? nullptr : &value));
       return;
     }
     case 6: {
       double value = 0;
       note(shardrec_collection_stat_f64(handle(in, &Rank::collections_),
-                                        static_cast<shardrec_collection_stat>(100 + in.number()),
+                                        as_enum<shardrec_collection_stat>(100 + in.number()),
                                         in.one_in(8) ? nullptr : &value));
       return;
     }
@@ -185,12 +194,12 @@ void Rank::collection_call(Input& in) {
 
 void Rank::options_call(Input& in) {
   const auto key =
-      static_cast<shardrec_option>(in.of<int64_t>({1, 2, 3, 4, 5, 6, 7, 0}) * 100 + in.below(12));
+      as_enum<shardrec_option>(in.of<int64_t>({1, 2, 3, 4, 5, 6, 7, 0}) * 100 + in.below(12));
   shardrec_options* options = handle(in, &Rank::options_);
   switch (in.below(7)) {
     case 0:
       make(in, options_, [&](auto out) {
-        return shardrec_options_create(static_cast<shardrec_options_kind>(in.below(9)), out);
+        return shardrec_options_create(as_enum<shardrec_options_kind>(in.below(9)), out);
       });
       return;
     case 1:
@@ -245,7 +254,7 @@ void Rank::model_call(Input& in) {
     }
     case 3:
       note(shardrec_model_add_feature(model, static_cast<int32_t>(in.number()), name(in).c_str(),
-                                      static_cast<shardrec_pooling>(in.below(4))));
+                                      as_enum<shardrec_pooling>(in.below(4))));
       return;
     case 4:
       note(shardrec_model_set_optimizer(model, handle_or_null(in, &Rank::options_)));
@@ -352,7 +361,7 @@ void Rank::comm_call(Input& in) {
       const shardrec_tensor* tensor = or_null(
           in,
           vector(in, false, dtype, length, memory(static_cast<size_t>(length) * sizeof(double))));
-      note(shardrec_comm_all_reduce(comm, tensor, static_cast<shardrec_reduction>(in.below(5))));
+      note(shardrec_comm_all_reduce(comm, tensor, as_enum<shardrec_reduction>(in.below(5))));
       return;
     }
     case 4:
@@ -375,7 +384,7 @@ void Rank::comm_call(Input& in) {
       return;
     }
     case 6: {
-      const auto key = static_cast<shardrec_comm_property>(in.below(5));
+      const auto key = as_enum<shardrec_comm_property>(in.below(5));
       double value = 0;
       note(shardrec_comm_get_f64(comm, key, &value));
       note(shardrec_comm_set_f64(comm, key, in.of({0.02, 0.01, -1.0, 0.0, 0.0 / 0.0})));
@@ -423,7 +432,7 @@ void Rank::dense_call(Input& in) {
         return shardrec_mlp_create(in.below(7), handle_or_null(in, &Rank::options_), out);
       });
       note(shardrec_mlp_add_linear(handle(in, &Rank::mlps_), in.below(6),
-                                   static_cast<shardrec_activation>(in.below(3))));
+                                   as_enum<shardrec_activation>(in.below(3))));
       return;
     }
     case 5: {
@@ -484,7 +493,7 @@ void Rank::dense_call(Input& in) {
       note(shardrec_metrics_update(metrics, probabilities, labels));
       double value = 0;
       note(shardrec_metrics_compute(metrics));
-      note(shardrec_metrics_get(metrics, static_cast<shardrec_metric>(in.below(9)), &value));
+      note(shardrec_metrics_get(metrics, as_enum<shardrec_metric>(in.below(9)), &value));
       note(shardrec_bce_with_logits(probabilities, labels, nullptr, nullptr, &value));
       return;
     }
@@ -505,7 +514,7 @@ void Rank::library_call(Input& in) {
       return;
     }
     case 1:
-      note(shardrec_log_set_level(static_cast<shardrec_log_level>(in.below(7))));
+      note(shardrec_log_set_level(as_enum<shardrec_log_level>(in.below(7))));
       return;
     case 2: {
       char* text = nullptr;
@@ -521,7 +530,7 @@ void Rank::library_call(Input& in) {
     }
     case 4: {
       int64_t value = 0;
-      const auto status = shardrec_last_error_i64(static_cast<shardrec_error_part>(in.below(7)),
+      const auto status = shardrec_last_error_i64(as_enum<shardrec_error_part>(in.below(7)),
                                                   in.one_in(8) ? nullptr : &value);
       (void)status;  // leaves the error alone, so that note() would not find it
       return;
@@ -529,7 +538,7 @@ void Rank::library_call(Input& in) {
     default: {
       char* text = nullptr;
       const auto status =
-          shardrec_last_error_text(static_cast<shardrec_error_part>(100 + in.below(6)), &text);
+          shardrec_last_error_text(as_enum<shardrec_error_part>(100 + in.below(6)), &text);
       (void)status;
       shardrec_text_free(text);
     }
