@@ -222,6 +222,7 @@ const (
 	OptionOutputDtype          Option = 405
 	OptionDeduplicate          Option = 406
 	OptionBorrow               Option = 500
+	OptionWeightGradient       Option = 501
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601
 	OptionPlacement            Option = 800

@@ -34,7 +34,9 @@ shardrec_status shardrec_lookup_create(shardrec_collection* collection,
     object->busy = use->busy;
     object->lookup = std::make_unique<embedding::Lookup>(
         use->collection,
-        embedding::LookupOptions{.borrow = settings.i64(SHARDREC_OPTION_BORROW) != 0});
+        embedding::LookupOptions{
+            .borrow = settings.i64(SHARDREC_OPTION_BORROW) != 0,
+            .weight_gradient = settings.i64(SHARDREC_OPTION_WEIGHT_GRADIENT) != 0});
     reserved.publish(out, std::move(object));
   });
 }
@@ -119,6 +121,11 @@ shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup) {
 
 shardrec_status shardrec_lookup_accumulate(shardrec_lookup* lookup) {
   return with_lookup(lookup, [](embedding::Lookup& step) { step.accumulate(); });
+}
+
+shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup* lookup,
+                                                const shardrec_tensor* out) {
+  return guard([&] { enter(lookup, Access::kExclusive)->lookup->weight_gradient(out); });
 }
 
 shardrec_status shardrec_lookup_skip(shardrec_lookup* lookup) {

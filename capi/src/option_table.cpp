@@ -178,6 +178,7 @@ constexpr std::array kRows = {
     choice(KEY(OUTPUT_DTYPE), kCollection, kOutputDtypeChoices, SHARDREC_FLOAT32),
     integer(KEY(DEDUPLICATE), kCollection, kSwitch, 0, 1, std::nullopt),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
+    integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),

@@ -52,6 +52,8 @@ class CheckedBatch {
   }
   // Bags of all features.
   int64_t bags() const { return first_bags_.back(); }
+  // Of all features.
+  int64_t ids() const { return first_ids_.back(); }
   // Position of the feature's first id in values.
   int64_t first_id(int32_t feature) const { return first_ids_[static_cast<size_t>(feature)]; }
   int64_t ids(int32_t feature) const {

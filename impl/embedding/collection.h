@@ -51,6 +51,7 @@ enum class Exchange : uint32_t {
   kNorms,
   kReplicaRows,
   kReplicaSums,
+  kWeightGradients,
 };
 
 // A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.

@@ -35,14 +35,16 @@ GradientPacking::GradientPacking(const Layout& layout)
   first_task_.resize(blocks + 1);
 }
 
-void GradientPacking::lay_out(const RoutedBatch& routed, core::Scratch& buffer) {
+void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, core::Scratch& buffer) {
   size_t bytes = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
     for (size_t b = 0; b < blocks.size(); ++b) {
-      bytes += rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      const size_t block_bytes =
+          rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      bytes += block_bytes * (unscaled && !blocks[b].sequence ? 2 : 1);
     }
   }
   std::byte* out = buffer.resize(bytes);
@@ -51,14 +53,21 @@ void GradientPacking::lay_out(const RoutedBatch& routed, core::Scratch& buffer) 
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     std::byte* message = out;
-    const GradientHeader header;
+    const GradientHeader header{.unscaled = unscaled ? 1U : 0U};
     std::memcpy(out, &header, sizeof header);
     out += sizeof header;
+    const size_t first_target = target;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       targets_[target++] = {&sent[b], &part, blocks[b].feature,
                             static_cast<float*>(static_cast<void*>(out))};
       out += rows_bytes(sent[b].rows, part.width);
+    }
+    for (size_t b = 0; unscaled && b < blocks.size(); ++b) {
+      if (blocks[b].sequence) continue;
+      Target& again = targets_[first_target + b];
+      again.unscaled = static_cast<float*>(static_cast<void*>(out));
+      out += rows_bytes(sent[b].rows, again.part->width);
     }
     messages_[static_cast<size_t>(owner)] = {message, out};
   }
@@ -116,6 +125,12 @@ void GradientPacking::pack_bags(const RoutedBatch& routed, const Expansion& expa
                     piece.cols, kernels);
       } else {
         given = gradient.at(bag, column + piece.col);
+      }
+      if (target.unscaled != nullptr) {
+        const compute::ScaleGradient only_mean{.length = scale.length, .element = scale.element};
+        kernels.scale_gradient(only_mean, given,
+                               target.unscaled + row * target.part->width + piece.offset,
+                               piece.cols);
       }
       kernels.scale_gradient(scale, given, out, piece.cols);
     }

@@ -20,8 +20,9 @@ class GradientPacking {
  public:
   explicit GradientPacking(const Layout& layout);
 
-  // Makes room for the gradients of a batch in `buffer` and writes the headers.
-  void lay_out(const RoutedBatch& routed, core::Scratch& buffer);
+  // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
+  // gradients are packed as they are, too.
+  void lay_out(const RoutedBatch& routed, bool unscaled, core::Scratch& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -45,6 +46,7 @@ class GradientPacking {
     const Part* part = nullptr;
     int32_t feature = 0;
     float* rows = nullptr;
+    float* unscaled = nullptr;  // null: not wanted
   };
   void pack_bags(const RoutedBatch& routed, const Expansion& expansion, const Target& target,
                  int64_t chunk, const OutputView& gradient, compute::ScaleGradient scale,

@@ -55,6 +55,7 @@ Inbox::Inbox(const Layout& layout)
 
 void Inbox::open(std::span<const comm::ConstBytes> messages) {
   refused_ = -1;
+  differing_ = -1;
   all_done_ = true;
   weighted_ = false;
   ids_received_ = 0;
@@ -68,11 +69,14 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     if (header.batch_size < 0 || header.batch_size > UINT32_MAX)
       corrupt(source, "batch size is absurd");
     if (!header.verdict.good() && refused_ < 0) refused_ = source;
+    if (header.weight_gradient != headers_[0].weight_gradient && differing_ < 0) {
+      differing_ = source;
+    }
     all_done_ = all_done_ && header.no_more_data != 0;
     weighted_ = weighted_ || header.weighted != 0;
     global_batch_ += header.batch_size;
   }
-  if (refused_ >= 0) return;
+  if (refused_ >= 0 || differing_ >= 0) return;
   coded_.clear();
   for (int source = 0; source < layout_.ranks(); ++source) {
     cut(source, messages[static_cast<size_t>(source)]);

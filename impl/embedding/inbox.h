@@ -47,6 +47,8 @@ class Inbox {
   bool all_done() const { return all_done_; }
   // Ids that the source had looked up when it sent this batch.
   int64_t looked_up(int source) const { return headers_[static_cast<size_t>(source)].looked_up; }
+  // The lowest rank whose lookup has other options than rank 0's; -1: none. The same on all ranks.
+  int differing_rank() const { return differing_; }
 
   int64_t global_batch() const { return global_batch_; }
   // Most samples that a feature of the rank's blocks has on all ranks together.
@@ -79,6 +81,7 @@ class Inbox {
   std::vector<Coded> coded_;
   core::Scratch ids_memory_;
   int refused_ = -1;
+  int differing_ = -1;
   bool all_done_ = false;
   bool weighted_ = false;
   int64_t ids_received_ = 0;

@@ -9,13 +9,16 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
     : collection_(std::move(collection)),
       options_(options),
       place_(*collection_),
-      routed_(collection_->layout(), false),
+      routed_(collection_->layout(), options.weight_gradient),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
       inbox_(collection_->layout()),
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout()),
       packing_(collection_->layout()),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
+  if (options_.weight_gradient) {
+    of_weights_ = std::make_unique<OfWeights>(collection_->layout());
+  }
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);
   routed_.set_deduplicates(collection_->options().deduplicate.value_or(
@@ -38,6 +41,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   end_batch();
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
+  if (of_weights_ != nullptr) of_weights_->ready = false;
   PhaseTimer timer(collection_->counters(), Phase::kRoute);
   Outgoing& outgoing = outgoing_[turn_];
   if (outgoing.posted) {
@@ -126,11 +130,10 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     exchange_and_look_up();
     const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
     assemble(output, view);
-  } catch (const core::Error& error) {
-    if (error.status() != SHARDREC_INVALID_BATCH) {
-      // Peers wait for this rank's sums: they must hear that none will come.
-      collection_->communicator().fail("forward");
-    }
+  } catch (const core::Error&) {
+    // Idle: what all ranks refuse alike. Else peers wait for this rank's sums: they must hear that
+    // none will come.
+    if (state_ != State::kIdle) collection_->communicator().fail("forward");
     throw;
   } catch (...) {
     collection_->communicator().fail("forward");
@@ -145,6 +148,15 @@ void Lookup::exchange_and_look_up() {
   input_channel_->receive(outgoing.ticket, input_views_);
   holds_input_ = true;
   inbox_.open(input_views_);
+  if (const int rank = inbox_.differing_rank(); rank >= 0) {
+    end_batch();
+    state_ = State::kIdle;
+    core::fail(SHARDREC_MISMATCH,
+               core::sentence("the lookup of rank ", rank,
+                              " has another option WEIGHT_GRADIENT than rank 0's: it must be the "
+                              "same on all ranks"),
+               {.rank = int64_t{rank}, .operation = "forward"});
+  }
   if (inbox_.refused_rank() >= 0) {
     const core::Error error = verdict_error(inbox_.verdict(inbox_.refused_rank()),
                                             inbox_.refused_rank(), "forward", collection_->model());
@@ -230,7 +242,14 @@ int32_t Lookup::missing_gradient() const {
 }
 
 void Lookup::lay_out_gradients() {
-  if (!gradients_laid_out_) packing_.lay_out(routed_, *gradient_buffer_);
+  if (gradients_laid_out_) return;
+  bool scaled = divisor() != 1;
+  const plan::Model& model = collection_->model();
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    scaled = scaled || model.optimizer_of(static_cast<int32_t>(t)).max_gradient != 0;
+  }
+  const bool unscaled = options_.weight_gradient && scaled;
+  packing_.lay_out(routed_, unscaled, *gradient_buffer_);
   gradients_laid_out_ = true;
 }
 
@@ -302,6 +321,10 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   Update& update = collection_->update();
   const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
   update.group(inbox_, gradients, collection_->settings().step_after(collection_->step()), with);
+  if (of_weights_ != nullptr) {
+    timer.next(Phase::kGradientExchange);
+    exchange_weight_gradients(gradients, with);
+  }
   timer.next(Phase::kUpdate);
   if (accumulate) {
     update.accumulate(with);
@@ -311,6 +334,30 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   }
   count_bytes(packing_.messages());
   count_memory();
+}
+
+void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
+                                       const Workshop& with) {
+  OfWeights& own = *of_weights_;
+  own.products.compute(inbox_, gradients, collection_->shards(), with.kernels, with.threads,
+                       with.work, *own.buffer);
+  const auto messages = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
+                                              own.products.messages(), own.buffer);
+  own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
+  own.gradients.assemble(routed_, batch_, messages, with.threads, with.work, own.values.data());
+  own.ready = true;
+}
+
+void Lookup::weight_gradient(const shardrec_tensor* out) const {
+  if (of_weights_ == nullptr || !of_weights_->ready) {
+    core::fail(SHARDREC_INVALID_STATE,
+               of_weights_ == nullptr
+                   ? "the lookup has no gradients of weights: its option WEIGHT_GRADIENT is 0"
+                   : "gradients of weights are there after backward, up to the next begin");
+  }
+  const std::span<const float> values = of_weights_->values;
+  const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), view.begin());
 }
 
 void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
@@ -389,6 +436,9 @@ void Lookup::count_memory() {
       batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
       gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
       replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+  if (of_weights_ != nullptr) {
+    bytes += static_cast<int64_t>(of_weights_->buffer->capacity() + of_weights_->memory.capacity());
+  }
   for (const Outgoing& outgoing : outgoing_) {
     bytes += static_cast<int64_t>(outgoing.buffer->capacity());
   }

@@ -22,11 +22,13 @@
 #include "embedding/inbox.h"
 #include "embedding/output.h"
 #include "embedding/route.h"
+#include "embedding/weight_gradient.h"
 
 namespace shardrec::embedding {
 
 struct LookupOptions {
-  bool borrow = false;  // the gradient is read in backward, not in set_gradient
+  bool borrow = false;           // the gradient is read in backward, not in set_gradient
+  bool weight_gradient = false;  // backward computes the gradients of the ids' weights
 };
 
 class Lookup {
@@ -49,6 +51,9 @@ class Lookup {
   void accumulate() { finish(Finish::kAccumulate); }
   void skip() { finish(Finish::kSkip); }
 
+  // [ids of the batch], in its order, after backward or accumulate and up to the next begin.
+  void weight_gradient(const shardrec_tensor* out) const;
+
   Collection& collection() { return *collection_; }
 
  private:
@@ -65,6 +70,7 @@ class Lookup {
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
   void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);
+  void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients, const Workshop& with);
   void take_step(Update& update, const Workshop& with, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
@@ -110,6 +116,17 @@ class Lookup {
   };
   std::vector<Gradient> gradients_;  // by output
   bool gradients_laid_out_ = false;
+  // Where the option asks for them.
+  struct OfWeights {
+    explicit OfWeights(const Layout& layout) : products(layout), gradients(layout) {}
+    WeightProducts products;
+    WeightGradients gradients;
+    SharedBuffer buffer = std::make_shared<core::Scratch>();
+    core::Scratch memory;
+    std::span<float> values;  // [ids]
+    bool ready = false;
+  };
+  std::unique_ptr<OfWeights> of_weights_;
   int64_t memory_ = 0;  // what the collection's counter knows
 };
 

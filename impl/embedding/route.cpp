@@ -13,8 +13,9 @@ T* at(std::byte* base, size_t offset) {
 
 }  // namespace
 
-RoutedBatch::RoutedBatch(const Layout& layout, bool keeps_intervals)
+RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
     : layout_(layout),
+      weight_gradient_(weight_gradient),
       features_(layout.model().features.size()),
       messages_(static_cast<size_t>(layout.ranks())),
       message_offsets_(static_cast<size_t>(layout.ranks()) + 1) {
@@ -34,7 +35,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool keeps_intervals)
       feature.policy = policy;
       feature.sequence = layout.is_sequence(table.features[k]);
       feature.whole = table.routing.intervals() == 1 && policy != SHARDREC_OUT_OF_RANGE_DROP;
-      feature.keeps_intervals = !feature.whole && (feature.sequence || keeps_intervals);
+      feature.keeps_intervals = !feature.whole && (feature.sequence || weight_gradient);
     }
   }
 }
@@ -146,6 +147,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     header.no_more_data = batch.no_more_data() ? 1 : 0;
     header.has_blocks = has_blocks ? 1 : 0;
     header.looked_up = looked_up_;
+    header.weight_gradient = weight_gradient_ ? 1 : 0;
     header.verdict = verdict;
     std::memcpy(base + start, &header, sizeof header);
     if (!has_blocks) continue;

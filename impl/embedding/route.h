@@ -49,8 +49,8 @@ struct SentBlock {
 
 class RoutedBatch {
  public:
-  // keeps_intervals: of pooled features too.
-  RoutedBatch(const Layout& layout, bool keeps_intervals);
+  // weight_gradient: option of the lookup; the intervals of pooled features are then kept too.
+  RoutedBatch(const Layout& layout, bool weight_gradient);
 
   // From now on, ids travel once per block where that takes fewer bytes.
   void set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
@@ -151,6 +151,7 @@ class RoutedBatch {
   }
 
   const Layout& layout_;
+  bool weight_gradient_;
   std::vector<size_t> first_block_;  // by owner, into blocks_
   std::vector<Feature> features_;
   std::vector<SentBlock> blocks_;

@@ -97,13 +97,19 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
-    size_t at = sizeof(GradientHeader);
+    GradientHeader header;
+    std::memcpy(&header, message.data(), sizeof header);
+    size_t at = sizeof header;
+    size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < blocks.size(); ++b) {
       gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b] =
           static_cast<const float*>(static_cast<const void*>(message.data() + at));
-      at +=
+      const size_t bytes =
           rows_bytes(received[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      at += bytes;
+      if (header.unscaled != 0 && !blocks[b].sequence) again += bytes;
     }
+    at += again;
     if (at != message.size()) {
       core::fail(SHARDREC_CORRUPT_DATA,
                  core::sentence("rank ", source, " sent a gradient message of ", message.size(),

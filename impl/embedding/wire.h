@@ -17,7 +17,8 @@
 // row per id, or per different id where the ids travelled so.
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
-// message, of every block; of a sequence, always a row per id.
+// message, of every block; of a sequence, always a row per id. Then, where the header says so, the
+// pooled blocks once more, neither divided by the divisor nor clamped.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +33,8 @@ struct InputHeader {
   uint8_t weighted = 0;
   uint8_t no_more_data = 0;
   uint8_t has_blocks = 0;
-  uint8_t reserved[5] = {};
+  uint8_t weight_gradient = 0;  // option of the lookup, the same on all ranks
+  uint8_t reserved[4] = {};
   int64_t looked_up = 0;  // ids that the source has looked up so far, in all batches before
   Verdict verdict;
 };
@@ -57,7 +59,8 @@ struct GradientHeader {
   uint32_t accumulate = 0;  // 1: the gradients are kept for a later step
   Verdict verdict;
   uint64_t settings = 0;  // TrainingSettings::fingerprint, of the step that would be applied
-  uint8_t padding[16] = {};
+  uint32_t unscaled = 0;  // 1: the second section is there
+  uint8_t padding[12] = {};
 };
 static_assert(sizeof(GradientHeader) == 64);
 

@@ -477,6 +477,57 @@ TEST(MissingGradient, OfOneOutputIsInvalidOnAllAndOfAnEmptyOneIsNotMissed) {
   });
 }
 
+TEST(WeightGradient, IsAskedForByAllRanksOrTheForwardIsAMismatchAndTheCommunicatorLives) {
+  run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
+    Rank own(comm, SHARDREC_SHARDING_ROW_WISE, SHARDREC_FLOAT32);
+    shardrec_options* options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &options));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_GRADIENT, rank));
+    shardrec_lookup* lookup = nullptr;
+    SR_OK(shardrec_lookup_create(own.tables, options, &lookup));
+    Batch batch;
+    SR_OK(batch.begin(lookup));
+    const HalfMatrix out(SHARDREC_FLOAT32, kBatch, kWidth);
+    EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out.tensor), SHARDREC_MISMATCH);
+    EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), 1);
+    EXPECT_NE(std::string(shardrec_last_error()).find("WEIGHT_GRADIENT"), std::string::npos);
+    shardrec_lookup_destroy(&lookup);
+    own.good_step();
+    EXPECT_EQ(own.step(), 1);
+    std::vector<float> values(9);
+    shardrec_tensor tensor = vector_of(values);
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
+
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_GRADIENT, 1));
+    SR_OK(shardrec_lookup_create(own.tables, options, &lookup));
+    shardrec_options_destroy(&options);
+    std::swap(lookup, own.lookup);
+    SR_OK(batch.begin(own.lookup));
+    for (int32_t output = 0; output < 3; ++output) SR_OK(own.forward(output));
+    for (int32_t output = 0; output < 3; ++output) SR_OK(own.set_gradient(output));
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
+    SR_OK(shardrec_lookup_backward(own.lookup));
+    SR_OK(shardrec_lookup_weight_gradient(own.lookup, &tensor));
+    EXPECT_EQ(values[7], 0);  // dropped
+    EXPECT_EQ(values[3], 0);  // of a sequence
+    EXPECT_NE(values[0], 0);
+    tensor.shape[0] = 8;
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_ARGUMENT);
+    tensor.shape[0] = 9;
+    tensor.dtype = SHARDREC_INT32;
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, nullptr), SHARDREC_INVALID_ARGUMENT);
+    own.good_step();
+    SR_OK(batch.begin(own.lookup));
+    tensor = vector_of(values);
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
+    SR_OK(own.forward(0));
+    SR_OK(shardrec_lookup_skip(own.lookup));
+    EXPECT_EQ(shardrec_lookup_weight_gradient(own.lookup, &tensor), SHARDREC_INVALID_STATE);
+    shardrec_lookup_destroy(&lookup);
+  });
+}
+
 // Bags that no sample uses: looked up, and stepped by a gradient of 0.
 TEST(BagsWithoutSamples, LeaveTheirRowsAsTheyAreUnderSgd) {
   run_ranks(2, 1, [&](int rank, shardrec_comm* comm) {

@@ -65,6 +65,55 @@ TEST_P(Inputs, IdsOutOfRangeAreDroppedOrClampedAlikeUnderEveryPlan) {
   expect_all_promises(scenario, random);
 }
 
+TEST_P(Inputs, GradientsOfWeightsAreThoseOfTheRowsBeforeTheStep) {
+  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 17000);
+  Scenario scenario = random_scenario(random, 4);
+  if (GetParam() % 2 == 0) add_sequences(scenario, random);
+  if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
+  if (GetParam() % 4 == 1) {  // nothing to undo
+    scenario.divisor = 1;
+    scenario.optimizer.max_gradient = 0;
+  }
+  Deal alone = one_rank(scenario);
+  alone.weight_gradient = true;
+  const Outcome one = train(scenario, alone);
+  if (HasFatalFailure()) return;
+  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
+  const auto compare = [&](const Outcome& run, const Deal& deal) {
+    for (size_t s = 0; s < scenario.steps.size(); ++s) {
+      for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
+        for (size_t f = 0; f < scenario.features.size(); ++f) {
+          const auto t = static_cast<size_t>(scenario.features[f].table);
+          const bool whole_rows =
+              std::all_of(deal.plan[t].boxes.begin(), deal.plan[t].boxes.end(),
+                          [&](const BoxSpec& box) { return box.cols == scenario.tables[t].dim; });
+          const auto& values = run.weight_gradients[s][i][f];
+          const auto& expected = reference.weight_gradients[s][i][f];
+          ASSERT_EQ(values.size(), expected.size());
+          for (size_t n = 0; n < values.size(); ++n) {
+            ASSERT_NEAR(values[n], expected[n],
+                        1e-5 + 3e-4 * reference.weight_magnitudes[s][i][f][n])
+                << "step " << s << " sample " << i << " feature " << f << " id " << n;
+          }
+          if (whole_rows) expect_same_bits(one.weight_gradients[s][i][f], values, "of weights");
+        }
+      }
+    }
+  };
+  compare(one, alone);
+  for (const int ranks : {1, 2, 3, 8}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    Deal deal = random_deal(scenario, random, ranks);
+    deal.weight_gradient = true;
+    if (GetParam() % 2 == 1) deal.form = BatchForm::kVariableIdentity;
+    const Outcome many = train(scenario, deal);
+    if (HasFatalFailure()) return;
+    compare(many, deal);
+    expect_promises(scenario, deal, one, many, reference);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(Inputs, AFeatureMayBeAbsentFromABatch) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 16000);
   Scenario scenario = random_scenario(random, 4);

@@ -65,10 +65,15 @@ ReferenceOutcome reference_train(const Scenario& scenario,
     std::vector<std::vector<double>> outputs;
     std::vector<std::vector<double>> magnitudes;
     std::vector<std::vector<std::vector<double>>> sequences;
+    std::vector<std::vector<std::vector<double>>> weight_gradients;
+    std::vector<std::vector<std::vector<double>>> weight_magnitudes;
     for (const Sample& sample : batch) {
       std::vector<double> out(static_cast<size_t>(width), 0.0);
       std::vector<double> magnitude(static_cast<size_t>(width), 0.0);
       std::vector<std::vector<double>> sequence_rows(scenario.features.size());
+      std::vector<std::vector<double>> of_weights(scenario.features.size());
+      for (size_t f = 0; f < of_weights.size(); ++f) of_weights[f].resize(sample.bags[f].size());
+      std::vector<std::vector<double>> of_weights_magnitude = of_weights;
       for (size_t f = 0; f < scenario.features.size(); ++f) {
         const auto t = static_cast<size_t>(scenario.features[f].table);
         const int64_t dim = scenario.tables[t].dim;
@@ -98,6 +103,11 @@ ReferenceOutcome reference_train(const Scenario& scenario,
               out[column] += weight * w * scale;
               magnitude[column] += std::abs(weight * w * scale);
             }
+            if (!sequence) {
+              const double term = w * sample.gradient[column] * scale;
+              of_weights[f][i] += term;
+              of_weights_magnitude[f][i] += std::abs(term);
+            }
             const auto& given = sequence ? sample.sequence_gradients[f] : sample.gradient;
             double g = given[column] / scenario.divisor;
             const double most = scenario.optimizer_of(t).max_gradient;
@@ -109,10 +119,14 @@ ReferenceOutcome reference_train(const Scenario& scenario,
       outputs.push_back(out);
       magnitudes.push_back(magnitude);
       sequences.push_back(sequence_rows);
+      weight_gradients.push_back(of_weights);
+      weight_magnitudes.push_back(of_weights_magnitude);
     }
     result.outputs.push_back(std::move(outputs));
     result.magnitudes.push_back(std::move(magnitudes));
     result.sequences.push_back(std::move(sequences));
+    result.weight_gradients.push_back(std::move(weight_gradients));
+    result.weight_magnitudes.push_back(std::move(weight_magnitudes));
     if (scenario.accumulates_at(step)) continue;
     ++update;
     for (auto& [key, gradient] : gradients) {

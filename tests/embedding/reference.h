@@ -17,6 +17,9 @@ struct ReferenceOutcome {
   std::vector<int64_t> out_of_range;  // by table: ids outside its rows
   // By table, by state: [rows * dim], or [rows] for one value per row of the whole row.
   std::vector<std::vector<std::vector<double>>> states;
+  // Gradients of the ids' weights and the sums of |terms|, by step, sample and feature.
+  std::vector<std::vector<std::vector<std::vector<double>>>> weight_gradients;
+  std::vector<std::vector<std::vector<std::vector<double>>>> weight_magnitudes;
 };
 
 // The row that each id of a bag stands for; -1: none.

@@ -234,6 +234,24 @@ void take_sequences(const Scenario& scenario, const Deal& deal, shardrec_lookup*
   }
 }
 
+// Deals the gradients of the weights out to the samples [first, first + count) of a step.
+void take_weight_gradients(const Scenario& scenario, shardrec_lookup* lookup, const Slice& slice,
+                           const std::vector<Sample>& step, int64_t first, int64_t count,
+                           std::vector<std::vector<std::vector<float>>>& out) {
+  std::vector<float> values(slice.values.size(), -1);
+  const shardrec_tensor tensor = vector_of(values);
+  SR_OK(shardrec_lookup_weight_gradient(lookup, &tensor));
+  out.assign(static_cast<size_t>(count), {});
+  auto at = values.begin();
+  for (size_t f = 0; f < scenario.features.size(); ++f) {
+    for (int64_t s = 0; s < count; ++s) {
+      const auto ids = static_cast<int64_t>(step[static_cast<size_t>(first + s)].bags[f].size());
+      out[static_cast<size_t>(s)].emplace_back(at, at + ids);
+      at += ids;
+    }
+  }
+}
+
 void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
                 std::mutex& mutex, Outcome& outcome) {
   shardrec_model* model = make_model(scenario);
@@ -251,7 +269,12 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   shardrec_lookup* lookup = nullptr;
-  SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
+  shardrec_options* lookup_options = nullptr;
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &lookup_options));
+  SR_OK(shardrec_options_set_i64(lookup_options, SHARDREC_OPTION_WEIGHT_GRADIENT,
+                                 deal.weight_gradient ? 1 : 0));
+  SR_OK(shardrec_lookup_create(tables, lookup_options, &lookup));
+  shardrec_options_destroy(&lookup_options);
 
   std::vector<std::vector<float>> initial(scenario.tables.size());
   for (size_t t = 0; t < scenario.tables.size(); ++t) {
@@ -309,6 +332,13 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       SR_OK(shardrec_lookup_accumulate(lookup));
     } else {
       SR_OK(shardrec_lookup_backward(lookup));
+    }
+    if (deal.weight_gradient) {
+      std::vector<std::vector<std::vector<float>>> of_weights;
+      take_weight_gradients(scenario, lookup, slice, scenario.steps[s], first, count, of_weights);
+      if (::testing::Test::HasFatalFailure()) return;
+      const std::lock_guard lock(mutex);
+      std::move(of_weights.begin(), of_weights.end(), outcome.weight_gradients[s].begin() + first);
     }
   }
   std::vector<std::vector<float>> weights(scenario.tables.size());
@@ -535,6 +565,7 @@ Outcome train(const Scenario& scenario, const Deal& deal) {
   for (const auto& step : scenario.steps) {
     outcome.outputs.emplace_back(step.size());
     outcome.sequences.emplace_back(step.size());
+    outcome.weight_gradients.emplace_back(step.size());
   }
   outcome.out_of_range.resize(scenario.tables.size());
   std::mutex mutex;

@@ -114,6 +114,7 @@ struct Deal {
   BatchForm form = BatchForm::kPlain;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
   bool deduplicate = false;
+  bool weight_gradient = false;  // not with kVariableUnique
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 };
@@ -126,6 +127,8 @@ struct Outcome {
   std::vector<std::vector<float>> tables;               // final weights, [rows * dim]
   std::vector<std::vector<std::vector<float>>> states;  // by table, as SHARDREC_TABLE_STATE, _2
   std::vector<std::vector<float>> initial;
+  // Gradients of the ids' weights, by step, sample and feature, where the deal asks for them.
+  std::vector<std::vector<std::vector<std::vector<float>>>> weight_gradients;
   std::vector<int64_t> out_of_range;  // by table, counted by all ranks
   int64_t threads_seen = 0;
   // Sent to other ranks, by all ranks.

@@ -132,6 +132,17 @@ SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
  * weights as they are. As shardrec_lookup_backward. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup);
 
+/* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id of a bag, the
+ * sum over columns of its row, as it was just before the step of this backward, times the output gradient
+ * of the bag, divided by the bag's length for MEAN; neither divided by GRADIENT_DIVISOR nor clamped.
+ * 0 for ids of sequences and for ids that were dropped. A batch without weights has them too (as if all
+ * were 1). Given to lookups made with the option WEIGHT_GRADIENT; after backward (or accumulate), up to
+ * the next begin.
+ * out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
+ * BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup *lookup,
+                                                             const shardrec_tensor *out);
+
 /* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_skip(shardrec_lookup *lookup);

@@ -172,6 +172,8 @@ typedef enum shardrec_option {
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */
+  SHARDREC_OPTION_WEIGHT_GRADIENT = 501, /* i64, 0 or 1; 1: backward computes the gradients of the ids'
+                                            weights; the same on all ranks; default 0 */
   /* DDP. */
   SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */

@@ -145,63 +145,65 @@ typedef _goslice_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef _gostring_ swig_type_116;
+typedef _goslice_ swig_type_116;
 typedef _gostring_ swig_type_117;
 typedef _gostring_ swig_type_118;
 typedef _gostring_ swig_type_119;
 typedef _gostring_ swig_type_120;
 typedef _gostring_ swig_type_121;
 typedef _gostring_ swig_type_122;
-typedef _goslice_ swig_type_123;
-typedef _goslice_ swig_type_124;
-typedef _gostring_ swig_type_125;
-typedef _gostring_ swig_type_126;
+typedef _gostring_ swig_type_123;
+typedef _gostring_ swig_type_124;
+typedef _goslice_ swig_type_125;
+typedef _goslice_ swig_type_126;
 typedef _gostring_ swig_type_127;
-typedef long long swig_type_128;
+typedef _gostring_ swig_type_128;
 typedef _gostring_ swig_type_129;
 typedef long long swig_type_130;
 typedef _gostring_ swig_type_131;
-typedef _gostring_ swig_type_132;
+typedef long long swig_type_132;
 typedef _gostring_ swig_type_133;
-typedef _goslice_ swig_type_134;
-typedef _goslice_ swig_type_135;
-typedef _gostring_ swig_type_136;
+typedef _gostring_ swig_type_134;
+typedef _gostring_ swig_type_135;
+typedef _goslice_ swig_type_136;
 typedef _goslice_ swig_type_137;
-typedef _goslice_ swig_type_138;
-typedef _gostring_ swig_type_139;
-typedef _gostring_ swig_type_140;
+typedef _gostring_ swig_type_138;
+typedef _goslice_ swig_type_139;
+typedef _goslice_ swig_type_140;
 typedef _gostring_ swig_type_141;
 typedef _gostring_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _gostring_ swig_type_145;
-typedef long long swig_type_146;
-typedef long long swig_type_147;
-typedef _gostring_ swig_type_148;
-typedef _gostring_ swig_type_149;
-typedef _goslice_ swig_type_150;
-typedef _goslice_ swig_type_151;
+typedef _gostring_ swig_type_146;
+typedef _gostring_ swig_type_147;
+typedef long long swig_type_148;
+typedef long long swig_type_149;
+typedef _gostring_ swig_type_150;
+typedef _gostring_ swig_type_151;
 typedef _goslice_ swig_type_152;
-typedef _gostring_ swig_type_153;
+typedef _goslice_ swig_type_153;
 typedef _goslice_ swig_type_154;
-typedef _goslice_ swig_type_155;
+typedef _gostring_ swig_type_155;
 typedef _goslice_ swig_type_156;
-typedef _gostring_ swig_type_157;
+typedef _goslice_ swig_type_157;
 typedef _goslice_ swig_type_158;
-typedef _goslice_ swig_type_159;
+typedef _gostring_ swig_type_159;
 typedef _goslice_ swig_type_160;
 typedef _goslice_ swig_type_161;
-typedef _gostring_ swig_type_162;
-typedef _gostring_ swig_type_163;
-typedef _goslice_ swig_type_164;
-typedef _goslice_ swig_type_165;
-typedef _gostring_ swig_type_166;
-typedef _gostring_ swig_type_167;
+typedef _goslice_ swig_type_162;
+typedef _goslice_ swig_type_163;
+typedef _gostring_ swig_type_164;
+typedef _gostring_ swig_type_165;
+typedef _goslice_ swig_type_166;
+typedef _goslice_ swig_type_167;
 typedef _gostring_ swig_type_168;
 typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
-typedef long long swig_type_171;
+typedef _gostring_ swig_type_171;
 typedef _gostring_ swig_type_172;
+typedef long long swig_type_173;
+typedef _gostring_ swig_type_174;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -287,44 +289,45 @@ extern swig_type_110 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2)
 extern swig_type_111 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_112 arg3);
 extern swig_type_113 _wrap_lookup_backward_capi(uintptr_t arg1);
 extern swig_type_114 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_115 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_116 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_115 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_116 arg2);
+extern swig_type_117 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_118 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_117 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_118 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_119 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_120 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_119 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_120 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_121 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_122 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_121 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_122 arg2, swig_type_123 arg3, swig_type_124 arg4);
-extern swig_type_125 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_126 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_127 _wrap_mlp_create_capi(swig_type_128 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_123 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_124 arg2, swig_type_125 arg3, swig_type_126 arg4);
+extern swig_type_127 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_128 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_129 _wrap_mlp_create_capi(swig_type_130 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_129 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_130 arg2, swig_intgo arg3);
-extern swig_type_131 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_132 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_133 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3);
-extern swig_type_136 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3);
-extern swig_type_139 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_140 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_141 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_142 arg2);
-extern swig_type_143 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_144 arg2);
-extern swig_type_145 _wrap_interaction_create_capi(swig_type_146 arg1, swig_type_147 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_131 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_132 arg2, swig_intgo arg3);
+extern swig_type_133 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_134 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_135 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3);
+extern swig_type_138 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3);
+extern swig_type_141 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_142 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_143 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_144 arg2);
+extern swig_type_145 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_146 arg2);
+extern swig_type_147 _wrap_interaction_create_capi(swig_type_148 arg1, swig_type_149 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_148 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_149 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4);
-extern swig_type_153 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_154 arg2, swig_type_155 arg3, swig_type_156 arg4);
-extern swig_type_157 _wrap_bce_with_logits_capi(swig_type_158 arg1, swig_type_159 arg2, swig_type_160 arg3, swig_type_161 arg4, swig_voidp arg5);
-extern swig_type_162 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_150 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_151 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_152 arg2, swig_type_153 arg3, swig_type_154 arg4);
+extern swig_type_155 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_156 arg2, swig_type_157 arg3, swig_type_158 arg4);
+extern swig_type_159 _wrap_bce_with_logits_capi(swig_type_160 arg1, swig_type_161 arg2, swig_type_162 arg3, swig_type_163 arg4, swig_voidp arg5);
+extern swig_type_164 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_163 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_164 arg2, swig_type_165 arg3);
-extern swig_type_166 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_167 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_168 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_169 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_170 _wrap_trace_start_capi(swig_type_171 arg1);
+extern swig_type_165 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_166 arg2, swig_type_167 arg3);
+extern swig_type_168 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_169 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_170 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_171 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_172 _wrap_trace_start_capi(swig_type_173 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_172 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_174 _wrap_trace_json_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1444,6 +1447,21 @@ func Lookup_accumulate(arg1 uintptr) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Lookup_skip(arg1 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1541,7 +1559,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1582,7 +1600,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_128(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_130(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1599,7 +1617,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_130(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_132(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1637,7 +1655,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1657,7 +1675,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1701,7 +1719,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1721,7 +1739,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1737,7 +1755,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_146(_swig_i_0), C.swig_type_147(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_148(_swig_i_0), C.swig_type_149(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1769,7 +1787,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1794,7 +1812,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1821,7 +1839,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_158)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_160)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1863,7 +1881,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1923,7 +1941,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_171(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_173(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -2347,6 +2347,31 @@ _gostring_ _wrap_lookup_accumulate_capi(shardrec_lookup *_swig_go_0) {
 }
 
 
+_gostring_ _wrap_lookup_weight_gradient_capi(shardrec_lookup *_swig_go_0, _goslice_ _swig_go_1) {
+  shardrec_lookup *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  shardrec_tensor view2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  
+  result = (shardrec_status)shardrec_lookup_weight_gradient((struct shardrec_lookup const *)arg1,(struct shardrec_tensor const *)arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_lookup_skip_capi(shardrec_lookup *_swig_go_0) {
   shardrec_lookup *arg1 = 0 ;
   shardrec_status result;

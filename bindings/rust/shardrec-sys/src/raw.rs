@@ -205,6 +205,7 @@ pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
 pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
 pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
+pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
@@ -490,6 +491,7 @@ extern "C" {
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_accumulate(lookup: *mut shardrec_lookup) -> shardrec_status;
+    pub fn shardrec_lookup_weight_gradient(lookup: *const shardrec_lookup, out: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_skip(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);

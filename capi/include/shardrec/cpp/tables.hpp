@@ -266,6 +266,9 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   }
   void backward() { check(shardrec_lookup_backward(get())); }
   void accumulate() { check(shardrec_lookup_accumulate(get())); }
+  void weight_gradient(const Vector &into) const {
+    check(shardrec_lookup_weight_gradient(get(), into.get()));
+  }
   void skip() { check(shardrec_lookup_skip(get())); }
 };
 
