@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "embedding/half_matrix.h"
 #include "support/ranks.h"
 
 namespace {
@@ -143,6 +144,80 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   shardrec_model_destroy(&model);
 }
 
+// Steps with everything at once: pooled features and sequences on one table, bags given once, ids
+// that are dropped, outputs of 16 bits, gradients of weights.
+void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind, int steps,
+                     const std::function<void(int step)>& between) {
+  constexpr int64_t kRows = 3000;
+  constexpr int64_t kDim = 16;
+  constexpr int64_t kBatch = 900;
+  constexpr int64_t kBags = 300;
+  constexpr int64_t kLength = 4;
+  shardrec_model* model = nullptr;
+  SR_OK(shardrec_model_create(nullptr, &model));
+  shardrec_options* options = nullptr;
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
+  SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OUT_OF_RANGE, "drop"));
+  SR_OK(shardrec_model_add_table(model, "t", kRows, kDim, options, nullptr));
+  shardrec_options_destroy(&options);
+  SR_OK(shardrec_model_add_feature(model, 0, "mean", SHARDREC_POOLING_MEAN));
+  SR_OK(shardrec_model_add_feature(model, 0, "sequence", SHARDREC_POOLING_NONE));
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, kind));
+  shardrec_plan* plan = nullptr;
+  SR_OK(shardrec_plan_collective(comm, model, options, &plan));
+  shardrec_options_destroy(&options);
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 2));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, SHARDREC_BFLOAT16));
+  shardrec_collection* tables = nullptr;
+  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  shardrec_options_destroy(&options);
+  SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &options));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_GRADIENT, 1));
+  shardrec_lookup* lookup = nullptr;
+  SR_OK(shardrec_lookup_create(tables, options, &lookup));
+
+  std::mt19937_64 random(static_cast<uint64_t>(rank));
+  std::vector<int64_t> values(2 * kBags * kLength);
+  std::vector<int64_t> lengths(2 * kBags, kLength);
+  std::vector<int64_t> sizes = {kBags, kBags};
+  std::vector<int32_t> inverse(2 * kBatch);
+  std::vector<float> weights(values.size(), 0.5F);
+  std::vector<float> of_weights(values.size());
+  const HalfMatrix out(SHARDREC_BFLOAT16, kBatch, kDim);
+  const HalfMatrix rows(SHARDREC_BFLOAT16, kBags * kLength, kDim);
+  const HalfMatrix gradient(SHARDREC_BFLOAT16, kBatch, kDim,
+                            std::vector<float>(kBatch * kDim, 0.125F));
+  const HalfMatrix rows_gradient(SHARDREC_BFLOAT16, kBags * kLength, kDim,
+                                 std::vector<float>(kBags * kLength * kDim, 0.125F));
+  const shardrec_tensor values_tensor = vector_of(values);
+  const shardrec_tensor lengths_tensor = vector_of(lengths);
+  const shardrec_tensor sizes_tensor = vector_of(sizes);
+  const shardrec_tensor inverse_tensor = vector_of(inverse);
+  const shardrec_tensor weights_tensor = vector_of(weights);
+  const shardrec_tensor of_weights_tensor = vector_of(of_weights);
+  for (int step = 0; step < steps; ++step) {
+    for (int64_t& id : values) id = static_cast<int64_t>(random() % (kRows + 100));
+    for (int32_t& bag : inverse) bag = static_cast<int32_t>(random() % kBags);
+    between(step);
+    SR_OK(shardrec_lookup_begin_variable(lookup, kBatch, &sizes_tensor, &inverse_tensor,
+                                         &values_tensor, &lengths_tensor, &weights_tensor));
+    SR_OK(shardrec_lookup_forward(lookup, 0, &out.tensor));
+    SR_OK(shardrec_lookup_forward(lookup, 1, &rows.tensor));
+    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
+    SR_OK(shardrec_lookup_set_gradient(lookup, 1, &rows_gradient.tensor));
+    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(shardrec_lookup_weight_gradient(lookup, &of_weights_tensor));
+  }
+  between(steps);
+  shardrec_lookup_destroy(&lookup);
+  shardrec_collection_destroy(&tables);
+  shardrec_options_destroy(&options);
+  shardrec_plan_destroy(&plan);
+  shardrec_model_destroy(&model);
+}
+
 class Steady : public ::testing::TestWithParam<std::tuple<shardrec_sharding, int>> {};
 
 TEST_P(Steady, StepsAllocateNothing) {
@@ -170,6 +245,36 @@ TEST_P(Steady, StepsAllocateNothing) {
   GTEST_SKIP() << "the steps ran, but the sanitizer's allocator is in place of the counted one";
 #endif
 }
+
+class SteadyInputs : public ::testing::TestWithParam<shardrec_sharding> {};
+
+TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
+  constexpr int kRanks = 2;
+  constexpr int kWarm = 20;
+  constexpr int kCounted = 5;
+  std::barrier meeting(kRanks);
+  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
+    train_all_kinds(rank, comm, GetParam(), kWarm + kCounted, [&](int step) {
+      meeting.arrive_and_wait();
+      if (rank == 0 && step == kWarm) {
+        allocations = 0;
+        counting = true;
+      }
+      if (rank == 0 && step == kWarm + kCounted) counting = false;
+      meeting.arrive_and_wait();
+    });
+  });
+#ifdef SHARDREC_COUNTS_ALLOCATIONS
+  EXPECT_EQ(allocations.load(), 0);
+#else
+  GTEST_SKIP() << "the steps ran, but the sanitizer's allocator is in place of the counted one";
+#endif
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, SteadyInputs,
+                         ::testing::Values(SHARDREC_SHARDING_TABLE_WISE, SHARDREC_SHARDING_ROW_WISE,
+                                           SHARDREC_SHARDING_COLUMN_WISE,
+                                           SHARDREC_SHARDING_DATA_PARALLEL));
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Steady,
                          ::testing::Combine(::testing::Values(SHARDREC_SHARDING_MIXED,
