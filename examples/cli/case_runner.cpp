@@ -3,144 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 
 #include "api.h"
+#include "case_model.h"
 #include "numbers.h"
 #include "ranks.h"
 
 namespace shardrec::cli {
 namespace {
-
-// A case asks for what this library does not offer; the sentence is the library's where it has one.
-class Unsupported : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
-// Runs calls whose refusal means that the library lacks something, not that it is wrong.
-template <typename F>
-void offered(const F& calls) {
-  try {
-    calls();
-  } catch (const ApiError& error) {
-    if (error.status() != SHARDREC_UNSUPPORTED && error.status() != SHARDREC_INVALID_ARGUMENT)
-      throw;
-    throw Unsupported(error.what());
-  }
-}
-
-std::string lower_case(std::string text) {
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return text;
-}
-
-// The decay that is meant where a case names none.
-std::string decay_mode(const CaseOptimizer& recorded) {
-  if (recorded.weight_decay_mode) return lower_case(*recorded.weight_decay_mode);
-  if (recorded.type == "lars_sgd") return "l2";
-  const bool decoupled = recorded.type.find("adam") != std::string::npos ||
-                         recorded.type.find("lamb") != std::string::npos;
-  return decoupled ? "decouple" : "none";
-}
-
-Options optimizer_options(const CaseOptimizer& recorded) {
-  Options options(SHARDREC_OPTIONS_OPTIMIZER);
-  offered([&] { options.set(SHARDREC_OPTION_OPTIMIZER, recorded.type); });
-  if (!recorded.other_settings.empty()) {
-    throw Unsupported("The library has no option for the optimizer setting '" +
-                      recorded.other_settings.front() + "'.");
-  }
-  offered([&] {
-    options.set(SHARDREC_OPTION_LEARNING_RATE, recorded.learning_rates.front());
-    options.set(SHARDREC_OPTION_WEIGHT_DECAY_MODE, decay_mode(recorded));
-    const auto set = [&](shardrec_option key, const std::optional<double>& value) {
-      if (value) options.set(key, *value);
-    };
-    set(SHARDREC_OPTION_EPS, recorded.eps);
-    set(SHARDREC_OPTION_WEIGHT_DECAY, recorded.weight_decay);
-    set(SHARDREC_OPTION_MAX_GRADIENT, recorded.max_gradient);
-    set(SHARDREC_OPTION_BETA1, recorded.beta1);
-    set(SHARDREC_OPTION_BETA2, recorded.beta2);
-    set(SHARDREC_OPTION_MOMENTUM, recorded.momentum);
-    set(SHARDREC_OPTION_ETA, recorded.eta);
-    set(SHARDREC_OPTION_MAX_NORM, recorded.max_norm);
-    if (recorded.shard_statistics) {
-      options.set(SHARDREC_OPTION_ROW_STATISTICS, int64_t{SHARDREC_ROW_STATISTICS_SHARD});
-    }
-  });
-  return options;
-}
-
-Model make_model(const RecordedCase& recorded) {
-  Model model;
-  check(shardrec_model_create(nullptr, model.out()));
-  for (const CaseTable& table : recorded.tables) {
-    if (table.pooling != "sum" && table.pooling != "mean") {
-      throw UserError("Case " + recorded.name + ": pooling is '" + table.pooling +
-                      "', not sum or mean.");
-    }
-    const auto pooling = table.pooling == "sum" ? SHARDREC_POOLING_SUM : SHARDREC_POOLING_MEAN;
-    int32_t index = 0;
-    offered([&] {
-      Options options(SHARDREC_OPTIONS_TABLE);
-      options.set(SHARDREC_OPTION_DTYPE, table.dtype);
-      check(shardrec_model_add_table(model.get(), table.name.c_str(), table.rows, table.dim,
-                                     options.get(), &index));
-    });
-    for (const std::string& feature : table.features) {
-      check(shardrec_model_add_feature(model.get(), index, feature.c_str(), pooling));
-    }
-  }
-  const Options optimizer = optimizer_options(recorded.optimizer);
-  offered([&] { check(shardrec_model_set_optimizer(model.get(), optimizer.get())); });
-  return model;
-}
-
-// Boxes as recorded, or each table under the kind of sharding that is named for it.
-Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const Model& model,
-               int ranks, int ranks_per_node) {
-  Topology topology;
-  check(shardrec_topology_create(ranks, ranks_per_node, topology.out()));
-  const auto plan_by_kind = [&](const std::string& kind) {
-    Options planner(SHARDREC_OPTIONS_PLAN);
-    planner.set(SHARDREC_OPTION_SHARDING, kind);
-    Plan plan;
-    check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-    return plan;
-  };
-  if (!options.sharding.empty()) return plan_by_kind(options.sharding);
-
-  Plan plan;
-  check(shardrec_plan_create_empty(model.get(), topology.get(), plan.out()));
-  std::map<std::string, Plan> by_kind;
-  for (size_t t = 0; t < recorded.tables.size(); ++t) {
-    const CaseTable& table = recorded.tables[t];
-    const auto index = static_cast<int32_t>(t);
-    std::vector<CaseBox> boxes = table.boxes;
-    if (boxes.empty() || ranks != recorded.sharding_group_size) {
-      if (!by_kind.contains(table.sharding))
-        by_kind.emplace(table.sharding, plan_by_kind(table.sharding));
-      const shardrec_plan* kind = by_kind.at(table.sharding).get();
-      int32_t count = 0;
-      check(shardrec_plan_box_count(kind, index, &count));
-      boxes.assign(static_cast<size_t>(count), {});
-      for (int32_t b = 0; b < count; ++b) {
-        CaseBox& box = boxes[static_cast<size_t>(b)];
-        check(
-            shardrec_plan_box(kind, index, b, &box.rank, &box.row, &box.rows, &box.col, &box.cols));
-      }
-    }
-    if (boxes.empty()) check(shardrec_plan_add_replicated(plan.get(), index));
-    for (const CaseBox& box : boxes) {
-      check(
-          shardrec_plan_add_box(plan.get(), index, box.rank, box.row, box.rows, box.col, box.cols));
-    }
-  }
-  return plan;
-}
 
 // The states of an optimizer, in the order of shardrec_table_part.
 struct CaseState {
@@ -300,7 +170,9 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
                              const ReplayOptions& options) {
   const int ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
   const int ranks_per_node = std::min(ranks, recorded.local_world_size);
-  (void)make_model(recorded);  // what is not offered shows itself before ranks are started
+  // What is not offered, or not comparable, shows itself before ranks are started.
+  const int group = recorded.replicas() ? recorded.sharding_group_size : ranks;
+  (void)make_plan(recorded, options, make_model(recorded), group, std::min(group, ranks_per_node));
   std::vector<CaseResult> results(static_cast<size_t>(ranks));
   run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(recorded);
@@ -323,7 +195,6 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
           shardrec_mesh_create(comm, recorded.sharding_group_size, arrangement.get(), mesh.out()));
       check(
           shardrec_mesh_place(mesh.get(), &place.sharding_rank, nullptr, &place.replica, nullptr));
-      const int group = recorded.sharding_group_size;
       const Plan plan = make_plan(recorded, options, model, group, group);
       check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
                                                collection.out()));
@@ -372,16 +243,12 @@ CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
   const bool as_recorded = options.sharding.empty() && result.ranks == recorded.world_size;
   try {
     if (recorded.replicas() && result.ranks != recorded.world_size) {
-      result.outcome = Outcome::kNotComparable;
-      result.reason =
-          "Each replica trains on batches of its own, so it runs on its recorded number of ranks.";
-      return result;
+      throw NotComparable(
+          "Each replica trains on batches of its own, so it runs on its recorded number of ranks.");
     }
     if (recorded.optimizer.shard_statistics && !as_recorded) {
-      result.outcome = Outcome::kNotComparable;
-      result.reason =
-          "Its row-wise state is kept per column shard, so it runs only under its recorded boxes.";
-      return result;
+      throw NotComparable(
+          "Its row-wise state is kept per column shard, so it runs only under its recorded boxes.");
     }
     result = train_and_compare(recorded, arrays, options);
     const double worst =
@@ -390,6 +257,9 @@ CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
       result.outcome = Outcome::kFailed;
       result.reason = "out of tolerance by a factor of " + fixed(worst, 2);
     }
+  } catch (const NotComparable& error) {
+    result.outcome = Outcome::kNotComparable;
+    result.reason = error.what();
   } catch (const Unsupported& error) {
     result.outcome = Outcome::kUnsupported;
     result.reason = error.what();
