@@ -97,6 +97,7 @@ void* SHARDREC_INSTEAD_OF(mmap)(void* address, size_t size, int protection, int 
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
+#ifndef SHARDREC_THREAD_SANITIZER
 namespace {
 
 void* take(size_t size) {
@@ -114,7 +115,8 @@ void* take(size_t size, std::align_val_t alignment) {
 
 }  // namespace
 
-// The sanitizers' operator new would not come here.
+// The address sanitizer's operator new would not come here; the thread sanitizer's cannot be
+// replaced.
 void* operator new(size_t size) { return take(size); }
 void* operator new[](size_t size) { return take(size); }
 void* operator new(size_t size, std::align_val_t alignment) { return take(size, alignment); }
@@ -127,6 +129,7 @@ void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+#endif
 
 namespace shardrec::test {
 
