@@ -102,7 +102,7 @@ typedef enum shardrec_replication {
   SHARDREC_REPLICATION_AUTO = 0, /* what sends least, by BATCH_SIZE and BAG_LENGTH; SAMPLES without */
   SHARDREC_REPLICATION_SAMPLES = 1, /* every rank receives all ids and output gradients: the bits of
                                        one rank */
-  SHARDREC_REPLICATION_ROWS = 2,  /* sums of touched rows, as a list: replicas equal bit for bit, one
+  SHARDREC_REPLICATION_ROWS = 2, /* sums of touched rows, as a list: replicas equal bit for bit, one
                                      rank's result up to rounding */
   SHARDREC_REPLICATION_DENSE = 3, /* the same with a bit per row in place of the list */
   SHARDREC_REPLICATION_FORCE_32 = 0x7fffffff
@@ -153,9 +153,9 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_SHARDING = 300,    /* i64, shardrec_sharding; default AUTO */
   SHARDREC_OPTION_REPLICATION = 301, /* i64, shardrec_replication, of all replicated tables; default
                                         AUTO */
-  SHARDREC_OPTION_BATCH_SIZE = 302,  /* i64, >= 0: samples per rank and step that the plan may expect;
+  SHARDREC_OPTION_BATCH_SIZE = 302, /* i64, >= 0: samples per rank and step that the plan may expect;
                                         0 (default): unknown */
-  SHARDREC_OPTION_BAG_LENGTH = 303,  /* f64, finite, >= 0: ids per bag that it may expect; default 1 */
+  SHARDREC_OPTION_BAG_LENGTH = 303, /* f64, finite, >= 0: ids per bag that it may expect; default 1 */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
   SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this

@@ -1,0 +1,157 @@
+// The second half of a lookup's way: from gradients to updated tables.
+#include <algorithm>
+
+#include "core/tensor.h"
+#include "embedding/lookup.h"
+
+namespace shardrec::embedding {
+
+void Lookup::finish(Finish how) {
+  const char* name = how == Finish::kSkip         ? "skip"
+                     : how == Finish::kAccumulate ? "accumulate"
+                                                  : "backward";
+  if (state_ != State::kForwarded) {
+    core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
+  }
+  collection_->communicator().check();
+  const core::TraceScope call(collection_->counters().track, name);
+  try {
+    if (how == Finish::kSkip) {
+      packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
+    } else if (const int32_t missing = missing_gradient(); missing >= 0) {
+      packing_.decline(
+          GradientVerdict::kError,
+          {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
+          *gradient_buffer_);
+    } else {
+      lay_out_gradients();
+      for (size_t g = 0; g < gradients_.size(); ++g) {
+        const Gradient& gradient = gradients_[g];
+        // One that was not given has no elements; but bags that no sample uses have rows.
+        if (options_.borrow || !gradient.given) {
+          pack_gradient(static_cast<int32_t>(g), gradient.given ? gradient.borrowed : OutputView{});
+        }
+      }
+    }
+    const bool accumulate = how == Finish::kAccumulate;
+    packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()),
+                  *gradient_buffer_);
+    PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
+    collection_->settle();
+    const auto gradients = collection_->exchange(Exchange::kGradient, "backward", name_,
+                                                 packing_.messages(), gradient_buffer_);
+    const GradientDecision decision = decide(gradients);
+    if (decision.verdict == GradientVerdict::kError) {
+      throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
+    }
+    if (decision.verdict == GradientVerdict::kApply) apply(gradients, accumulate, timer);
+  } catch (const core::Error& error) {
+    end_batch();
+    state_ = State::kIdle;
+    if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
+    throw;
+  } catch (...) {
+    end_batch();
+    state_ = State::kIdle;
+    collection_->communicator().fail("backward");
+    throw;
+  }
+  end_batch();
+  state_ = State::kIdle;
+}
+
+void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
+                   PhaseTimer& timer) {
+  Counters& counters = collection_->counters();
+  timer.next(Phase::kIndexPlan);
+  Update& update = collection_->update();
+  const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
+  update.group(inbox_, gradients, collection_->settings().step_after(collection_->step()), with);
+  if (of_weights_ != nullptr) {
+    timer.next(Phase::kGradientExchange);
+    exchange_weight_gradients(gradients, with);
+  }
+  timer.next(Phase::kUpdate);
+  if (accumulate) {
+    update.accumulate(with);
+  } else {
+    take_step(update, with, timer);
+    counters.steps.fetch_add(1, std::memory_order_relaxed);
+  }
+  count_bytes(packing_.messages());
+  count_memory();
+}
+
+void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
+                                       const Workshop& with) {
+  OfWeights& own = *of_weights_;
+  own.products.compute(inbox_, gradients, collection_->shards(), with.kernels, with.threads,
+                       with.work, *own.buffer);
+  const auto messages = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
+                                              own.products.messages(), own.buffer);
+  own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
+  own.gradients.assemble(routed_, batch_, messages, with.threads, with.work, own.values.data());
+  own.ready = true;
+}
+
+void Lookup::weight_gradient(const shardrec_tensor* out) const {
+  if (of_weights_ == nullptr || !of_weights_->ready) {
+    core::fail(SHARDREC_INVALID_STATE,
+               of_weights_ == nullptr
+                   ? "the lookup has no gradients of weights: its option WEIGHT_GRADIENT is 0"
+                   : "gradients of weights are there after backward, up to the next begin");
+  }
+  const std::span<const float> values = of_weights_->values;
+  const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()));
+  std::copy(values.begin(), values.end(), view.begin());
+}
+
+void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
+  if (update.accumulated()) update.add_accumulated(with);
+  if (update.replicas_needed()) {
+    update.pack_replicas(with, *replicas_buffer_);
+    timer.next(Phase::kGradientExchange);
+    count_bytes(update.replicas_messages());
+    const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
+                                            update.replicas_messages(), replicas_buffer_);
+    update.add_replicas(rows, with, *replica_sums_buffer_);
+    count_bytes(update.replicas_messages());
+    update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
+                                               update.replicas_messages(), replica_sums_buffer_));
+    timer.next(Phase::kUpdate);
+  }
+  if (update.statistics_needed()) {
+    update.pack_statistics(with, *statistics_buffer_);
+    timer.next(Phase::kGradientExchange);
+    update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
+                                                update.statistics_messages(), statistics_buffer_));
+    timer.next(Phase::kUpdate);
+  }
+  update.apply(with);
+  if (update.norms_needed()) {
+    update.pack_norms(with, *norms_buffer_);
+    timer.next(Phase::kGradientExchange);
+    const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
+                                             update.norms_messages(), norms_buffer_);
+    timer.next(Phase::kUpdate);
+    update.rescale(norms, with);
+  }
+  for (size_t s = 0; s < collection_->shards().size(); ++s) {
+    const int32_t part = collection_->shards()[s].part();
+    collection_->table_counters(collection_->layout().parts()[static_cast<size_t>(part)].table)
+        .rows_updated.fetch_add(update.touched_rows(s), std::memory_order_relaxed);
+  }
+  update.drop_accumulated();
+}
+
+// What goes to other ranks counts as bytes of gradients.
+void Lookup::count_bytes(std::span<const comm::ConstBytes> messages) {
+  size_t bytes = 0;
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank != collection_->layout().rank()) bytes += messages[static_cast<size_t>(rank)].size();
+  }
+  collection_->counters().bytes_gradient.fetch_add(static_cast<int64_t>(bytes),
+                                                   std::memory_order_relaxed);
+}
+
+}  // namespace shardrec::embedding
