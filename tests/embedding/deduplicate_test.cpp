@@ -16,7 +16,7 @@ class Deduplicate : public ::testing::TestWithParam<int> {};
 
 TEST_P(Deduplicate, ChangesNoBitAndAddsNoByte) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 20000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   add_sequences(scenario, random);
   add_stray_ids(scenario, random);
   for (const int ranks : {2, 3, 8}) {
@@ -36,7 +36,7 @@ TEST_P(Deduplicate, ChangesNoBitAndAddsNoByte) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Deduplicate, ::testing::Range(0, 8));
+INSTANTIATE_TEST_SUITE_P(Seeds, Deduplicate, ::testing::Range(0, seeds(8)));
 
 // A pooled feature and a sequence on one table of many rows, with frequencies like 1 / rank.
 Scenario skewed() {

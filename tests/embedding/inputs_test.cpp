@@ -33,14 +33,14 @@ class Inputs : public ::testing::TestWithParam<int> {};
 
 TEST_P(Inputs, SequencesGiveTheOneRankBitsAndShareTheUpdateOfTheirTable) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 10000);
-  Scenario scenario = random_scenario(random, 6);
+  Scenario scenario = random_scenario(random, 10);
   add_sequences(scenario, random);
   expect_all_promises(scenario, random);
 }
 
 TEST_P(Inputs, SequencesUnderNamedKindsGiveTheOneRankBits) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 11000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   add_sequences(scenario, random);
   const Outcome one = train(scenario, one_rank(scenario));
   if (HasFatalFailure()) return;
@@ -60,7 +60,7 @@ TEST_P(Inputs, SequencesUnderNamedKindsGiveTheOneRankBits) {
 
 TEST_P(Inputs, IdsOutOfRangeAreDroppedOrClampedAlikeUnderEveryPlan) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 12000);
-  Scenario scenario = random_scenario(random, 6);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   add_stray_ids(scenario, random);
   expect_all_promises(scenario, random);
@@ -68,7 +68,7 @@ TEST_P(Inputs, IdsOutOfRangeAreDroppedOrClampedAlikeUnderEveryPlan) {
 
 TEST_P(Inputs, GradientsOfWeightsAreThoseOfTheRowsBeforeTheStep) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 17000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
   if (GetParam() % 4 == 1) {  // nothing to undo
@@ -119,7 +119,7 @@ TEST_P(Inputs, GradientsOfWeightsAreThoseOfTheRowsBeforeTheStep) {
 
 TEST_P(Inputs, AFeatureMayBeAbsentFromABatch) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 16000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   for (auto& step : scenario.steps) {
     const size_t absent = random() % scenario.features.size();
@@ -134,7 +134,7 @@ TEST_P(Inputs, AFeatureMayBeAbsentFromABatch) {
 
 TEST_P(Inputs, ABatchSizePerFeatureWithBagsOfTheirOwnIsThePlainBatch) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 13000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
   const Outcome one = train(scenario, one_rank(scenario));
@@ -153,7 +153,7 @@ TEST_P(Inputs, ABatchSizePerFeatureWithBagsOfTheirOwnIsThePlainBatch) {
 
 TEST_P(Inputs, BagsGivenOnceTrainAlikeUnderEveryPlan) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 14000);
-  Scenario scenario = random_scenario(random, 4);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   add_repeated_bags(scenario, random);
   if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
@@ -184,7 +184,7 @@ TEST_P(Inputs, BagsGivenOnceTrainAlikeUnderEveryPlan) {
 
 TEST_P(Inputs, OutputsOf16BitsAreTheFp32OutputsRoundedOnce) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 15000);
-  Scenario scenario = random_scenario(random, 3);
+  Scenario scenario = random_scenario(random, 10);
   add_sequences(scenario, random);
   add_repeated_bags(scenario, random);
   round_gradients(scenario, random);
@@ -217,7 +217,7 @@ TEST_P(Inputs, OutputsOf16BitsAreTheFp32OutputsRoundedOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Inputs, ::testing::Range(0, 10));
+INSTANTIATE_TEST_SUITE_P(Seeds, Inputs, ::testing::Range(0, seeds(6)));
 
 }  // namespace
 }  // namespace shardrec::test

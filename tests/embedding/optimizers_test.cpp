@@ -55,7 +55,7 @@ TEST_P(Optimizers, AccumulateAndFreezeAlikeUnderRandomTilings) {
 
 TEST_P(Optimizers, RoundStochasticallyAlikeUnderRandomTilings) {
   std::mt19937_64 random(seed() + 20000);
-  Scenario scenario = random_scenario(random, 6);
+  Scenario scenario = random_scenario(random, 10);
   vary_optimizers(scenario, random, kind());
   for (TableSpec& table : scenario.tables) {
     if (table.dtype == SHARDREC_FLOAT32) table.dtype = SHARDREC_BFLOAT16;
@@ -66,7 +66,7 @@ TEST_P(Optimizers, RoundStochasticallyAlikeUnderRandomTilings) {
 
 TEST_P(Optimizers, ShardStatisticsFollowTheirBoxes) {
   std::mt19937_64 random(seed() + 30000);
-  Scenario scenario = random_scenario(random, 6);
+  Scenario scenario = random_scenario(random, 10);
   scenario.optimizer = random_optimizer(random, kind());
   scenario.optimizer.shard_statistics = true;
   for (const int ranks : {1, 4}) {
@@ -77,8 +77,35 @@ TEST_P(Optimizers, ShardStatisticsFollowTheirBoxes) {
   }
 }
 
+TEST_P(Optimizers, MixWithEveryKindOfInput) {
+  std::mt19937_64 random(seed() + 40000);
+  Scenario scenario = random_scenario(random, 10);
+  vary_optimizers(scenario, random, kind());
+  add_sequences(scenario, random);
+  add_stray_ids(scenario, random);
+  const Deal alone = one_rank(scenario);
+  const Outcome one = train(scenario, alone);
+  if (HasFatalFailure()) return;
+  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
+  expect_reference(scenario, one, reference);
+  if (HasFatalFailure()) return;
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    Deal deal = random_deal(scenario, random, ranks);
+    deal.deduplicate = ranks % 2 == 0;
+    for (TablePlanSpec& plan : deal.plan) {
+      if (plan.replicated) plan.replication = static_cast<shardrec_replication>(1 + random() % 3);
+    }
+    const Outcome many = train(scenario, deal);
+    if (HasFatalFailure()) return;
+    expect_promises(scenario, deal, one, many, reference);
+    EXPECT_EQ(many.out_of_range, reference.out_of_range);
+    if (HasFatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, Optimizers,
-                         ::testing::Combine(::testing::Range(1, 9), ::testing::Range(0, 2)));
+                         ::testing::Combine(::testing::Range(1, 9), ::testing::Range(0, seeds(2))));
 
 }  // namespace
 }  // namespace shardrec::test

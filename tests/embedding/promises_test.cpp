@@ -156,7 +156,7 @@ TEST(Outputs, MayBeAskedForAgainUntilTheNextExchange) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Promises, ::testing::Range(0, 12));
+INSTANTIATE_TEST_SUITE_P(Seeds, Promises, ::testing::Range(0, seeds(12)));
 
 }  // namespace
 }  // namespace shardrec::test

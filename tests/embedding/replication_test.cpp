@@ -17,7 +17,7 @@ class Replicated : public ::testing::TestWithParam<int> {};
 
 TEST_P(Replicated, TablesEqualOneRanksUpToRounding) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 30000);
-  Scenario scenario = random_scenario(random, 6);
+  Scenario scenario = random_scenario(random, 10);
   if (GetParam() % 2 == 0) add_sequences(scenario, random);
   if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
   const Outcome one = train(scenario, one_rank(scenario));
@@ -41,7 +41,7 @@ TEST_P(Replicated, TablesEqualOneRanksUpToRounding) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Replicated, ::testing::Range(0, 10));
+INSTANTIATE_TEST_SUITE_P(Seeds, Replicated, ::testing::Range(0, seeds(10)));
 
 // Every bag has one id; rank r's ids are those given.
 struct Bytes {

@@ -119,6 +119,9 @@ struct Deal {
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 };
 
+// How many of so many random scenarios are tried: half of them where a sanitizer slows them down.
+constexpr int seeds(int number) { return SHARDREC_SANITIZED ? (number + 1) / 2 : number; }
+
 // What comes out of a run.
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> outputs;  // by step, by sample of the global batch
