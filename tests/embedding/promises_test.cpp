@@ -5,6 +5,7 @@
 #include "compute/kernels.h"
 #include "core/threads.h"
 #include "embedding/comparison.h"
+#include "embedding/variations.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -64,7 +65,10 @@ TEST_P(Promises, ShardStatisticsFollowTheirBoxes) {
 
 TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 3000);
-  const Scenario scenario = random_scenario(random, 10);
+  Scenario scenario = random_scenario(random, 10);
+  vary_optimizers(scenario, random, static_cast<shardrec_optimizer>(1 + GetParam() % 8));
+  if (GetParam() % 2 == 0) add_sequences(scenario, random);
+  if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
   Deal deal = random_deal(scenario, random, 2);
   deal.threads = 1;
   compute::force_cpu_kernels(&compute::cpu_kernels_at(0));
@@ -85,6 +89,9 @@ TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
       for (size_t s = 0; s < scenario.steps.size(); ++s) {
         for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
           expect_same_bits(first.outputs[s][i], other.outputs[s][i], "output");
+          for (size_t f = 0; f < scenario.features.size(); ++f) {
+            expect_same_bits(first.sequences[s][i][f], other.sequences[s][i][f], "sequence");
+          }
         }
       }
     }
