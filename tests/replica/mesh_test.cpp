@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <barrier>
 #include <cmath>
 #include <mutex>
 #include <string>
@@ -201,24 +202,28 @@ TEST(Mesh, ReplicatedTablesAreUnsupportedWithTheirName) {
 }
 
 TEST(Mesh, StepsThatDifferAreAMismatchAtTheSync) {
+  std::barrier together(4);
   run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
-    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
     Rank one(comm, {});
-    SR_OK(one.status());
+    SR_EXPECT_OK(one.status());
     if (one.replica() == 1) one.step(rank, 1);
     EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_MISMATCH) << shardrec_last_error();
+    together.arrive_and_wait();
   });
 }
 
-TEST(Mesh, ACommunicatorThatIsDestroyedEndsItsMeshForAll) {
+TEST(Mesh, ACommunicatorThatIsAbortedEndsItsMeshForAll) {
+  // A rank that leaves at once would be a second reason, which may be the first to be seen.
+  std::barrier together(4);
   run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
-    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
     Rank one(comm, {});
-    SR_OK(one.status());
-    if (rank == 2) {
-      shardrec_comm_abort(comm, "enough");
-    }
+    SR_EXPECT_OK(one.status());
+    together.arrive_and_wait();
+    if (rank == 2) shardrec_comm_abort(comm, "enough");
     EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_ABORTED) << shardrec_last_error();
+    together.arrive_and_wait();
   });
 }
 
