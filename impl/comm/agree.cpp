@@ -6,6 +6,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -96,6 +97,31 @@ void agree(Collectives& collectives, const Operation& operation, core::FunctionR
     if (note.status != SHARDREC_OK) {
       throw_note(note, messages[rank], static_cast<int>(rank));
     }
+  }
+}
+
+void require_same(Collectives& collectives, const Operation& operation,
+                  std::span<const SharedValue> values) {
+  std::vector<uint64_t> mine;
+  for (const SharedValue& shared : values) mine.push_back(shared.value);
+  const auto messages = collectives.all_gather(operation, std::as_bytes(std::span(mine)));
+  std::vector<uint64_t> first(values.size());
+  std::vector<uint64_t> theirs(values.size());
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (messages[rank].size() != values.size() * sizeof(uint64_t)) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " sent a malformed message in ", operation.name),
+                 {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+    }
+    std::memcpy(theirs.data(), messages[rank].data(), messages[rank].size());
+    if (rank == 0) first = theirs;
+    const auto differing = std::mismatch(theirs.begin(), theirs.end(), first.begin()).first;
+    if (differing == theirs.end()) continue;
+    const char* what = values[static_cast<size_t>(differing - theirs.begin())].name;
+    throw AgreedError(SHARDREC_MISMATCH,
+                      core::sentence("rank ", rank, " gave ", operation.name, " another ", what,
+                                     " than rank 0: they must be the same on all ranks"),
+                      {.rank = static_cast<int64_t>(rank), .operation = operation.name});
   }
 }
 

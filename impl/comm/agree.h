@@ -2,6 +2,9 @@
 // end the same way on all ranks.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "comm/collectives.h"
 #include "comm/communicator.h"
 #include "core/error.h"
@@ -19,6 +22,17 @@ class AgreedError : public core::Error {
 // rank throws the error of the lowest such rank, with that rank in its parts and its sentence.
 // Collective; errors of the communicator itself pass through.
 void agree(Collectives& collectives, const Operation& operation, core::FunctionRef<void()> work);
+
+// A value that all ranks must bring alike, and what errors call it: "plan", "option SEED".
+struct SharedValue {
+  const char* name;
+  uint64_t value;
+};
+
+// Compares the values of all ranks, which list the same names. Where one differs, every rank throws
+// MISMATCH for the lowest rank that brings another than rank 0. Collective.
+void require_same(Collectives& collectives, const Operation& operation,
+                  std::span<const SharedValue> values);
 
 // Runs the body of a collective call. Memory that runs out on this rank alone, where nothing is
 // agreed on, would leave the others waiting for it: it kills the communicator.

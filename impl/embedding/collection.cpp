@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "comm/agree.h"
 
@@ -13,17 +12,6 @@ namespace {
 
 constexpr comm::Operation kCreate{
     .name = "collection_create", .kind = 1, .detail = 0, .patience = comm::Patience::kSetup};
-
-// What must be equal on all ranks.
-struct Agreement {
-  uint64_t model = 0;
-  uint64_t plan = 0;
-  uint64_t seed = 0;
-  uint64_t divisor = 0;
-  uint64_t divisor_value = 0;
-  uint64_t lookups = 0;
-  uint64_t output_dtype = 0;
-};
 
 std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
 
@@ -88,40 +76,15 @@ Collection::~Collection() {
 }
 
 void Collection::check_agreement(const plan::Plan& plan) {
-  const Agreement mine{.model = plan::model_fingerprint(model()),
-                       .plan = plan::plan_fingerprint(plan, model()),
-                       .seed = static_cast<uint64_t>(options_.seed),
-                       .divisor = static_cast<uint64_t>(options_.divisor),
-                       .divisor_value = std::bit_cast<uint64_t>(options_.divisor_value),
-                       .lookups = static_cast<uint64_t>(options_.lookups),
-                       .output_dtype = static_cast<uint64_t>(options_.output_dtype)};
-  const auto messages = collectives_->all_gather(kCreate, std::as_bytes(std::span(&mine, 1)));
-  Agreement first;
-  for (size_t rank = 0; rank < messages.size(); ++rank) {
-    Agreement theirs;
-    if (messages[rank].size() != sizeof theirs) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", rank, " sent a malformed message in collection_create"),
-                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
-    }
-    std::memcpy(&theirs, messages[rank].data(), sizeof theirs);
-    if (rank == 0) first = theirs;
-    const char* what = theirs.model != first.model       ? "model"
-                       : theirs.plan != first.plan       ? "plan"
-                       : theirs.seed != first.seed       ? "option SEED"
-                       : theirs.divisor != first.divisor ? "option GRADIENT_DIVISOR"
-                       : theirs.divisor_value != first.divisor_value
-                           ? "option GRADIENT_DIVISOR_VALUE"
-                       : theirs.lookups != first.lookups           ? "option LOOKUPS"
-                       : theirs.output_dtype != first.output_dtype ? "option OUTPUT_DTYPE"
-                                                                   : nullptr;
-    if (what != nullptr) {
-      core::fail(SHARDREC_MISMATCH,
-                 core::sentence("rank ", rank, " gave collection_create another ", what,
-                                " than rank 0: they must be the same on all ranks"),
-                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
-    }
-  }
+  const comm::SharedValue values[] = {
+      {"model", plan::model_fingerprint(model())},
+      {"plan", plan::plan_fingerprint(plan, model())},
+      {"option SEED", static_cast<uint64_t>(options_.seed)},
+      {"option GRADIENT_DIVISOR", static_cast<uint64_t>(options_.divisor)},
+      {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(options_.divisor_value)},
+      {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
+      {"option OUTPUT_DTYPE", static_cast<uint64_t>(options_.output_dtype)}};
+  comm::require_same(*collectives_, kCreate, values);
 }
 
 double Collection::imbalance() const {
