@@ -194,12 +194,7 @@ shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* co
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
-    const auto tables = static_cast<int64_t>(use->collection->model().tables.size());
-    if (table < 0 || table >= tables) {
-      core::fail(SHARDREC_NOT_FOUND,
-                 core::sentence("there is no table ", table, "; the collection has ", tables),
-                 {.value = table, .limit = tables});
-    }
+    require_table(*use->collection, table);
     const embedding::TableCounters& counters = use->collection->table_counters(table);
     switch (stat) {
       case SHARDREC_TABLE_STAT_OUT_OF_RANGE:

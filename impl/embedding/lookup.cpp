@@ -69,12 +69,7 @@ void Lookup::begin(const BatchArguments& arguments) {
     collection_->table_counters(features[f].table)
         .ids_out_of_range.fetch_add(count, std::memory_order_relaxed);
   }
-  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
-    if (rank == collection_->layout().rank()) continue;
-    counters.bytes_input.fetch_add(
-        static_cast<int64_t>(routed_.messages()[static_cast<size_t>(rank)].size()),
-        std::memory_order_relaxed);
-  }
+  count_bytes(routed_.messages(), counters.bytes_input);
 }
 
 void Lookup::check_output(int32_t output) const {
@@ -179,12 +174,7 @@ void Lookup::exchange_and_look_up() {
   state_ = State::kForwarded;
 
   count_lookups();
-  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
-    if (rank == collection_->layout().rank()) continue;
-    counters.bytes_output.fetch_add(
-        static_cast<int64_t>(partial_sums_.messages()[static_cast<size_t>(rank)].size()),
-        std::memory_order_relaxed);
-  }
+  count_bytes(partial_sums_.messages(), counters.bytes_output);
   count_memory();
 }
 
@@ -282,6 +272,15 @@ void Lookup::count_lookups() {
     if (source != layout.rank()) collection_->hear_looked_up(source, inbox_.looked_up(source));
   }
   collection_->hear_looked_up(layout.rank(), collection_->counters().ids_received);
+}
+
+void Lookup::count_bytes(std::span<const comm::ConstBytes> messages,
+                         std::atomic<int64_t>& counter) const {
+  size_t bytes = 0;
+  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
+    if (rank != collection_->layout().rank()) bytes += messages[static_cast<size_t>(rank)].size();
+  }
+  counter.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
 }
 
 void Lookup::count_memory() {

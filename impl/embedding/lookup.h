@@ -10,8 +10,10 @@
 // Thread rule: as Collection.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -76,11 +78,12 @@ class Lookup {
   int32_t missing_gradient() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
   void lay_out_gradients();
-  void count_bytes(std::span<const comm::ConstBytes> messages);
   void end_batch() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
   void count_lookups();
+  // Adds the bytes of messages to other ranks.
+  void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
   void count_memory();
   float divisor() const;
 

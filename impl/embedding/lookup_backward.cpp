@@ -78,7 +78,7 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
     take_step(update, with, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
-  count_bytes(packing_.messages());
+  count_bytes(packing_.messages(), counters.bytes_gradient);
   count_memory();
 }
 
@@ -109,13 +109,14 @@ void Lookup::weight_gradient(const shardrec_tensor* out) const {
 void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
   if (update.accumulated()) update.add_accumulated(with);
   if (update.replicas_needed()) {
+    std::atomic<int64_t>& bytes = collection_->counters().bytes_gradient;
     update.pack_replicas(with, *replicas_buffer_);
     timer.next(Phase::kGradientExchange);
-    count_bytes(update.replicas_messages());
+    count_bytes(update.replicas_messages(), bytes);
     const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
                                             update.replicas_messages(), replicas_buffer_);
     update.add_replicas(rows, with, *replica_sums_buffer_);
-    count_bytes(update.replicas_messages());
+    count_bytes(update.replicas_messages(), bytes);
     update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
                                                update.replicas_messages(), replica_sums_buffer_));
     timer.next(Phase::kUpdate);
@@ -142,16 +143,6 @@ void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) 
         .rows_updated.fetch_add(update.touched_rows(s), std::memory_order_relaxed);
   }
   update.drop_accumulated();
-}
-
-// What goes to other ranks counts as bytes of gradients.
-void Lookup::count_bytes(std::span<const comm::ConstBytes> messages) {
-  size_t bytes = 0;
-  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
-    if (rank != collection_->layout().rank()) bytes += messages[static_cast<size_t>(rank)].size();
-  }
-  collection_->counters().bytes_gradient.fetch_add(static_cast<int64_t>(bytes),
-                                                   std::memory_order_relaxed);
 }
 
 }  // namespace shardrec::embedding
