@@ -1,10 +1,11 @@
 #include "shardrec/mesh.h"
 
-#include <cstring>
-#include <span>
+#include <memory>
+#include <optional>
 
 #include "collection_object.h"
 #include "comm/agree.h"
+#include "core/threads.h"
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
@@ -37,38 +38,6 @@ constexpr comm::Operation kCreate{.name = "collection_create_on_mesh",
                                   .detail = 0,
                                   .patience = comm::Patience::kSetup};
 
-// What all replicas must bring alike; a collection compares inside its sharding group only.
-struct Agreement {
-  uint64_t model = 0;
-  uint64_t plan = 0;
-  int64_t seed = 0;
-};
-
-void compare(comm::Collectives& collectives, const Agreement& mine) {
-  const auto messages = collectives.all_gather(kCreate, std::as_bytes(std::span(&mine, 1)));
-  Agreement first;
-  for (size_t rank = 0; rank < messages.size(); ++rank) {
-    Agreement theirs;
-    if (messages[rank].size() != sizeof theirs) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", rank, " sent a malformed message in ", kCreate.name),
-                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
-    }
-    std::memcpy(&theirs, messages[rank].data(), sizeof theirs);
-    if (rank == 0) first = theirs;
-    const char* what = theirs.model != first.model ? "model"
-                       : theirs.plan != first.plan ? "plan"
-                       : theirs.seed != first.seed ? "option SEED"
-                                                   : nullptr;
-    if (what != nullptr) {
-      core::fail(SHARDREC_MISMATCH,
-                 core::sentence("rank ", rank, " gave ", kCreate.name, " another ", what,
-                                " than rank 0: replicas must start alike"),
-                 {.rank = static_cast<int64_t>(rank), .operation = kCreate.name});
-    }
-  }
-}
-
 void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) {
   for (size_t t = 0; t < plan.tables.size() && t < model.tables.size(); ++t) {
     if (!plan.tables[t].replicated) continue;
@@ -78,6 +47,31 @@ void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) 
                               "or live on one of its ranks"),
                {.table = model.tables[t].name});
   }
+}
+
+// A replica, made by the ranks of a sharding group. What they agree to refuse is every rank's error
+// on the mesh; any other error ends the mesh, for the other groups wait to hear of this one.
+std::shared_ptr<embedding::Collection> make_replica(MeshObject& own, const plan::Model& model,
+                                                    const plan::Plan& plan,
+                                                    const embedding::CollectionOptions& options) {
+  std::shared_ptr<embedding::Collection> made;
+  std::optional<core::Error> refused;
+  try {
+    made = std::make_shared<embedding::Collection>(own.mesh.sharding, model, plan, options);
+  } catch (const comm::AgreedError& error) {
+    // The rank that it comes from tells it: its number on the mesh is another one.
+    if (error.parts().rank == own.mesh.sharding->rank()) {
+      refused.emplace(error.status(), core::sentence("in its sharding group, ", error.sentence()),
+                      error.parts());
+    }
+  } catch (...) {
+    own.world->communicator().fail(kCreate.name);
+    throw;
+  }
+  comm::agree(own.collectives, kCreate, [&] {
+    if (refused) throw core::Error(*refused);
+  });
+  return made;
 }
 
 }  // namespace
@@ -134,23 +128,31 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
                                                    shardrec_collection** out) {
   return guard([&] {
     require_out(out, "out");
-    const embedding::CollectionOptions settings = collection_options(options);
-    const plan::Model tables = *enter(model, Access::kExclusive);
-    const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
     const auto use = enter(mesh, Access::kExclusive);
     use->world->require_open();
-    Reserved<shardrec_collection> reserved;
-    auto object = std::make_shared<CollectionObject>();
-    object->membership = use->world;
-    object->sync = std::make_unique<replica::ReplicaSync>(use->mesh.replicas);
-    comm::agree(use->collectives, kCreate, [&] { refuse_replicated_tables(tables, boxes); });
-    compare(use->collectives, {.model = plan::model_fingerprint(tables),
-                               .plan = plan::plan_fingerprint(boxes, tables),
-                               .seed = settings.seed});
-    object->collection =
-        std::make_shared<embedding::Collection>(use->mesh.sharding, tables, boxes, settings);
-    object->number_it();
-    reserved.publish(out, std::move(object));
+    comm::Communicator& world = use->world->communicator();
+    comm::tell_shortage(world, kCreate.name, [&] {
+      embedding::CollectionOptions settings = collection_options(options);
+      // Ranks of other sharding groups may live in this process too.
+      if (settings.threads == 0) {
+        settings.threads = core::default_thread_count(world.ranks_in_process());
+      }
+      const plan::Model tables = *enter(model, Access::kExclusive);
+      const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
+      Reserved<shardrec_collection> reserved;
+      auto object = std::make_shared<CollectionObject>();
+      object->membership = use->world;
+      object->sync = std::make_unique<replica::ReplicaSync>(use->mesh.replicas);
+      comm::agree(use->collectives, kCreate, [&] { refuse_replicated_tables(tables, boxes); });
+      // The collection itself compares inside its sharding group only.
+      const comm::SharedValue values[] = {{"model", plan::model_fingerprint(tables)},
+                                          {"plan", plan::plan_fingerprint(boxes, tables)},
+                                          {"option SEED", static_cast<uint64_t>(settings.seed)}};
+      comm::require_same(use->collectives, kCreate, values);
+      object->collection = make_replica(*use, tables, boxes, settings);
+      object->number_it();
+      reserved.publish(out, std::move(object));
+    });
   });
 }
 

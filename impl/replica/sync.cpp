@@ -20,16 +20,37 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> replicas)
 
 void ReplicaSync::average(embedding::Collection& collection) {
   if (replicas_->size() == 1) return;
-  replicas_->check();
+  comm::Communicator* const groups[] = {replicas_.get(), &collection.communicator()};
+  try {
+    average_pieces(collection);
+  } catch (const core::Error& error) {
+    for (comm::Communicator* group : groups) {
+      // An abort stays an abort on its way to the other group.
+      if (error.status() == SHARDREC_ABORTED) {
+        group->abort(error.sentence());
+      } else {
+        group->fail(kName);
+      }
+    }
+    throw;
+  } catch (...) {
+    for (comm::Communicator* group : groups) group->fail(kName);
+    throw;
+  }
+}
+
+void ReplicaSync::average_pieces(embedding::Collection& collection) {
   const auto step = static_cast<uint64_t>(collection.step());
+  const comm::Operation operation{
+      .name = kName, .kind = 1, .detail = step, .patience = comm::Patience::kStep};
+  // Replicas of different steps hear of it before anything else, all of them.
+  collectives_.barrier(operation);
   // Nothing but the proof that the ranks of the sharding group are at one place in the call order.
   const std::vector<comm::ConstBytes> nothing(
       static_cast<size_t>(collection.communicator().size()));
   collection.settle();
   collection.exchange(embedding::Exchange::kSync, kName, step, nothing, nullptr);
   collection.settle();
-  const comm::Operation operation{
-      .name = kName, .kind = 1, .detail = step, .patience = comm::Patience::kStep};
   for (const embedding::StoredPiece& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
     const int64_t width = piece.row_width();
     const size_t element_bytes = compute::element_bytes(piece.element);

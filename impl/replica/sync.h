@@ -16,12 +16,14 @@ class ReplicaSync {
  public:
   explicit ReplicaSync(std::shared_ptr<comm::Communicator> replicas);
 
-  // Collective over the replica group. The collections have the same model and plan.
+  // Collective over the mesh. The collections have the same model and plan. An error, memory that
+  // runs out included, ends both groups of this rank: no peer waits for it or trains on tables that
+  // are averaged in part.
   void average(embedding::Collection& collection);
 
-  comm::Communicator& communicator() { return *replicas_; }
-
  private:
+  void average_pieces(embedding::Collection& collection);
+
   std::shared_ptr<comm::Communicator> replicas_;
   comm::Collectives collectives_;
   core::Scratch rows_;  // a block of rows, side by side

@@ -44,6 +44,7 @@ SHARDREC_API shardrec_status shardrec_mesh_place(const shardrec_mesh *mesh,
 /* As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
  * ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
  * are collective over its sharding group.
+ * What one sharding group refuses, all ranks of the mesh refuse.
  * Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
  * Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *mesh,
@@ -57,7 +58,9 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *m
  * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
  * ranks of the mesh after the same number of steps, else MISMATCH (local SGD with averaging, as
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only). On a collection without
- * a mesh, or with one replica, nothing happens.
+ * a mesh, or with one replica, nothing happens. After an error other than a handle's
+ * this rank's sharding and replica groups are dead: nobody trains on tables that are averaged in
+ * part.
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, MISMATCH,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);

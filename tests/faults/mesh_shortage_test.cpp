@@ -1,0 +1,120 @@
+// Memory runs out at the k-th allocation of one rank of a mesh, for every k: in the creation of a
+// collection and in a sync. Nobody hangs, and nobody goes on as if nothing had happened.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <string>
+
+#include "faults/failing_allocator.h"
+#include "replica/mesh_rank.h"
+#include "support/ranks.h"
+
+namespace shardrec::test {
+namespace {
+
+constexpr int kRanks = 4;
+
+// By rank.
+using Statuses = std::array<shardrec_status, kRanks>;
+
+std::string text(const Statuses& statuses) {
+  std::string out;
+  for (const shardrec_status status : statuses) {
+    out += std::string(" ") + shardrec_status_name(status);
+  }
+  return out;
+}
+
+// Calls run(rank, comm, k) on the ranks of two replicas for every k, until nothing fails.
+template <class Run>
+int64_t for_each_allocation(Run run) {
+  int64_t k = 0;
+  for (bool fired = true; fired && !::testing::Test::HasFailure();) {
+    ++k;
+    fired = false;
+    run_ranks(kRanks, 2, [&](int rank, shardrec_comm* comm) {
+      SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+      SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
+      run(rank, comm, k, fired);
+    });
+  }
+  return k;
+}
+
+TEST(MeshShortage, CreationIsOutOfMemoryAndEndsAlikeOnAllRanks) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  std::barrier together(kRanks);
+  Statuses created{};
+  Statuses alive{};
+  int64_t usable = 0;
+  int64_t dead = 0;
+  for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
+    MeshRank one(comm, {});
+    SR_EXPECT_OK(one.status());
+    together.arrive_and_wait();
+    if (rank == 0) fail_allocation(k, Shortage::kOnce);
+    created[static_cast<size_t>(rank)] = one.create_collection();
+    if (rank == 0) fired = end_shortage();
+    together.arrive_and_wait();
+    alive[static_cast<size_t>(rank)] = shardrec_comm_status(comm);
+    together.arrive_and_wait();
+    if (rank == 0) {
+      const std::string what = "allocation " + std::to_string(k) + text(created) + text(alive);
+      EXPECT_EQ(created[0], fired ? SHARDREC_OUT_OF_MEMORY : SHARDREC_OK) << what;
+      const bool lives = alive[0] == SHARDREC_OK;
+      if (fired) ++(lives ? usable : dead);
+      for (size_t r = 1; r < kRanks; ++r) {
+        EXPECT_EQ(created[r], lives ? created[0] : SHARDREC_PEER_FAILED) << what;
+        EXPECT_EQ(alive[r], alive[0]) << what;
+      }
+    }
+    together.arrive_and_wait();
+    if (alive[0] != SHARDREC_OK || created[0] == SHARDREC_OK) return;
+    SR_EXPECT_OK(one.create_collection());
+    together.arrive_and_wait();
+  });
+  EXPECT_GT(usable, 10);
+  EXPECT_GT(dead, 10);
+}
+
+TEST(MeshShortage, SyncEndsTheGroupsOfTheRankThatStopped) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  std::barrier together(kRanks);
+  Statuses synced{};
+  Statuses later{};
+  const int64_t last =
+      for_each_allocation([&](int rank, shardrec_comm* comm, int64_t k, bool& fired) {
+        MeshRank one(comm, {});
+        one.create();
+        SR_EXPECT_OK(one.status());
+        one.step(rank, 1);
+        together.arrive_and_wait();
+        if (rank == 0) fail_allocation(k, Shortage::kOnce);
+        synced[static_cast<size_t>(rank)] = shardrec_collection_sync(one.tables());
+        if (rank == 0) fired = end_shortage();
+        // The other ranks' groups end with the first call that needs a rank which has stopped.
+        shardrec_status status = one.try_step(rank, 1);
+        if (status == SHARDREC_OK) status = shardrec_collection_sync(one.tables());
+        later[static_cast<size_t>(rank)] = status;
+        together.arrive_and_wait();
+        if (rank == 0) {
+          const std::string what = "allocation " + std::to_string(k) + text(synced) + text(later);
+          EXPECT_EQ(synced[0], fired ? SHARDREC_OUT_OF_MEMORY : SHARDREC_OK) << what;
+          for (size_t r = 0; r < kRanks; ++r) {
+            EXPECT_EQ(later[r], fired ? SHARDREC_PEER_FAILED : SHARDREC_OK) << what;
+            if (r == 0 || synced[r] == SHARDREC_PEER_FAILED) continue;
+            EXPECT_EQ(synced[r], SHARDREC_OK) << what;
+          }
+        }
+        together.arrive_and_wait();
+      });
+  EXPECT_GT(last, 4);
+}
+
+}  // namespace
+}  // namespace shardrec::test

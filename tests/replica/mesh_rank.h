@@ -1,0 +1,123 @@
+// One rank of a mesh with a table and a lookup, over the C API.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "shardrec/shardrec.h"
+#include "support/ranks.h"
+
+namespace shardrec::test {
+
+struct Arrangement {
+  shardrec_placement placement = SHARDREC_PLACEMENT_INTRA_NODE_SYNC;
+  shardrec_sharding sharding = SHARDREC_SHARDING_ROW_WISE;
+  int group = 2;
+  int64_t seed = 5;
+  int64_t lookups = 2;
+  bool default_threads = false;  // else one
+};
+
+class MeshRank {
+ public:
+  static constexpr int64_t kRows = 13;
+  static constexpr int64_t kDim = 6;
+
+  // Makes the mesh and what a collection is made of.
+  MeshRank(shardrec_comm* comm, const Arrangement& setup) {
+    shardrec_options* options = nullptr;
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_PLACEMENT, setup.placement));
+    status_ = shardrec_mesh_create(comm, setup.group, options, &mesh_);
+    shardrec_options_destroy(&options);
+    if (status_ != SHARDREC_OK) return;
+    SR_EXPECT_OK(shardrec_mesh_place(mesh_, nullptr, nullptr, &replica_, nullptr));
+    SR_EXPECT_OK(shardrec_model_create(nullptr, &model_));
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
+                                          SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+    SR_EXPECT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
+    SR_EXPECT_OK(shardrec_model_set_optimizer(model_, options));
+    shardrec_options_destroy(&options);
+    SR_EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
+    SR_EXPECT_OK(shardrec_model_add_feature(model_, 0, "f", SHARDREC_POOLING_SUM));
+    shardrec_topology* topology = nullptr;
+    SR_EXPECT_OK(shardrec_topology_create(setup.group, setup.group, &topology));
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+    SR_EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, setup.sharding));
+    SR_EXPECT_OK(shardrec_plan_create(model_, topology, options, &plan_));
+    shardrec_options_destroy(&options);
+    shardrec_topology_destroy(&topology);
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options_));
+    SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_SEED, setup.seed));
+    SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_LOOKUPS, setup.lookups));
+    if (!setup.default_threads) {
+      SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_THREADS, 1));
+    }
+  }
+  ~MeshRank() {
+    shardrec_lookup_destroy(&lookup_);
+    shardrec_collection_destroy(&tables_);
+    shardrec_options_destroy(&options_);
+    shardrec_plan_destroy(&plan_);
+    shardrec_model_destroy(&model_);
+    shardrec_mesh_destroy(&mesh_);
+  }
+  MeshRank(const MeshRank&) = delete;
+  MeshRank& operator=(const MeshRank&) = delete;
+
+  void create() {
+    create_collection();
+    if (status_ == SHARDREC_OK) create_lookup();
+  }
+  shardrec_status create_collection() {
+    status_ = shardrec_collection_create_on_mesh(mesh_, model_, plan_, options_, &tables_);
+    return status_;
+  }
+  void create_lookup() { SR_EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_)); }
+
+  shardrec_status status() const { return status_; }
+  int32_t replica() const { return replica_; }
+  shardrec_mesh* mesh() { return mesh_; }
+  shardrec_collection* tables() { return tables_; }
+
+  // The first status that is not OK, of the calls of one step.
+  shardrec_status try_step(int64_t id, float slope) {
+    std::vector<int64_t> values = {id, (id + 5) % kRows};
+    std::vector<int64_t> lengths = {2};
+    const shardrec_tensor v = vector_of(values);
+    const shardrec_tensor l = vector_of(lengths);
+    std::vector<float> out(kDim);
+    const shardrec_tensor o = matrix(out.data(), 1, kDim);
+    std::vector<float> gradient(kDim);
+    for (size_t c = 0; c < gradient.size(); ++c) gradient[c] = slope * static_cast<float>(c + 1);
+    const shardrec_tensor g = matrix(gradient.data(), 1, kDim);
+    shardrec_status status = shardrec_lookup_begin(lookup_, 1, &v, &l, nullptr);
+    if (status == SHARDREC_OK) status = shardrec_lookup_forward(lookup_, 0, &o);
+    if (status == SHARDREC_OK) status = shardrec_lookup_set_gradient(lookup_, 0, &g);
+    if (status == SHARDREC_OK) status = shardrec_lookup_backward(lookup_);
+    return status;
+  }
+  void step(int64_t id, float slope) { SR_EXPECT_OK(try_step(id, slope)); }
+
+  std::vector<float> read(shardrec_table_part part) {
+    const int64_t columns = part == SHARDREC_TABLE_WEIGHTS ? kDim : 1;
+    std::vector<float> values(static_cast<size_t>(kRows * columns));
+    const shardrec_tensor into = matrix(values.data(), kRows, columns);
+    SR_EXPECT_OK(shardrec_collection_read(tables_, 0, part, 0, kRows, &into));
+    return values;
+  }
+
+ private:
+  shardrec_status status_ = SHARDREC_OK;
+  int32_t replica_ = -1;
+  shardrec_mesh* mesh_ = nullptr;
+  shardrec_model* model_ = nullptr;
+  shardrec_plan* plan_ = nullptr;
+  shardrec_options* options_ = nullptr;
+  shardrec_collection* tables_ = nullptr;
+  shardrec_lookup* lookup_ = nullptr;
+};
+
+}  // namespace shardrec::test
