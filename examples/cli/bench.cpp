@@ -1,284 +1,190 @@
 // bench lookup: tables on one rank. bench step: the same tables sharded over ranks. One line of
-// JSON.
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
+// JSON, or with --serve one per round that the input asks for.
+#include <condition_variable>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <mutex>
+#include <optional>
 
-#include "bench_ids.h"
+#include "bench_report.h"
+#include "bench_tables.h"
 #include "commands.h"
+#include "numbers.h"
 #include "ranks.h"
 
 namespace shardrec::cli {
 namespace {
 
-constexpr int kBatches = 6;  // that rotate, so that no step finds its rows in the cache
 constexpr int kWarmUp = 2;
-constexpr int kLeastSteps = 5;
+constexpr size_t kLeastSteps = 5;
 
-struct BenchOptions {
-  BenchShape shape;
-  int64_t dim = 64;
-  std::string pooling = "20";
-  std::string dtype = "float32";
-  std::string ids = "uniform";
-  std::string optimizer = "rowwise_adagrad";
-  int threads = 0;
-  double seconds = 3;
-  int ranks = 1;
-  int ranks_per_node = 0;
-  std::string sharding = "table_wise";
-  uint64_t seed = 7;
-};
-
-struct StepTimes {  // seconds
-  double begin = 0;
-  double forward = 0;   // begin and forward: with the validation of the batch
-  double backward = 0;  // set_gradient and backward, with the building of the index plan
-};
-
-Model make_model(const BenchOptions& options) {
-  Model model;
-  check(shardrec_model_create(nullptr, model.out()));
-  Options table_options(SHARDREC_OPTIONS_TABLE);
-  table_options.set(SHARDREC_OPTION_DTYPE, options.dtype);
-  for (int64_t t = 0; t < options.shape.tables; ++t) {
-    const std::string name = "t" + std::to_string(t);
-    int32_t table = 0;
-    check(shardrec_model_add_table(model.get(), name.c_str(), options.shape.rows, options.dim,
-                                   table_options.get(), &table));
-    check(shardrec_model_add_feature(model.get(), table, name.c_str(), SHARDREC_POOLING_SUM));
-  }
-  Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-  optimizer.set(SHARDREC_OPTION_OPTIMIZER, options.optimizer);
-  check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
-  return model;
-}
-
-Plan make_plan(const BenchOptions& options, const Model& model) {
-  Topology topology;
-  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
-  Plan plan;
-  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-  return plan;
-}
-
-// One rank's tables, and its share of the rotating batches.
-class BenchRank {
+// Rounds of --serve: rank 0 tells how many steps the next one has, the others sleep until then. All
+// waiting happens here, where no deadline of the communicator runs.
+class Rounds {
  public:
-  BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank, const Model& model,
-            const Plan& plan)
-      : comm_(comm),
-        size_(slice_of(options.shape.batch, options.ranks, rank).size()),
-        width_(options.shape.tables * options.dim) {
-    Options tables(SHARDREC_OPTIONS_COLLECTION);
-    if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
-    check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), tables_.out()));
-    check(shardrec_lookup_create(tables_.get(), nullptr, lookup_.out()));
-    BenchShape shape = options.shape;
-    shape.batch = size_;
-    for (int b = 0; b < kBatches; ++b) {
-      const auto number = static_cast<uint64_t>(rank * kBatches + b);
-      batches_.push_back(make_bench_batch(shape, hash_number(options.seed, number)));
-    }
-    out_.resize(static_cast<size_t>(size_ * width_));
-    gradient_.assign(out_.size(), 1e-3f);
+  void tell(int64_t steps) {
+    const std::scoped_lock lock(mutex_);
+    steps_.push_back(steps);
+    changed_.notify_all();
   }
-
-  StepTimes step(int64_t number) {
-    const BenchBatch& batch = batches_[static_cast<size_t>(number % kBatches)];
-    const shardrec_tensor values = vector_view(batch.ids);
-    const shardrec_tensor lengths = vector_view(batch.lengths);
-    const shardrec_tensor out = matrix_view(out_.data(), size_, width_);
-    const shardrec_tensor gradient = matrix_view(gradient_.data(), size_, width_);
-    check(shardrec_comm_barrier(comm_));
-
-    const double planned = index_plan_seconds();
-    const double t0 = now();
-    check(shardrec_lookup_begin(lookup_.get(), size_, &values, &lengths, nullptr));
-    const double t1 = now();
-    check(shardrec_lookup_forward(lookup_.get(), 0, &out));
-    const double t2 = now();
-    const double plan_in_forward = index_plan_seconds() - planned;
-    check(shardrec_lookup_set_gradient(lookup_.get(), 0, &gradient));
-    check(shardrec_lookup_backward(lookup_.get()));
-    const double t3 = now();
-    return {t1 - t0, t2 - t0 - plan_in_forward, t3 - t2 + plan_in_forward};
+  void end() {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
   }
-
-  // Rank 0 says whether to go on; all agree.
-  bool agree(bool more) {
-    int32_t value = more ? 1 : 0;
-    const shardrec_tensor view = vector_view(std::span<const int32_t>(&value, 1));
-    check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
-    return value == 1;
-  }
-
-  // Mean over the batches.
-  [[nodiscard]] double ids() const {
-    double sum = 0;
-    for (const BenchBatch& batch : batches_)
-      sum += static_cast<double>(batch.ids.size()) / kBatches;
-    return sum;
-  }
-  [[nodiscard]] double unique() const {
-    double sum = 0;
-    for (const BenchBatch& batch : batches_) sum += static_cast<double>(batch.unique) / kBatches;
-    return sum;
-  }
-  static double now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-        .count();
+  std::optional<int64_t> wait(size_t round) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ended_ || steps_.size() > round; });
+    return steps_.size() > round ? std::optional(steps_[round]) : std::nullopt;
   }
 
  private:
-  [[nodiscard]] double index_plan_seconds() const {
-    double seconds = 0;
-    check(shardrec_collection_stat_f64(tables_.get(), SHARDREC_STAT_SECONDS_INDEX_PLAN, &seconds));
-    return seconds;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int64_t> steps_;
+  bool ended_ = false;
+};
+
+// The next round that the input asks for; none at its end.
+std::optional<int64_t> read_round() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  const auto steps = parse_integer(line);
+  if (!steps || *steps < 1 || *steps > 1000000) {
+    throw UserError("--serve read '" + line + "'; accepted: a number of steps, a line each.");
   }
-
-  shardrec_comm* comm_;
-  int64_t size_;
-  int64_t width_;
-  Collection tables_;
-  Lookup lookup_;
-  std::vector<BenchBatch> batches_;
-  std::vector<float> out_;
-  std::vector<float> gradient_;
-};
-
-struct RankTimes {
-  std::vector<StepTimes> steps;
-  double ids = 0;
-  double unique = 0;
-};
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+  return steps;
 }
 
-// A step is as long as its slowest rank.
-void add_times(nlohmann::ordered_json& json, const std::string& name,
-               const std::vector<RankTimes>& ranks, double (*pick)(const StepTimes&)) {
-  std::vector<double> milliseconds(ranks.front().steps.size(), 0.0);
-  for (const RankTimes& rank : ranks) {
-    for (size_t i = 0; i < milliseconds.size(); ++i) {
-      milliseconds[i] = std::max(milliseconds[i], 1e3 * pick(rank.steps[i]));
+// Runs the ranks of one benchmark: for a time, or for rounds.
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options)
+      : options_(options), ranks_(static_cast<size_t>(options.ranks)) {}
+
+  void run() {
+    run_ranks(options_.ranks, options_.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+      BenchRank tables(options_, comm, rank);
+      RankTimes& times = ranks_[static_cast<size_t>(rank)];
+      times.ids = tables.ids();
+      times.unique_rows = tables.unique_rows();
+      for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
+      if (!options_.serve) {
+        run_timed(tables, rank, times);
+        return;
+      }
+      tables.barrier();
+      if (rank == 0) {
+        lead_rounds(tables, times);
+      } else {
+        for (size_t round = 0; const auto steps = rounds_.wait(round); ++round) {
+          run_round(tables, times, *steps);
+        }
+      }
+    });
+    if (!options_.serve) print();
+  }
+
+ private:
+  void run_timed(BenchRank& tables, int rank, RankTimes& times) const {
+    const double end = bench_now() + options_.seconds;
+    do {
+      times.steps.push_back(tables.step(kWarmUp + static_cast<int64_t>(times.steps.size())));
+    } while (tables.agree(rank == 0 && (bench_now() < end || times.steps.size() < kLeastSteps)));
+  }
+
+  // Ends when all ranks have written their times.
+  static void run_round(BenchRank& tables, RankTimes& times, int64_t steps) {
+    times.steps.clear();
+    for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+    tables.barrier();
+  }
+
+  void lead_rounds(BenchRank& tables, RankTimes& times) {
+    struct End {  // also when this rank fails: the others must not sleep for ever
+      Rounds& rounds;
+      ~End() { rounds.end(); }
+    } const end{rounds_};
+    std::cout << "ready\n" << std::flush;
+    while (const auto steps = read_round()) {
+      rounds_.tell(*steps);
+      run_round(tables, times, *steps);
+      print();
     }
   }
-  json[name + "_ms_median"] = median(milliseconds);
-  json[name + "_ms_min"] = *std::min_element(milliseconds.begin(), milliseconds.end());
-}
 
-// Floats of optimizer state for a row.
-double state_floats(const std::string& optimizer, double dim) {
-  if (optimizer == "rowwise_adagrad") return 1;
-  if (optimizer == "adagrad" || optimizer == "lars_sgd") return dim;
-  if (optimizer == "adam" || optimizer == "lamb") return 2 * dim;
-  if (optimizer.starts_with("partial_rowwise")) return dim + 1;
-  return 0;
-}
+  void print() const { std::cout << bench_report(options_, ranks_) << "\n" << std::flush; }
 
-// The least traffic a step can do with: rows that are asked for again come from the cache if the
-// distinct rows of a batch fit in it.
-void add_bytes(nlohmann::ordered_json& json, const BenchOptions& options, double ids,
-               double unique) {
-  const double dim = static_cast<double>(options.dim);
-  const double row_bytes = (options.dtype == "float32" ? 4.0 : 2.0) * dim;
-  const double output =
-      4.0 * static_cast<double>(options.shape.batch * options.shape.tables * options.dim);
-  const double cache = static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
-  const double rows_read = unique * row_bytes <= cache ? unique : ids;
-  const double state = 8.0 * state_floats(options.optimizer, dim);
-  const double forward = 8 * ids + rows_read * row_bytes + output;
-  const double backward = 8 * ids + output + unique * (2 * row_bytes + state);
-  json["bytes_min"] = static_cast<int64_t>(forward + backward);
-  json["forward_bytes_min"] = static_cast<int64_t>(forward);
-  json["backward_bytes_min"] = static_cast<int64_t>(backward);
-  json["ids"] = static_cast<int64_t>(ids);
-  json["unique_rows"] = static_cast<int64_t>(unique);
-}
-
-void print_result(const BenchOptions& options, const std::vector<RankTimes>& ranks) {
-  nlohmann::ordered_json json;
-  json["tables"] = options.shape.tables;
-  json["rows"] = options.shape.rows;
-  json["dim"] = options.dim;
-  json["batch"] = options.shape.batch;
-  json["pooling"] = options.pooling;
-  json["dtype"] = options.dtype;
-  json["id_distribution"] = options.ids;
-  json["optimizer"] = options.optimizer;
-  json["threads"] = options.threads;
-  json["ranks"] = options.ranks;
-  json["sharding"] = options.sharding;
-  json["steps"] = ranks.front().steps.size();
-  add_times(json, "begin", ranks, [](const StepTimes& t) { return t.begin; });
-  add_times(json, "forward", ranks, [](const StepTimes& t) { return t.forward; });
-  add_times(json, "backward", ranks, [](const StepTimes& t) { return t.backward; });
-  add_times(json, "step", ranks, [](const StepTimes& t) { return t.forward + t.backward; });
-  double ids = 0;
-  double unique = 0;
-  for (const RankTimes& rank : ranks) {
-    ids += rank.ids;
-    unique += rank.unique;
-  }
-  add_bytes(json, options, ids, unique);
-  std::cout << json.dump() << "\n" << std::flush;
-}
+  const BenchOptions& options_;
+  std::vector<RankTimes> ranks_;
+  Rounds rounds_;
+};
 
 int bench(BenchOptions options) {
+  for (const std::string& size : options.sizes) {
+    const std::vector<BenchTable> tables = parse_bench_tables(size);
+    options.shape.tables.insert(options.shape.tables.end(), tables.begin(), tables.end());
+  }
+  if (options.sizes.empty()) {
+    options.shape.tables.assign(static_cast<size_t>(options.tables), {options.rows, options.dim});
+  }
   options.shape.lengths = parse_bag_lengths(options.pooling);
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
-  std::vector<RankTimes> ranks(static_cast<size_t>(options.ranks));
-  run_ranks(options.ranks, options.ranks_per_node, [&](int rank, shardrec_comm* comm) {
-    const Model model = make_model(options);
-    BenchRank tables(options, comm, rank, model, make_plan(options, model));
-    RankTimes& times = ranks[static_cast<size_t>(rank)];
-    times.ids = tables.ids();
-    times.unique = tables.unique();
-    for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
-    const double end = BenchRank::now() + options.seconds;
-    do {
-      times.steps.push_back(tables.step(kWarmUp + static_cast<int64_t>(times.steps.size())));
-    } while (
-        tables.agree(rank == 0 && (BenchRank::now() < end || times.steps.size() < kLeastSteps)));
-  });
-  print_result(options, ranks);
+  Bench(options).run();
   return 0;
 }
 
 void add_shape_options(CLI::App* command, BenchOptions& o) {
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
-  command->add_option("--tables", o.shape.tables, "Tables")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  command->add_option("--rows", o.shape.rows, "Rows of each table")
-      ->check(count)
-      ->capture_default_str();
-  command->add_option("--dim", o.dim, "Columns of each table")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_option("--batch", o.shape.batch, "Global batch")
-      ->check(count)
-      ->capture_default_str();
+  auto* tables = command->add_option("--tables", o.tables, "Tables")
+                     ->check(CLI::Range(1, 100000))
+                     ->capture_default_str();
+  auto* rows = command->add_option("--rows", o.rows, "Rows of each table")
+                   ->check(count)
+                   ->capture_default_str();
+  auto* dim = command->add_option("--dim", o.dim, "Columns of each table")
+                  ->check(CLI::Range(1, 65536))
+                  ->capture_default_str();
+  command
+      ->add_option("--table", o.sizes,
+                   "Tables of one size as TABLESxROWSxDIM, such as 2x4096x64; once for each size")
+      ->excludes(tables)
+      ->excludes(rows)
+      ->excludes(dim);
   command->add_option("--pooling", o.pooling, "Ids per bag: L or A..B")->capture_default_str();
   command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
       ->capture_default_str();
+  command->add_option("--output-dtype", o.output_dtype, "Of outputs and their gradients")
+      ->capture_default_str();
   command->add_option("--ids", o.ids, "uniform or zipf:EXPONENT")->capture_default_str();
   command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
+  command
+      ->add_option("--row-statistics", o.row_statistics,
+                   "What optimizers keep per row is taken over the whole row (row) or over the "
+                   "columns of each box (shard)")
+      ->capture_default_str();
+  command
+      ->add_flag("--borrow,!--no-borrow", o.borrow,
+                 "Lend ids and gradients: the library reads them in place until backward has "
+                 "returned, as C and C++ hosts can allow. --no-borrow: each call has read what it "
+                 "was given when it returns, as hosts whose memory moves need")
+      ->default_str("true");
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
-      ->check(CLI::Range(0.0, 86400.0))
+  auto* seconds =
+      command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
+          ->check(CLI::Range(0.0, 86400.0))
+          ->capture_default_str();
+  command
+      ->add_flag("--serve", o.serve,
+                 "Print 'ready', then for each line of the input, a number of steps, run them and "
+                 "print their line of JSON: to measure in turn with something else")
+      ->excludes(seconds);
+}
+
+void add_batch_option(CLI::App* command, BenchOptions& o, const std::string& meaning) {
+  command->add_option("--batch", o.shape.batch, meaning)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->capture_default_str();
 }
 
@@ -288,9 +194,12 @@ Run add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure; one line of JSON.");
   command->require_subcommand(1);
-  add_shape_options(command->add_subcommand("lookup", "Begin, forward and backward on one rank."),
-                    *options);
+  CLI::App* lookup = command->add_subcommand("lookup", "Begin, forward and backward on one rank.");
+  add_batch_option(lookup, *options, "Samples of a step");
+  add_shape_options(lookup, *options);
   CLI::App* step = command->add_subcommand("step", "The same, sharded over ranks.");
+  add_batch_option(step, *options,
+                   "Samples of a step, of all ranks together: with 2 ranks each has half");
   add_shape_options(step, *options);
   step->add_option("--ranks", options->ranks, "Ranks")
       ->check(CLI::Range(1, 1024))
@@ -298,6 +207,9 @@ Run add_bench(CLI::App& app) {
   step->add_option("--ranks-per-node", options->ranks_per_node, "Default: all")
       ->check(CLI::Range(1, 1024));
   step->add_option("--sharding", options->sharding, "As for train")->capture_default_str();
+  step->add_option("--replication", options->replication,
+                   "Of replicated tables: auto, samples, rows or dense")
+      ->capture_default_str();
   return [options] { return bench(*options); };
 }
 

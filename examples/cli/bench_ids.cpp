@@ -31,6 +31,24 @@ double parse_id_distribution(const std::string& text) {
   return *exponent;
 }
 
+std::vector<BenchTable> parse_bench_tables(const std::string& text) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const std::string_view view(text);
+  const size_t first = view.find('x');
+  const size_t second = first == view.npos ? first : view.find('x', first + 1);
+  if (second != view.npos) {
+    const auto count = parse_integer(view.substr(0, first));
+    const auto rows = parse_integer(view.substr(first + 1, second - first - 1));
+    const auto dim = parse_integer(view.substr(second + 1));
+    if (count && rows && dim && *count >= 1 && *count <= 100000 && *rows >= 1 && *rows <= kMost &&
+        *dim >= 1 && *dim <= 65536) {
+      return std::vector<BenchTable>(static_cast<size_t>(*count), BenchTable{*rows, *dim});
+    }
+  }
+  throw UserError("--table is '" + text +
+                  "'; accepted: tables x rows x columns, such as 2x4096x64.");
+}
+
 BoundedZipf::BoundedZipf(double exponent, int64_t bound)
     : exponent_(exponent),
       bound_(static_cast<double>(bound)),
@@ -58,12 +76,12 @@ double BoundedZipf::nearest(double x) const { return std::clamp(std::floor(x + 0
 BenchBatch make_bench_batch(const BenchShape& shape, uint64_t seed) {
   CounterRandom bits(seed);
   const auto random = [&] { return unit_real(bits.next()); };
-  const BoundedZipf zipf(shape.zipf > 0 ? shape.zipf : 1.0, shape.rows);
-  const auto rows = static_cast<uint64_t>(shape.rows);
   const auto spread = static_cast<uint64_t>(shape.lengths.most - shape.lengths.least + 1);
   BenchBatch batch;
   std::vector<int64_t> seen;
-  for (int64_t t = 0; t < shape.tables; ++t) {
+  for (const BenchTable& table : shape.tables) {
+    const BoundedZipf zipf(shape.zipf > 0 ? shape.zipf : 1.0, table.rows);
+    const auto rows = static_cast<uint64_t>(table.rows);
     seen.clear();
     for (int64_t b = 0; b < shape.batch; ++b) {
       const int64_t length = shape.lengths.least + static_cast<int64_t>(bits.below(spread));
@@ -77,8 +95,9 @@ BenchBatch make_bench_batch(const BenchShape& shape, uint64_t seed) {
       }
     }
     batch.ids.insert(batch.ids.end(), seen.begin(), seen.end());
+    batch.table_ids.push_back(static_cast<int64_t>(seen.size()));
     std::sort(seen.begin(), seen.end());
-    batch.unique += std::unique(seen.begin(), seen.end()) - seen.begin();
+    batch.table_rows.push_back(std::unique(seen.begin(), seen.end()) - seen.begin());
   }
   return batch;
 }

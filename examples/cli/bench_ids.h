@@ -1,4 +1,5 @@
-// Batches for benchmarks: ids uniform or Zipf, bags of one length or of lengths between two.
+// Batches for benchmarks: ids uniform or Zipf, bags of one length or of lengths between two, tables
+// of one size or of several.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +11,19 @@ namespace shardrec::cli {
 struct BagLengths {
   int64_t least = 0;
   int64_t most = 0;
+  [[nodiscard]] double mean() const { return static_cast<double>(least + most) / 2; }
 };
 BagLengths parse_bag_lengths(const std::string& text);  // "20" or "1..40"; UserError
 
 // 0: uniform, else Zipf's exponent. "uniform" or "zipf:1.05"; UserError.
 double parse_id_distribution(const std::string& text);
+
+struct BenchTable {
+  int64_t rows = 0;
+  int64_t dim = 0;
+};
+// Tables of one size: "2x4096x64" is two of 4096 rows and 64 columns; UserError.
+std::vector<BenchTable> parse_bench_tables(const std::string& text);
 
 // Numbers 1 .. bound with probability proportional to 1 / k^exponent, without a table:
 // rejection-inversion (Hoermann and Derflinger 1996).
@@ -46,12 +55,12 @@ class BoundedZipf {
 struct BenchBatch {
   std::vector<int64_t> lengths;  // [tables * batch]
   std::vector<int64_t> ids;
-  int64_t unique = 0;  // (table, row) pairs
+  std::vector<int64_t> table_ids;   // [tables]
+  std::vector<int64_t> table_rows;  // [tables]: different ids
 };
 
 struct BenchShape {
-  int64_t tables = 8;
-  int64_t rows = 1000000;
+  std::vector<BenchTable> tables;
   int64_t batch = 2048;
   BagLengths lengths;
   double zipf = 0;

@@ -41,7 +41,8 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments)
+Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments,
+                 const std::string& input)
     : out_path_(scratch.path("stdout")), err_path_(scratch.path("stderr")) {
   std::vector<std::string> words{SHARDREC_COMMAND};
   words.insert(words.end(), arguments.begin(), arguments.end());
@@ -52,7 +53,9 @@ Running::Running(const Scratch& scratch, const std::vector<std::string>& argumen
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   constexpr int kCreate = O_WRONLY | O_CREAT | O_TRUNC;
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  scratch.write("stdin", input);
+  const std::string in_path = scratch.path("stdin");
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, in_path.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_path_.c_str(), kCreate, 0644);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_path_.c_str(), kCreate, 0644);
   const int failed =
@@ -70,9 +73,9 @@ Finished Running::wait() {
   return {code, read_file(out_path_), read_file(err_path_)};
 }
 
-Finished run(const std::vector<std::string>& arguments) {
+Finished run(const std::vector<std::string>& arguments, const std::string& input) {
   const Scratch scratch;
-  return Running(scratch, arguments).wait();
+  return Running(scratch, arguments, input).wait();
 }
 
 std::string test_data(const std::string& name) {

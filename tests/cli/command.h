@@ -39,7 +39,9 @@ std::string read_file(const std::string& path);
 
 class Running {
  public:
-  Running(const Scratch& scratch, const std::vector<std::string>& arguments);
+  // input: what the command reads from its standard input.
+  Running(const Scratch& scratch, const std::vector<std::string>& arguments,
+          const std::string& input = "");
   void interrupt() const;
   [[nodiscard]] std::string err() const { return read_file(err_path_); }
   Finished wait();
@@ -50,7 +52,7 @@ class Running {
   pid_t process_ = 0;
 };
 
-Finished run(const std::vector<std::string>& arguments);
+Finished run(const std::vector<std::string>& arguments, const std::string& input = "");
 
 // SHARDREC_TEST_DATA with a file's name behind it; empty when it is not set.
 std::string test_data(const std::string& name);

@@ -1,0 +1,35 @@
+// What `bench` was asked to measure. The same on all ranks; read only while they run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench_ids.h"
+
+namespace shardrec::cli {
+
+struct BenchOptions {
+  int64_t tables = 8;  // of one size: what `sizes` replaces
+  int64_t rows = 1000000;
+  int64_t dim = 64;
+  std::vector<std::string> sizes;  // COUNTxROWSxDIM, in this order
+  std::string pooling = "20";
+  std::string dtype = "float32";
+  std::string output_dtype = "float32";
+  std::string ids = "uniform";
+  std::string optimizer = "rowwise_adagrad";
+  std::string row_statistics = "row";
+  bool borrow = true;
+  int threads = 0;  // per rank; 0: the library's default
+  double seconds = 3;
+  bool serve = false;
+  int ranks = 1;
+  int ranks_per_node = 0;  // 0: all on one node
+  std::string sharding = "table_wise";
+  std::string replication = "auto";
+  uint64_t seed = 7;
+  BenchShape shape;  // made of the above; batch: of all ranks together
+};
+
+}  // namespace shardrec::cli

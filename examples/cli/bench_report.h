@@ -1,0 +1,21 @@
+// What `bench` found: one line of JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench_options.h"
+#include "bench_tables.h"
+
+namespace shardrec::cli {
+
+struct RankTimes {
+  std::vector<StepTimes> steps;
+  std::vector<double> ids;          // per table: BenchRank::ids
+  std::vector<double> unique_rows;  // per table
+};
+
+// ranks: at least one, with as many steps each, at least one.
+std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks);
+
+}  // namespace shardrec::cli
