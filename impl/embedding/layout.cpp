@@ -4,6 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include "core/error.h"
+#include "plan/replication.h"
+
 namespace shardrec::embedding {
 
 Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
@@ -43,6 +46,14 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
   layout.replicated = boxes.replicated;
   layout.replication = boxes.replication;
   if (boxes.replicated) {
+    if (layout.own_ids_only() && ranks_ > 1 && !plan::fits_slots(shape.rows, ranks_)) {
+      core::fail(SHARDREC_UNSUPPORTED,
+                 core::sentence("table \"", shape.name, "\" of ", shape.rows,
+                                " rows is replicated by rows or bits over ", ranks_,
+                                " ranks: at most ", plan::kMostSlotRows,
+                                " rows per rank are accepted; by samples, any number"),
+                 {.value = shape.rows, .table = shape.name});
+    }
     for (int r = 0; r < ranks_; ++r) {
       layout.parts.push_back(static_cast<int32_t>(parts_.size()));
       if (!layout.own_ids_only() || r == rank_) layout.receivers.push_back(layout.parts.back());

@@ -18,6 +18,7 @@
 #include "compute/kernels.h"
 #include "core/memory.h"
 #include "embedding/layout.h"
+#include "embedding/slot_rows.h"
 
 namespace shardrec::embedding {
 
@@ -31,7 +32,7 @@ class ReplicatedGradients {
  public:
   explicit ReplicatedGradients(const Layout& layout);
 
-  // Does any table need the exchanges? The same on all ranks.
+  // Does any table need the exchanges? The same on all ranks; a single one needs none.
   bool needed() const { return !tables_.empty(); }
   size_t count() const { return tables_.size(); }
   // Tables concerned, ascending.
@@ -55,17 +56,6 @@ class ReplicatedGradients {
   size_t memory() const;
 
  private:
-  struct Slot {
-    int64_t begin = 0;
-    int64_t end = 0;
-  };
-  // Rows of one slot in one message.
-  struct Piece {
-    int64_t count = 0;
-    const uint64_t* bits = nullptr;  // dense
-    const uint32_t* list = nullptr;  // rows: relative to the slot
-    const float* gradients = nullptr;
-  };
   struct Sums {
     std::vector<int64_t> rows;
     std::vector<const float*> gradients;
@@ -74,14 +64,15 @@ class ReplicatedGradients {
   const plan::Table& table(size_t n) const {
     return layout_.model().tables[static_cast<size_t>(tables_[n])];
   }
+  SlotForm form(size_t n) const;
   Slot slot(size_t n, int rank) const;
-  // Bytes of a slot's rows before the gradients.
-  size_t index_bytes(size_t n, Slot slot, int64_t count) const;
-  // Reads the next piece of a rank's message and moves on.
-  Piece read(size_t n, Slot slot, comm::ConstBytes& rest, int rank) const;
-  // Calls visit(row of the slot, gradient) in ascending order.
-  template <class Visit>
-  void for_each_row(size_t n, Slot slot, const Piece& piece, Visit visit) const;
+  // Of the messages that were read.
+  void expect_nothing_left() const;
+  // Cursors on the pieces of the n-th table, from their first rows.
+  void walk_pieces(size_t n, const Slot& slot);
+  int64_t lowest_row() const;
+  // Adds the addends up; the sum is addends_[0] then.
+  void add_pairwise(size_t width, const compute::Kernels& kernels);
 
   const Layout& layout_;
   std::vector<int32_t> tables_;
@@ -90,11 +81,13 @@ class ReplicatedGradients {
   std::vector<int64_t> run_;      // 0, 1, 2, ...
   std::vector<uint32_t> bags_;    // 0, 1, 2, ...
   std::vector<uint32_t> blocks_;  // 0, 0, 0, ...
+  // While messages are read, by rank.
+  std::vector<comm::ConstBytes> rest_;
+  std::vector<SlotRows> pieces_;
   // While slots are added up.
-  std::vector<comm::ConstBytes> rest_;  // by rank
-  std::vector<const float*> addends_;   // [touched rows, ranks], null: the rank has none
-  std::vector<uint32_t> place_;         // of each row of the slot among the touched ones
-  std::vector<uint32_t> touched_;
+  std::vector<SlotCursor> cursors_;    // by rank
+  std::vector<const float*> addends_;  // by rank, null: it has not touched the row
+  std::vector<int64_t> touched_;
   core::Scratch partial_;
 };
 

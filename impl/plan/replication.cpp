@@ -37,7 +37,9 @@ double replication_bytes(const Model& model, size_t table, int32_t ranks,
 shardrec_replication choose_replication(const Model& model, size_t table, int32_t ranks,
                                         const PlanOptions& options) {
   if (options.replication != SHARDREC_REPLICATION_AUTO) return options.replication;
-  if (options.batch_size == 0) return SHARDREC_REPLICATION_SAMPLES;
+  if (options.batch_size == 0 || !fits_slots(model.tables[table].rows, ranks)) {
+    return SHARDREC_REPLICATION_SAMPLES;
+  }
   shardrec_replication best = SHARDREC_REPLICATION_SAMPLES;
   for (const auto other : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
     if (replication_bytes(model, table, ranks, other, options) <

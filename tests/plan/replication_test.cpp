@@ -49,6 +49,13 @@ TEST(Replication, AutoSendsTheLeast) {
             SHARDREC_REPLICATION_SAMPLES);
 }
 
+TEST(Replication, SlotsThatAreTooLargeAreNotChosen) {
+  const PlanOptions options{.batch_size = 8, .bag_length = 1};
+  constexpr int64_t kMost = int64_t{64} << 32;
+  EXPECT_EQ(chosen(one_feature(kMost, 16), options, 64), SHARDREC_REPLICATION_ROWS);
+  EXPECT_EQ(chosen(one_feature(kMost + 1, 16), options, 64), SHARDREC_REPLICATION_SAMPLES);
+}
+
 TEST(Replication, AnExplicitChoiceIsTaken) {
   for (const auto choice :
        {SHARDREC_REPLICATION_SAMPLES, SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {

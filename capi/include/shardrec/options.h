@@ -103,7 +103,7 @@ typedef enum shardrec_replication {
   SHARDREC_REPLICATION_SAMPLES = 1, /* every rank receives all ids and output gradients: the bits of
                                        one rank */
   SHARDREC_REPLICATION_ROWS = 2, /* sums of touched rows, as a list: replicas equal bit for bit, one
-                                     rank's result up to rounding */
+                                     rank's result up to rounding; at most 2^32 rows per rank */
   SHARDREC_REPLICATION_DENSE = 3, /* the same with a bit per row in place of the list */
   SHARDREC_REPLICATION_FORCE_32 = 0x7fffffff
 } shardrec_replication;
