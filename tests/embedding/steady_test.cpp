@@ -78,6 +78,8 @@ struct Load {
   int64_t length = 5;
   shardrec_sharding kind = SHARDREC_SHARDING_MIXED;
   int threads = 1;
+  shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
+  bool deduplicate = false;
 };
 
 // Trains steps on one rank; calls between(step) before each, after a barrier of all ranks.
@@ -100,11 +102,13 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   }
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, load.kind));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_REPLICATION, load.replication));
   shardrec_plan* plan = nullptr;
   SR_OK(shardrec_plan_collective(comm, model, options, &plan));
   shardrec_options_destroy(&options);
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, load.deduplicate ? 1 : 0));
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   std::vector<shardrec_lookup*> slots(static_cast<size_t>(lookups));
@@ -218,43 +222,17 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind, int 
   shardrec_model_destroy(&model);
 }
 
-class Steady : public ::testing::TestWithParam<std::tuple<shardrec_sharding, int>> {};
-
-TEST_P(Steady, StepsAllocateNothing) {
-  constexpr int kRanks = 2;
-  constexpr int kWarm = 20;
-  constexpr int kCounted = 5;
-  std::barrier meeting(kRanks);
-  const Load load{.kind = std::get<0>(GetParam()), .threads = std::get<1>(GetParam())};
-  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
-    train_rank(load, rank, comm, kWarm + kCounted, 2,
-               [&](int step) {
-                 meeting.arrive_and_wait();
-                 if (rank == 0 && step == kWarm) {
-                   allocations = 0;
-                   counting = true;
-                 }
-                 if (rank == 0 && step == kWarm + kCounted) counting = false;
-                 meeting.arrive_and_wait();
-               },
-               {});
-  });
-#ifdef SHARDREC_COUNTS_ALLOCATIONS
-  EXPECT_EQ(allocations.load(), 0);
-#else
-  GTEST_SKIP() << "the steps ran, but the sanitizer's allocator is in place of the counted one";
-#endif
-}
-
-class SteadyInputs : public ::testing::TestWithParam<shardrec_sharding> {};
-
-TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
+// Runs train(rank, comm, steps, between), which trains steps on one rank, and expects that the last
+// of them allocate nothing.
+void expect_no_allocation(
+    const std::function<void(int rank, shardrec_comm* comm, int steps,
+                             const std::function<void(int step)>& between)>& train) {
   constexpr int kRanks = 2;
   constexpr int kWarm = 20;
   constexpr int kCounted = 5;
   std::barrier meeting(kRanks);
   run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
-    train_all_kinds(rank, comm, GetParam(), kWarm + kCounted, [&](int step) {
+    train(rank, comm, kWarm + kCounted, [&](int step) {
       meeting.arrive_and_wait();
       if (rank == 0 && step == kWarm) {
         allocations = 0;
@@ -271,17 +249,53 @@ TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
 #endif
 }
 
+class Steady : public ::testing::TestWithParam<Load> {};
+
+TEST_P(Steady, StepsAllocateNothing) {
+  expect_no_allocation(
+      [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
+        train_rank(GetParam(), rank, comm, steps, 2, between, {});
+      });
+}
+
+class SteadyInputs : public ::testing::TestWithParam<shardrec_sharding> {};
+
+TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
+  expect_no_allocation(
+      [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
+        train_all_kinds(rank, comm, GetParam(), steps, between);
+      });
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, SteadyInputs,
                          ::testing::Values(SHARDREC_SHARDING_TABLE_WISE, SHARDREC_SHARDING_ROW_WISE,
                                            SHARDREC_SHARDING_COLUMN_WISE,
                                            SHARDREC_SHARDING_DATA_PARALLEL));
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Steady,
-                         ::testing::Combine(::testing::Values(SHARDREC_SHARDING_MIXED,
-                                                              SHARDREC_SHARDING_ROW_WISE,
-                                                              SHARDREC_SHARDING_COLUMN_WISE,
-                                                              SHARDREC_SHARDING_DATA_PARALLEL),
-                                            ::testing::Values(1, 2)));
+std::vector<Load> steady_loads() {
+  std::vector<Load> loads;
+  for (const int threads : {1, 2}) {
+    for (const bool deduplicate : {false, true}) {
+      for (const shardrec_sharding kind :
+           {SHARDREC_SHARDING_MIXED, SHARDREC_SHARDING_ROW_WISE, SHARDREC_SHARDING_COLUMN_WISE,
+            SHARDREC_SHARDING_DATA_PARALLEL}) {
+        // Ids repeat often enough to travel once.
+        const int64_t rows = deduplicate ? 500 : 5000;
+        loads.push_back(
+            {.rows = rows, .kind = kind, .threads = threads, .deduplicate = deduplicate});
+      }
+    }
+    for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
+      loads.push_back({.kind = SHARDREC_SHARDING_DATA_PARALLEL,
+                       .threads = threads,
+                       .replication = way,
+                       .deduplicate = threads == 2});
+    }
+  }
+  return loads;
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Steady, ::testing::ValuesIn(steady_loads()));
 
 #ifdef SHARDREC_COUNTS_ALLOCATIONS
 TEST(Steady, TheCountSeesAnAllocation) {
