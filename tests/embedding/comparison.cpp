@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -167,6 +168,44 @@ void expect_reference(const Scenario& scenario, const Outcome& run,
         }
       }
     }
+  }
+}
+
+void expect_all_promises(const Scenario& scenario, std::mt19937_64& random,
+                         const Variation& variation) {
+  const Deal alone = one_rank(scenario);
+  const Outcome one = train(scenario, alone);
+  if (::testing::Test::HasFatalFailure()) return;
+  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
+  if (variation.to_nearest) expect_reference(scenario, one, reference);
+  if (::testing::Test::HasFatalFailure()) return;
+  EXPECT_EQ(one.out_of_range, reference.out_of_range);
+  for (const int ranks : {1, 2, 3, 4, 8}) {
+    SCOPED_TRACE("ranks " + std::to_string(ranks));
+    Deal deal = random_deal(scenario, random, ranks);
+    if (variation.vary) variation.vary(deal);
+    const Outcome many = train(scenario, deal);
+    if (::testing::Test::HasFatalFailure()) return;
+    expect_promises(scenario, deal, one, many, reference);
+    EXPECT_EQ(many.out_of_range, reference.out_of_range);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+void expect_promises_of_named_kinds(const Scenario& scenario, std::mt19937_64& random, int turn) {
+  const Deal alone = one_rank(scenario);
+  const Outcome one = train(scenario, alone);
+  if (::testing::Test::HasFatalFailure()) return;
+  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
+  for (int kind = SHARDREC_SHARDING_AUTO; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
+    const int ranks = std::vector<int>{2, 3, 4, 8}[static_cast<size_t>((turn + kind) % 4)];
+    SCOPED_TRACE("kind " + std::to_string(kind) + " ranks " + std::to_string(ranks));
+    const Deal deal = named_deal(scenario, random, ranks, std::max(1, ranks / 2),
+                                 static_cast<shardrec_sharding>(kind));
+    const Outcome many = train(scenario, deal);
+    if (::testing::Test::HasFatalFailure()) return;
+    expect_promises(scenario, deal, one, many, reference);
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 

@@ -2,6 +2,8 @@
 // Failures are those of the current test.
 #pragma once
 
+#include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -19,5 +21,18 @@ void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& 
 
 void expect_reference(const Scenario& scenario, const Outcome& run,
                       const ReferenceOutcome& reference);
+
+// How expect_all_promises differs from plain training.
+struct Variation {
+  bool to_nearest = true;  // else the reference, which knows no other rounding, is not compared
+  std::function<void(Deal& deal)> vary = {};  // changes the deals of many ranks
+};
+
+// One rank against the float64 reference, then random tilings over 1 to 8 ranks against one rank.
+void expect_all_promises(const Scenario& scenario, std::mt19937_64& random,
+                         const Variation& variation = {});
+
+// Every named kind of sharding against one rank; turn: which number of ranks is whose.
+void expect_promises_of_named_kinds(const Scenario& scenario, std::mt19937_64& random, int turn);
 
 }  // namespace shardrec::test

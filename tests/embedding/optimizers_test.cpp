@@ -17,24 +17,6 @@ class Optimizers : public ::testing::TestWithParam<std::tuple<int, int>> {
   uint64_t seed() const {
     return static_cast<uint64_t>(std::get<0>(GetParam()) * 100 + std::get<1>(GetParam()));
   }
-
-  // One rank against the reference, then random tilings against one rank.
-  void expect_all(const Scenario& scenario, std::mt19937_64& random, bool to_nearest) {
-    const Deal alone = one_rank(scenario);
-    const Outcome one = train(scenario, alone);
-    if (HasFatalFailure()) return;
-    const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
-    if (to_nearest) expect_reference(scenario, one, reference);
-    if (HasFatalFailure()) return;
-    for (const int ranks : {1, 2, 3, 4, 8}) {
-      SCOPED_TRACE("ranks " + std::to_string(ranks));
-      const Deal deal = random_deal(scenario, random, ranks);
-      const Outcome many = train(scenario, deal);
-      if (HasFatalFailure()) return;
-      expect_promises(scenario, deal, one, many, reference);
-      if (HasFatalFailure()) return;
-    }
-  }
 };
 
 TEST_P(Optimizers, GiveTheOneRankBitsUnderRandomTilings) {
@@ -42,7 +24,7 @@ TEST_P(Optimizers, GiveTheOneRankBitsUnderRandomTilings) {
   Scenario scenario = random_scenario(random, 10);
   vary_optimizers(scenario, random, kind());
   if (std::get<1>(GetParam()) % 2 == 1) add_sequences(scenario, random);
-  expect_all(scenario, random, true);
+  expect_all_promises(scenario, random);
 }
 
 TEST_P(Optimizers, AccumulateAndFreezeAlikeUnderRandomTilings) {
@@ -50,7 +32,7 @@ TEST_P(Optimizers, AccumulateAndFreezeAlikeUnderRandomTilings) {
   Scenario scenario = random_scenario(random, 10);
   vary_optimizers(scenario, random, kind());
   add_accumulation(scenario, random);
-  expect_all(scenario, random, true);
+  expect_all_promises(scenario, random);
 }
 
 TEST_P(Optimizers, RoundStochasticallyAlikeUnderRandomTilings) {
@@ -61,7 +43,7 @@ TEST_P(Optimizers, RoundStochasticallyAlikeUnderRandomTilings) {
     if (table.dtype == SHARDREC_FLOAT32) table.dtype = SHARDREC_BFLOAT16;
     table.rounding = SHARDREC_ROUNDING_STOCHASTIC;
   }
-  expect_all(scenario, random, false);
+  expect_all_promises(scenario, random, {.to_nearest = false});
 }
 
 TEST_P(Optimizers, ShardStatisticsFollowTheirBoxes) {
@@ -83,25 +65,13 @@ TEST_P(Optimizers, MixWithEveryKindOfInput) {
   vary_optimizers(scenario, random, kind());
   add_sequences(scenario, random);
   add_stray_ids(scenario, random);
-  const Deal alone = one_rank(scenario);
-  const Outcome one = train(scenario, alone);
-  if (HasFatalFailure()) return;
-  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
-  expect_reference(scenario, one, reference);
-  if (HasFatalFailure()) return;
-  for (const int ranks : {1, 2, 3, 4, 8}) {
-    SCOPED_TRACE("ranks " + std::to_string(ranks));
-    Deal deal = random_deal(scenario, random, ranks);
-    deal.deduplicate = ranks % 2 == 0;
-    for (TablePlanSpec& plan : deal.plan) {
-      if (plan.replicated) plan.replication = static_cast<shardrec_replication>(1 + random() % 3);
-    }
-    const Outcome many = train(scenario, deal);
-    if (HasFatalFailure()) return;
-    expect_promises(scenario, deal, one, many, reference);
-    EXPECT_EQ(many.out_of_range, reference.out_of_range);
-    if (HasFatalFailure()) return;
-  }
+  expect_all_promises(scenario, random, {.vary = [&](Deal& deal) {
+                        deal.deduplicate = deal.ranks % 2 == 0;
+                        for (TablePlanSpec& plan : deal.plan) {
+                          if (plan.replicated)
+                            plan.replication = static_cast<shardrec_replication>(1 + random() % 3);
+                        }
+                      }});
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Optimizers,

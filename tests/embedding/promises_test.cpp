@@ -16,38 +16,13 @@ class Promises : public ::testing::TestWithParam<int> {};
 TEST_P(Promises, RandomTilingsGiveTheOneRankBits) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()));
   const Scenario scenario = random_scenario(random, 10);
-  const Deal alone = one_rank(scenario);
-  const Outcome one = train(scenario, alone);
-  if (HasFatalFailure()) return;
-  const ReferenceOutcome reference = reference_train(scenario, one.initial, alone.plan);
-  expect_reference(scenario, one, reference);
-  for (const int ranks : {1, 2, 3, 4, 8}) {
-    SCOPED_TRACE("ranks " + std::to_string(ranks));
-    const Deal deal = random_deal(scenario, random, ranks);
-    const Outcome many = train(scenario, deal);
-    if (HasFatalFailure()) return;
-    expect_promises(scenario, deal, one, many, reference);
-    if (HasFatalFailure()) return;
-  }
+  expect_all_promises(scenario, random);
 }
 
 TEST_P(Promises, NamedKindsGiveTheOneRankBits) {
   std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 1000);
   const Scenario scenario = random_scenario(random, 10);
-  const Outcome one = train(scenario, one_rank(scenario));
-  if (HasFatalFailure()) return;
-  const ReferenceOutcome reference =
-      reference_train(scenario, one.initial, one_rank(scenario).plan);
-  for (int kind = SHARDREC_SHARDING_AUTO; kind <= SHARDREC_SHARDING_MIXED; ++kind) {
-    const int ranks = std::vector<int>{2, 3, 4, 8}[static_cast<size_t>((GetParam() + kind) % 4)];
-    SCOPED_TRACE("kind " + std::to_string(kind) + " ranks " + std::to_string(ranks));
-    const Deal deal = named_deal(scenario, random, ranks, std::max(1, ranks / 2),
-                                 static_cast<shardrec_sharding>(kind));
-    const Outcome many = train(scenario, deal);
-    if (HasFatalFailure()) return;
-    expect_promises(scenario, deal, one, many, reference);
-    if (HasFatalFailure()) return;
-  }
+  expect_promises_of_named_kinds(scenario, random, GetParam());
 }
 
 TEST_P(Promises, ShardStatisticsFollowTheirBoxes) {

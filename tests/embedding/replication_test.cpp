@@ -13,31 +13,61 @@ namespace {
 
 constexpr shardrec_replication kWays[] = {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE};
 
-class Replicated : public ::testing::TestWithParam<int> {};
+class Replicated : public ::testing::TestWithParam<int> {
+ protected:
+  // Every kind of input.
+  Scenario scenario() {
+    Scenario made = random_scenario(random_, 10);
+    if (GetParam() % 2 == 0) add_sequences(made, random_);
+    if (GetParam() % 3 == 0) add_stray_ids(made, random_);
+    return made;
+  }
+  // Replicates tables by rows and bits, beside some that stay as they are.
+  void replicate(Deal& deal) {
+    for (size_t t = 0; t < deal.plan.size(); ++t) {
+      if (t % 3 == 2) continue;
+      deal.plan[t] = {.replicated = true, .boxes = {}, .replication = kWays[random_() % 2]};
+    }
+  }
+
+  std::mt19937_64 random_{static_cast<uint64_t>(GetParam()) + 30000};
+};
 
 TEST_P(Replicated, TablesEqualOneRanksUpToRounding) {
-  std::mt19937_64 random(static_cast<uint64_t>(GetParam()) + 30000);
-  Scenario scenario = random_scenario(random, 10);
-  if (GetParam() % 2 == 0) add_sequences(scenario, random);
-  if (GetParam() % 3 == 0) add_stray_ids(scenario, random);
-  const Outcome one = train(scenario, one_rank(scenario));
-  if (HasFatalFailure()) return;
-  const ReferenceOutcome reference =
-      reference_train(scenario, one.initial, one_rank(scenario).plan);
+  expect_all_promises(scenario(), random_, {.vary = [&](Deal& deal) { replicate(deal); }});
+}
+
+TEST_P(Replicated, TablesAreEqualOnAllRanksAndInEveryRunBitForBit) {
+  const Scenario given = scenario();
   for (const int ranks : {1, 2, 3, 4, 8}) {
     SCOPED_TRACE("ranks " + std::to_string(ranks));
-    Deal deal = random_deal(scenario, random, ranks);
-    for (size_t t = 0; t < deal.plan.size(); ++t) {
-      if (t % 3 == 2) continue;  // beside tables that are cut
-      deal.plan[t] = {.replicated = true, .boxes = {}, .replication = kWays[random() % 2]};
+    Deal deal = random_deal(given, random_, ranks);
+    replicate(deal);
+    deal.look_up_all = true;  // of replicated tables, a rank's own replica
+    const Outcome run = train(given, deal);
+    if (HasFatalFailure()) return;
+    for (size_t rank = 0; rank < run.all_rows.size(); ++rank) {
+      ASSERT_EQ(run.all_rows[rank].size(), run.all_rows[0].size());
+      for (size_t output = 0; output < run.all_rows[0].size(); ++output) {
+        expect_same_bits(run.all_rows[0][output], run.all_rows[rank][output],
+                         "output " + std::to_string(output) + " of rank " + std::to_string(rank));
+      }
     }
-    const Outcome many = train(scenario, deal);
-    if (HasFatalFailure()) return;
-    expect_promises(scenario, deal, one, many, reference);
-    if (HasFatalFailure()) return;
-    const Outcome again = train(scenario, deal);
-    EXPECT_EQ(many.tables, again.tables);
-    EXPECT_EQ(many.states, again.states);
+    // What rank 0 looked up is what it reads.
+    const std::vector<float>& pooled = run.all_rows[0][0];
+    for (size_t f = 0; f < given.features.size(); ++f) {
+      if (given.features[f].sequence) continue;
+      const auto t = static_cast<size_t>(given.features[f].table);
+      const auto dim = static_cast<size_t>(given.tables[t].dim);
+      for (size_t i = 0; i < run.tables[t].size(); ++i) {
+        const auto at = i / dim * static_cast<size_t>(given.width()) +
+                        static_cast<size_t>(given.column(f)) + i % dim;
+        ASSERT_EQ(pooled[at], run.tables[t][i]) << "table " << t << " element " << i;
+      }
+    }
+    const Outcome again = train(given, deal);
+    EXPECT_EQ(run.tables, again.tables);
+    EXPECT_EQ(run.states, again.states);
   }
 }
 

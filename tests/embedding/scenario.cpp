@@ -252,6 +252,46 @@ void take_weight_gradients(const Scenario& scenario, shardrec_lookup* lookup, co
   }
 }
 
+// A batch whose i-th sample has row i of every table that has one, for the features of the table.
+std::vector<Sample> all_rows(const Scenario& scenario) {
+  int64_t most = 0;
+  for (const TableSpec& table : scenario.tables) most = std::max(most, table.rows);
+  std::vector<Sample> batch(static_cast<size_t>(most));
+  for (int64_t row = 0; row < most; ++row) {
+    Sample& sample = batch[static_cast<size_t>(row)];
+    for (const FeatureSpec& feature : scenario.features) {
+      const TableSpec& table = scenario.tables[static_cast<size_t>(feature.table)];
+      const size_t ids = row < table.rows ? 1 : 0;
+      sample.bags.emplace_back(ids, row);
+      sample.weights.emplace_back(ids, 1.0F);
+      sample.sequence_gradients.emplace_back();
+    }
+  }
+  return batch;
+}
+
+// Output 0 and the sequences of all rows, as this rank sees them.
+void look_up_all(const Scenario& scenario, const Deal& deal, shardrec_lookup* lookup,
+                 std::vector<std::vector<float>>& out) {
+  const std::vector<Sample> batch = all_rows(scenario);
+  const auto count = static_cast<int64_t>(batch.size());
+  Slice slice = slice_of(scenario, batch, 0, count, BatchForm::kPlain);
+  const shardrec_tensor values = vector_of(slice.values);
+  const shardrec_tensor lengths = vector_of(slice.lengths);
+  SR_OK(shardrec_lookup_begin(lookup, count, &values, &lengths, nullptr));
+  int32_t outputs = 1;
+  for (const FeatureSpec& feature : scenario.features) outputs += feature.sequence ? 1 : 0;
+  for (int32_t output = 0; output < outputs; ++output) {
+    int64_t rows = -1;
+    int64_t columns = -1;
+    SR_OK(shardrec_lookup_output_shape(lookup, output, &rows, &columns));
+    HalfMatrix matrix_out(deal.output_dtype, rows, columns);
+    SR_OK(shardrec_lookup_forward(lookup, output, &matrix_out.tensor));
+    out.push_back(matrix_out.floats());
+  }
+  SR_OK(shardrec_lookup_skip(lookup));
+}
+
 void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
                 std::mutex& mutex, Outcome& outcome) {
   shardrec_model* model = make_model(scenario);
@@ -386,6 +426,12 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       EXPECT_EQ(outcome.tables.empty() || outcome.tables == weights, true)
           << "rank " << rank << " reads other rows than rank 0";
     }
+  }
+  if (deal.look_up_all) {
+    std::vector<std::vector<float>> seen;
+    look_up_all(scenario, deal, lookup, seen);
+    const std::lock_guard lock(mutex);
+    outcome.all_rows[static_cast<size_t>(rank)] = std::move(seen);
   }
   shardrec_lookup_destroy(&lookup);
   shardrec_collection_destroy(&tables);
@@ -568,6 +614,7 @@ Outcome train(const Scenario& scenario, const Deal& deal) {
     outcome.weight_gradients.emplace_back(step.size());
   }
   outcome.out_of_range.resize(scenario.tables.size());
+  outcome.all_rows.resize(static_cast<size_t>(deal.ranks));
   std::mutex mutex;
   run_ranks(deal.ranks, deal.ranks_per_node, [&](int rank, shardrec_comm* comm) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));

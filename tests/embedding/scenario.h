@@ -115,6 +115,7 @@ struct Deal {
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
   bool deduplicate = false;
   bool weight_gradient = false;  // not with kVariableUnique
+  bool look_up_all = false;      // at the end, every rank looks up all rows
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 };
@@ -132,6 +133,8 @@ struct Outcome {
   std::vector<std::vector<float>> initial;
   // Gradients of the ids' weights, by step, sample and feature, where the deal asks for them.
   std::vector<std::vector<std::vector<std::vector<float>>>> weight_gradients;
+  // Outputs of all rows, where the deal asks for them: by rank, output 0 and the sequences.
+  std::vector<std::vector<std::vector<float>>> all_rows;
   std::vector<int64_t> out_of_range;  // by table, counted by all ranks
   int64_t threads_seen = 0;
   // Sent to other ranks, by all ranks.
