@@ -1,0 +1,194 @@
+"""`compare` with programs that say known times: ratios, targets, failures. Run by ctest; needs Python only."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+# A program as `shardrec bench --serve` and the peers are: round k (0: the one that is not counted) takes
+# `milliseconds[k]`, the last one for ever.
+PROGRAM = """#!{python}
+import json, sys, time
+milliseconds, more = {milliseconds}, {more}
+open({log!r}, "a").write(" ".join(sys.argv[1:]) + "\\n")
+print("[a line that means nothing]")
+print("ready", flush=True)
+for number, line in enumerate(sys.stdin):
+    if number == {dies}:
+        sys.exit("the program has died")
+    ms = milliseconds[min(number, len(milliseconds) - 1)]
+    keys = ("forward", "backward", "update", "step")
+    print(json.dumps({{**{{key + "_ms_median": ms for key in keys}}, **more, "steps": int(line)}}), flush=True)
+while {spins}:
+    pass
+"""
+SPINNING = "print('ready', flush=True)\nimport threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()"
+
+
+class Compare(unittest.TestCase):
+    def setUp(self):
+        self._scratch = tempfile.TemporaryDirectory()
+        self.folder = Path(self._scratch.name)
+
+    def tearDown(self):
+        self._scratch.cleanup()
+
+    def program(self, name, milliseconds, more=None, dies=-1, extra=None):
+        text = PROGRAM.format(
+            python=sys.executable,
+            milliseconds=milliseconds,
+            more=more or {},
+            dies=dies,
+            spins=False,
+            log=str(self.folder / f"{name}.log"),
+        )
+        if extra:
+            text = text.replace('print("ready", flush=True)', extra)
+        (self.folder / name).write_text(text)
+        (self.folder / name).chmod(0o755)
+
+    def compare(self, *arguments):
+        words = [
+            sys.executable,
+            HERE / "compare",
+            "--ours",
+            self.folder / "shardrec",
+            "--peers",
+            self.folder,
+            "--seconds",
+            "0.001",
+            "--json",
+            self.folder / "found.json",
+            "--attempts",
+            "1",
+            *arguments,
+        ]
+        return subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+    def rows(self):
+        return json.loads((self.folder / "found.json").read_text())["rows"]
+
+    def test_ratio_is_of_the_medians_of_all_rounds(self):
+        self.program("tbe.py", [1, 10, 30, 20, 1000, 20])
+        self.program("shardrec", [1, 5, 10, 5, 4, 8])
+        result = self.compare("--only", "^forward A$", "--threads", "2", "--rounds", "5")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (row,) = self.rows()
+        self.assertEqual((row["other_ms"], row["ours_ms"], row["ratio"]), (20, 5, 4))
+        self.assertEqual((row["lowest"], row["highest"]), (2, 250))
+        self.assertEqual((row["target"], row["met"]), (1.9, True))
+        self.assertEqual(len(row["ours_rounds"]), 5)
+        self.assertIn("1 of 1 targets met", result.stdout)
+
+    def test_a_missed_target_is_told_and_ends_with_1(self):
+        self.program("tbe.py", [10])
+        self.program("shardrec", [9])
+        result = self.compare("--only", "^backward .* SGD B$", "--threads", "1", "--quick", "--markdown")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(
+            "| backward + SGD B | 1 | FBGEMM | 10.00 | 9.00 | 1.11 | 1.11..1.11 | ≥ 3 | no |", result.stdout
+        )
+        self.assertIn("0 of 1 targets met", result.stdout)
+
+    def test_both_sides_get_the_same_work(self):
+        self.program("tbe.py", [10])
+        self.program("shardrec", [1])
+        self.compare("--only", "^backward .* AdaGrad D, zipf", "--threads", "1", "--quick")
+        theirs, ours = ((self.folder / f"{name}.log").read_text().split() for name in ("tbe.py", "shardrec"))
+        self.assertEqual(ours, ["bench", "lookup", *theirs, "--serve"])
+        self.assertEqual(theirs[theirs.index("--ids") + 1], "zipf:1.05")
+        self.assertEqual(theirs[theirs.index("--tables") + 1], "64")
+
+    def test_sides_with_different_work_are_not_compared(self):
+        self.program("tbe.py", [10], {"ids": 1000, "unique_rows": 900})
+        self.program("shardrec", [1], {"ids": 1000, "unique_rows": 800})
+        result = self.compare("--only", "^forward A$", "--threads", "2", "--quick")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("900 unique_rows in a step, ours 800", result.stderr)
+
+    def test_geometric_mean_of_a_group(self):
+        self.program("tbe.py", [40])
+        self.program("shardrec", [10])
+        result = self.compare(
+            "--only", "^(backward|update).* row-wise AdaGrad B, ", "--threads", "2", "--quick"
+        )
+        self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+        means = [row for row in self.rows() if row["work"].startswith("mean of 2: ")]
+        self.assertEqual([row["target"] for row in means], [2.2, 2.6])
+        self.assertTrue(all(abs(row["ratio"] - 4) < 1e-9 and row["met"] for row in means))
+
+    def test_processor_time_of_one_thread_is_at_most_its_time(self):
+        self.program("tbe.py", [40])
+        self.program("shardrec", [10], {"cpu_over_wall": 1.2})
+        result = self.compare("--only", "^forward A$", "--threads", "1", "--quick")
+        self.assertEqual(result.returncode, 1)
+        row = self.rows()[-1]
+        self.assertEqual((row["ratio"], row["target"], row["at_most"], row["met"]), (1.2, 1.05, True, False))
+
+    def test_a_program_that_dies_is_told_and_the_others_go_on(self):
+        self.program("tbe.py", [10], dies=2)
+        self.program("torchrec_step.py", [10])
+        self.program("shardrec", [1])
+        result = self.compare("--only", "^forward A$|table-wise, tutorial", "--threads", "2", "--quick")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("the program has died", result.stderr)
+        rows = {row["work"]: row for row in self.rows()}
+        self.assertEqual(rows["forward A"]["note"], "failed")
+        self.assertTrue(rows["step, table-wise, tutorial"]["met"])
+
+    def test_a_side_that_does_not_sleep_is_told(self):
+        self.program("tbe.py", [10], extra=SPINNING)
+        self.program("shardrec", [1])
+        result = self.compare("--only", "^forward A$", "--threads", "2", "--quick")
+        self.assertIn("not quiet", result.stdout)
+
+    def test_names_that_match_nothing(self):
+        self.program("shardrec", [1])
+        self.assertEqual(self.compare("--only", "no such row").returncode, 2)
+
+    def test_programs_that_do_not_fit_together_run_one_after_the_other(self):
+        loader = SourceFileLoader("compare", str(HERE / "compare"))
+        compare = module_from_spec(spec_from_loader("compare", loader))
+        loader.exec_module(compare)
+        self.program("tbe.py", [10])
+        self.program("shardrec", [5])
+        sys.argv = [
+            "compare",
+            "--ours",
+            str(self.folder / "shardrec"),
+            "--peers",
+            str(self.folder),
+            "--rounds-apart",
+            "2",
+            "--attempts",
+            "1",
+            "--seconds",
+            "0.001",
+            "--only",
+            r"^backward \+ AdaGrad C$",
+            "--threads",
+            "2",
+        ]
+        a = compare.parse()
+        (pair,) = compare.chosen_pairs(a)
+        self.assertEqual(pair.bytes, 10**7 * 2 * 4 * 128)
+        for free, apart in ((2.2 * pair.bytes, False), (1.9 * pair.bytes, True)):
+            compare.available_bytes = lambda free=free: int(free) + 2 * compare.SPARE_BYTES * (not apart)
+            (row,) = compare.run_pair(compare.Programs(a), pair, a)
+            self.assertEqual((row.details["apart"], row.ratio), (apart, 2))
+        starts = (self.folder / "shardrec.log").read_text().splitlines()
+        self.assertEqual(len(starts), 1 + 2)
+        compare.available_bytes = lambda: pair.bytes
+        with self.assertRaisesRegex(compare.Failed, "MiB"):
+            compare.run_pair(compare.Programs(a), pair, a)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,180 @@
+"""What is compared, and what it shall show: pairs of programs that run the same work in turn.
+
+A pair gives several rows of the report: forward, backward and update come out of the same rounds.
+"""
+
+from dataclasses import dataclass, field
+
+# tables, rows, columns, samples, ids per bag
+SHAPES = {
+    "A": (8, 1000000, 64, 2048, 20),
+    "B": (26, 100000, 128, 2048, 1),
+    "C": (1, 10000000, 128, 8192, 50),
+    "D": (64, 200000, 32, 512, 10),
+}
+# of all tables together, 2 ranks
+MODELS = {
+    "tutorial": [(2, 4096, 64), (2, 1024, 64)],
+    "T=26 E=1e5 D=64": [(26, 100000, 64)],
+}
+STATES = {"sgd": 0, "rowwise_adagrad": 0, "adagrad": 1, "adam": 2}  # matrices of optimizer state
+DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
+NAMES = {"sgd": "SGD", "rowwise_adagrad": "row-wise AdaGrad", "adagrad": "AdaGrad", "adam": "Adam"}
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str  # the row of the report
+    key: str  # milliseconds of both sides, in their JSON
+    target: float | None = None  # least ratio of medians, other side / ours
+    other_key: str | None = None  # where it differs
+    group: str | None = None  # rows of a group have a geometric mean
+
+    @property
+    def key_of_other(self):
+        return self.other_key or self.key
+
+
+@dataclass
+class Pair:
+    ours: list  # arguments of the shardrec command
+    other: list  # program and arguments; program: tbe.py, torchrec_step.py or shardrec
+    other_name: str
+    threads: int
+    bytes: int  # of the tables and states of one side
+    measures: list = field(default_factory=list)
+
+
+def lookup_arguments(shape, optimizer, ids, dtype, threads):
+    tables, rows, dim, batch, pooling = SHAPES[shape]
+    return [
+        "--tables",
+        tables,
+        "--rows",
+        rows,
+        "--dim",
+        dim,
+        "--batch",
+        batch,
+        "--pooling",
+        pooling,
+        "--ids",
+        ids,
+        "--dtype",
+        dtype,
+        "--optimizer",
+        optimizer,
+        "--threads",
+        threads,
+    ]
+
+
+def table_bytes(shape, optimizer, dtype):
+    tables, rows, dim = SHAPES[shape][:3]
+    state = 4 * dim * STATES[optimizer] + (4 if optimizer == "rowwise_adagrad" else 0)
+    return tables * rows * (DTYPE_BYTES[dtype] * dim + state)
+
+
+def lookup_pair(shape, optimizer, threads, measures, ids="uniform", dtype="float32"):
+    arguments = lookup_arguments(shape, optimizer, ids, dtype, threads)
+    return Pair(
+        ["bench", "lookup", *arguments, "--serve"],
+        ["tbe.py", *arguments],
+        "PyTorch" if optimizer == "adam" else "FBGEMM",
+        threads,
+        table_bytes(shape, optimizer, dtype),
+        measures,
+    )
+
+
+def rowwise_adagrad(shape, threads):
+    forward = {2: dict(A=1.9, B=2.1, C=2.1, D=2.3), 1: dict(A=1.5, B=2.4, C=2.1, D=2.3)}[threads][shape]
+    for ids in ("uniform", "zipf:1.05"):
+        measures = [
+            Measure(
+                f"backward + row-wise AdaGrad {shape}, {ids}",
+                "backward_ms_median",
+                {2: 1.8, 1: 1.6}[threads],
+                group="backward + row-wise AdaGrad",
+            ),
+            Measure(
+                f"update alone, row-wise AdaGrad {shape}, {ids}",
+                "update_ms_median",
+                other_key="backward_ms_median",
+                group="update alone, row-wise AdaGrad",
+            ),
+        ]
+        if ids == "uniform":
+            measures.insert(0, Measure(f"forward {shape}", "forward_ms_median", forward))
+        yield lookup_pair(shape, "rowwise_adagrad", threads, measures, ids)
+
+
+def backward(shape, optimizer, threads, target, dtype="float32"):
+    tables = "" if dtype == "float32" else ", fp16 tables"
+    measure = Measure(f"backward + {NAMES[optimizer]}{tables} {shape}", "backward_ms_median", target)
+    return lookup_pair(shape, optimizer, threads, [measure], dtype=dtype)
+
+
+def bfloat16_forward(shape):
+    full = lookup_arguments(shape, "rowwise_adagrad", "uniform", "float32", 2)
+    half = lookup_arguments(shape, "rowwise_adagrad", "uniform", "bfloat16", 2)
+    dim = SHAPES[shape][2]
+    target = 1.4 if 4 * dim > 128 else None
+    return Pair(
+        ["bench", "lookup", *half, "--output-dtype", "bfloat16", "--serve"],
+        ["shardrec", "bench", "lookup", *full, "--serve"],
+        "ours, fp32",
+        2,
+        table_bytes(shape, "rowwise_adagrad", "float32"),
+        [Measure(f"forward, bf16 tables and outputs {shape}", "forward_ms_median", target)],
+    )
+
+
+def step_arguments(model, sharding):
+    sizes = [word for count, rows, dim in MODELS[model] for word in ("--table", f"{count}x{rows}x{dim}")]
+    return [*sizes, "--batch", 4096, "--pooling", "1..10", "--ranks", 2, "--sharding", sharding]
+
+
+def step_pairs(model):
+    targets = {"tutorial": (3, 4, 3, 2), "T=26 E=1e5 D=64": (2.5, 3.5, 3, 20)}[model]
+    size = sum(count * rows * (4 * dim + 4) for count, rows, dim in MODELS[model])
+    for sharding, target in zip(("table_wise", "row_wise", "column_wise", "data_parallel"), targets):
+        arguments = step_arguments(model, sharding)
+        ours = ["bench", "step", *arguments, "--threads", 1, "--row-statistics", "shard", "--serve"]
+        measures = [Measure(f"step, {sharding.replace('_', '-')}, {model}", "step_ms_median", target)]
+        yield Pair(ours, ["torchrec_step.py", *arguments], "TorchRec", 2, size, measures)
+    arguments = ["bench", "step", *step_arguments(model, "column_wise"), "--threads", 1, "--serve"]
+    yield Pair(
+        [*arguments, "--row-statistics", "row"],
+        ["shardrec", *arguments, "--row-statistics", "shard"],
+        "ours, shard",
+        2,
+        size,
+        [Measure(f"step, statistics of the row, {model}", "step_ms_median", 0.8)],
+    )
+
+
+def all_pairs():
+    """In the order of the report. Steps: two ranks of one thread each count as two threads."""
+    for threads in (2, 1):
+        for shape in SHAPES:
+            yield from rowwise_adagrad(shape, threads)
+    for optimizer, dtype, targets in (
+        ("sgd", "float32", {2: 5, 1: 3}),
+        ("adagrad", "float32", {2: 10, 1: 5}),
+        ("rowwise_adagrad", "float16", {2: 9, 1: 5}),
+        ("adam", "float32", {2: 10}),
+    ):
+        for threads, target in targets.items():
+            for shape in SHAPES:
+                yield backward(shape, optimizer, threads, target, dtype)
+    for shape in SHAPES:
+        yield bfloat16_forward(shape)
+    for model in MODELS:
+        yield from step_pairs(model)
+
+
+# Least geometric means of groups of rows with 2 threads.
+GROUP_TARGETS = {"backward + row-wise AdaGrad": 2.2, "update alone, row-wise AdaGrad": 2.6}
+# Most processor time per wall-clock time of ours with 1 thread.
+ONE_THREAD_CPU = 1.05
