@@ -65,11 +65,13 @@ class Bench {
     run_ranks(options_.ranks, options_.ranks_per_node, [&](int rank, shardrec_comm* comm) {
       BenchRank tables(options_, comm, rank);
       RankTimes& times = ranks_[static_cast<size_t>(rank)];
+      times.create = tables.create_seconds();
       times.ids = tables.ids();
       times.unique_rows = tables.unique_rows();
       for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
       if (!options_.serve) {
         run_timed(tables, rank, times);
+        times.destroy = tables.destroy();
         return;
       }
       tables.barrier();
@@ -171,6 +173,11 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
       ->default_str("true");
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--batches", o.batches,
+                   "Different batches that rotate, so that no step finds its rows in the cache")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   auto* seconds =
       command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
           ->check(CLI::Range(0.0, 86400.0))

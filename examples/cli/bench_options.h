@@ -22,6 +22,7 @@ struct BenchOptions {
   std::string row_statistics = "row";
   bool borrow = true;
   int threads = 0;  // per rank; 0: the library's default
+  int batches = 6;  // that rotate, so that no step finds its rows in the cache
   double seconds = 3;
   bool serve = false;
   int ranks = 1;

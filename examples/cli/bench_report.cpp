@@ -127,6 +127,8 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   json["sharding"] = options.sharding;
   add_times(json, ranks);
   add_cpu(json, ranks.front());
+  json["create_ms"] = 1e3 * ranks.front().create;
+  json["destroy_ms"] = 1e3 * ranks.front().destroy;
   add_bytes(json, options, ranks);
   return json.dump();
 }

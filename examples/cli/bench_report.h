@@ -11,6 +11,8 @@ namespace shardrec::cli {
 
 struct RankTimes {
   std::vector<StepTimes> steps;
+  double create = 0;                // seconds
+  double destroy = 0;               // seconds; 0 while the tables are in use
   std::vector<double> ids;          // per table: BenchRank::ids
   std::vector<double> unique_rows;  // per table
 };

@@ -10,8 +10,6 @@
 namespace shardrec::cli {
 namespace {
 
-constexpr int kBatches = 6;
-
 Model make_model(const BenchOptions& options) {
   Model model;
   check(shardrec_model_create(nullptr, model.out()));
@@ -85,6 +83,7 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
       ids_(options.shape.tables.size()),
       unique_rows_(options.shape.tables.size()),
       output_dtype_(parse_output_dtype(options.output_dtype)) {
+  const double start = bench_now();
   Options tables(SHARDREC_OPTIONS_COLLECTION);
   if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
   tables.set(SHARDREC_OPTION_OUTPUT_DTYPE, options.output_dtype);
@@ -94,11 +93,13 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
   Options lookup(SHARDREC_OPTIONS_LOOKUP);
   lookup.set(SHARDREC_OPTION_BORROW, int64_t{options.borrow ? 1 : 0});
   check(shardrec_lookup_create(tables_.get(), lookup.get(), lookup_.out()));
+  create_seconds_ = bench_now() - start;
 
   BenchShape shape = options.shape;
   shape.batch = size_;
-  for (int b = 0; b < kBatches; ++b) {
-    const auto number = static_cast<uint64_t>(rank * kBatches + b);
+  for (int b = 0; b < options.batches; ++b) {
+    const auto number = static_cast<uint64_t>(rank) * static_cast<uint64_t>(options.batches) +
+                        static_cast<uint64_t>(b);
     batches_.push_back(make_bench_batch(shape, hash_number(options.seed, number)));
     for (size_t t = 0; t < shape.tables.size(); ++t) {
       ids_[t] += static_cast<double>(batches_.back().table_ids[t]);
@@ -106,8 +107,8 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
     }
   }
   for (size_t t = 0; t < shape.tables.size(); ++t) {
-    ids_[t] /= kBatches;
-    unique_rows_[t] /= kBatches;
+    ids_[t] /= options.batches;
+    unique_rows_[t] /= options.batches;
     width_ += shape.tables[t].dim;
   }
   gradient_ = make_gradient(output_dtype_, static_cast<size_t>(size_ * width_));
@@ -115,7 +116,7 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
 }
 
 StepTimes BenchRank::step(int64_t number) {
-  const BenchBatch& batch = batches_[static_cast<size_t>(number % kBatches)];
+  const BenchBatch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
   const shardrec_tensor values = vector_view(batch.ids);
   const shardrec_tensor lengths = vector_view(batch.lengths);
   shardrec_tensor out;
@@ -156,6 +157,13 @@ bool BenchRank::agree(bool more) {
   const shardrec_tensor view = vector_view(std::span<const int32_t>(&value, 1));
   check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
   return value == 1;
+}
+
+double BenchRank::destroy() {
+  const double start = bench_now();
+  lookup_ = Lookup();
+  tables_ = Collection();
+  return bench_now() - start;
 }
 
 BenchPhases BenchRank::phases() const {

@@ -35,8 +35,7 @@ struct StepTimes {  // seconds
 
 class BenchRank {
  public:
-  // Collective: makes the tables and the batches that rotate, so that no step finds its rows in the
-  // cache.
+  // Collective: makes the tables and the batches that rotate.
   BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank);
 
   // Step `number`, begun by all ranks together. Collective.
@@ -44,6 +43,11 @@ class BenchRank {
 
   // Rank 0 says whether to go on; all agree. Collective.
   bool agree(bool more);
+
+  // Seconds that making the model, the plan and the tables took.
+  [[nodiscard]] double create_seconds() const { return create_seconds_; }
+  // Destroys the tables; nothing else may be called afterwards. Returns the seconds.
+  double destroy();
 
   void barrier() const { check(shardrec_comm_barrier(comm_)); }
 
@@ -59,6 +63,7 @@ class BenchRank {
   int64_t width_;  // columns of the output
   Collection tables_;
   Lookup lookup_;
+  double create_seconds_ = 0;
   std::vector<BenchBatch> batches_;
   std::vector<double> ids_;
   std::vector<double> unique_rows_;

@@ -25,6 +25,8 @@ void expect_times(const nlohmann::json& json) {
   EXPECT_GT(json.at("index_plan_ms_median"), 0);
   EXPECT_GT(json.at("cpu_ms_median"), 0);
   EXPECT_GT(json.at("cpu_over_wall"), 0);
+  EXPECT_GT(json.at("create_ms"), 0);
+  EXPECT_GT(json.at("destroy_ms"), 0);
 }
 
 std::vector<nlohmann::json> lines_of(const std::string& out) {

@@ -18,6 +18,8 @@ class Row:
     at_most: bool = False  # the target is an upper bound
     group: str | None = None
     note: str = ""
+    line: str = ""  # work is line and column
+    column: str = ""
     details: dict = field(default_factory=dict)
 
     @property
@@ -28,23 +30,33 @@ class Row:
         return self.ratio <= self.target if self.at_most else self.ratio >= self.target
 
 
+def row_of(measure, pair, **results):
+    return Row(
+        measure.name,
+        pair.threads,
+        pair.other_name,
+        target=measure.target,
+        group=measure.group,
+        line=measure.line,
+        column=measure.column,
+        **results,
+    )
+
+
 def measured_row(measure, pair, rounds):
     """rounds: [(other, ours)], what the two sides said in each round."""
     other = [theirs[measure.key_of_other] for theirs, _ in rounds]
     ours = [own[measure.key] for _, own in rounds]
     other_ms, ours_ms = statistics.median(other), statistics.median(ours)
     ratios = [theirs / own for theirs, own in zip(other, ours)]
-    return Row(
-        measure.name,
-        pair.threads,
-        pair.other_name,
-        other_ms,
-        ours_ms,
-        other_ms / ours_ms,
-        min(ratios),
-        max(ratios),
-        measure.target,
-        group=measure.group,
+    return row_of(
+        measure,
+        pair,
+        other_ms=other_ms,
+        ours_ms=ours_ms,
+        ratio=other_ms / ours_ms,
+        lowest=min(ratios),
+        highest=max(ratios),
     )
 
 
@@ -78,12 +90,16 @@ def group_rows(rows, targets):
 HEADER = ("work", "threads", "beside", "its ms", "ours ms", "ratio", "rounds", "target", "met")
 
 
+def target_of(row):
+    return "" if row.target is None else f"{'≤' if row.at_most else '≥'} {row.target:g}"
+
+
 def cells(row):
     def number(value, digits=2):
         return "" if value is None else f"{value:.{digits}f}"
 
     span = "" if row.lowest is None else f"{row.lowest:.2f}..{row.highest:.2f}"
-    target = "" if row.target is None else f"{'≤' if row.at_most else '≥'} {row.target:g}"
+    target = target_of(row)
     met = {None: row.note, True: "yes", False: "no"}[row.met]
     return (
         row.work,
@@ -109,6 +125,33 @@ def aligned(line, width):
     ).rstrip()
 
 
-def markdown_table(rows):
-    rule = ["---" if i in (0, 2) else "---:" for i in range(len(HEADER))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (HEADER, rule, *map(cells, rows)))
+def markdown(rows):
+    """A table for each set of columns: ratios, the milliseconds of ours, and the least ratios wanted."""
+    tables = {}
+    for row in rows:
+        columns = tables.setdefault("shape" if len(row.column) == 1 else "sharding" if row.column else "", {})
+        columns.setdefault((row.line or row.work, row.threads, row.other), {})[row.column] = row
+    texts = []
+    for lines in tables.values():
+        columns = list(dict.fromkeys(column for line in lines.values() for column in line))
+        table = [("work", "threads", "beside", *(column or "ratio" for column in columns), "wanted")]
+        table.append(("---", "---:", "---", *("---:" for _ in columns), "---"))
+        for (work, threads, other), line in lines.items():
+            results = [markdown_cell(line.get(column)) for column in columns]
+            table.append((work, str(threads), other, *results, markdown_targets(line)))
+        texts.append("\n".join("| " + " | ".join(line) + " |" for line in table))
+    return "\n\n".join(texts)
+
+
+def markdown_cell(row):
+    if row is None or row.ratio is None:
+        return row.note if row else ""
+    ours = f" ({row.ours_ms:.2f} ms)" if row.ours_ms is not None else ""
+    return f"{row.ratio:.2f}{ours}" + (" missed" if row.met is False else "")
+
+
+def markdown_targets(line):
+    texts = {column: target_of(row) for column, row in line.items()}
+    if len(set(texts.values())) == 1:
+        return next(iter(texts.values()))
+    return ", ".join(f"{column} {text}" for column, text in texts.items() if text)

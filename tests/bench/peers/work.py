@@ -24,11 +24,16 @@ NAMES = {"sgd": "SGD", "rowwise_adagrad": "row-wise AdaGrad", "adagrad": "AdaGra
 
 @dataclass(frozen=True)
 class Measure:
-    name: str  # the row of the report
+    line: str  # what is done
+    column: str  # to which tables
     key: str  # milliseconds of both sides, in their JSON
     target: float | None = None  # least ratio of medians, other side / ours
     other_key: str | None = None  # where it differs
     group: str | None = None  # rows of a group have a geometric mean
+
+    @property
+    def name(self):
+        return f"{self.line}: {self.column}"
 
     @property
     def key_of_other(self):
@@ -90,28 +95,23 @@ def lookup_pair(shape, optimizer, threads, measures, ids="uniform", dtype="float
 def rowwise_adagrad(shape, threads):
     forward = {2: dict(A=1.9, B=2.1, C=2.1, D=2.3), 1: dict(A=1.5, B=2.4, C=2.1, D=2.3)}[threads][shape]
     for ids in ("uniform", "zipf:1.05"):
+        backward, update = "backward + row-wise AdaGrad", "update alone, row-wise AdaGrad"
         measures = [
             Measure(
-                f"backward + row-wise AdaGrad {shape}, {ids}",
-                "backward_ms_median",
-                {2: 1.8, 1: 1.6}[threads],
-                group="backward + row-wise AdaGrad",
+                f"{backward}, {ids}", shape, "backward_ms_median", {2: 1.8, 1: 1.6}[threads], group=backward
             ),
             Measure(
-                f"update alone, row-wise AdaGrad {shape}, {ids}",
-                "update_ms_median",
-                other_key="backward_ms_median",
-                group="update alone, row-wise AdaGrad",
+                f"{update}, {ids}", shape, "update_ms_median", other_key="backward_ms_median", group=update
             ),
         ]
         if ids == "uniform":
-            measures.insert(0, Measure(f"forward {shape}", "forward_ms_median", forward))
+            measures.insert(0, Measure("forward", shape, "forward_ms_median", forward))
         yield lookup_pair(shape, "rowwise_adagrad", threads, measures, ids)
 
 
 def backward(shape, optimizer, threads, target, dtype="float32"):
     tables = "" if dtype == "float32" else ", fp16 tables"
-    measure = Measure(f"backward + {NAMES[optimizer]}{tables} {shape}", "backward_ms_median", target)
+    measure = Measure(f"backward + {NAMES[optimizer]}{tables}", shape, "backward_ms_median", target)
     return lookup_pair(shape, optimizer, threads, [measure], dtype=dtype)
 
 
@@ -119,14 +119,14 @@ def bfloat16_forward(shape):
     full = lookup_arguments(shape, "rowwise_adagrad", "uniform", "float32", 2)
     half = lookup_arguments(shape, "rowwise_adagrad", "uniform", "bfloat16", 2)
     dim = SHAPES[shape][2]
-    target = 1.4 if 4 * dim > 128 else None
+    target = 1.4 if 4 * dim > 128 else None  # of rows of more than 128 bytes
     return Pair(
         ["bench", "lookup", *half, "--output-dtype", "bfloat16", "--serve"],
         ["shardrec", "bench", "lookup", *full, "--serve"],
         "ours, fp32",
         2,
         table_bytes(shape, "rowwise_adagrad", "float32"),
-        [Measure(f"forward, bf16 tables and outputs {shape}", "forward_ms_median", target)],
+        [Measure("forward, bf16 tables and outputs", shape, "forward_ms_median", target)],
     )
 
 
@@ -141,7 +141,7 @@ def step_pairs(model):
     for sharding, target in zip(("table_wise", "row_wise", "column_wise", "data_parallel"), targets):
         arguments = step_arguments(model, sharding)
         ours = ["bench", "step", *arguments, "--threads", 1, "--row-statistics", "shard", "--serve"]
-        measures = [Measure(f"step, {sharding.replace('_', '-')}, {model}", "step_ms_median", target)]
+        measures = [Measure(f"step, {model}", sharding.replace("_", "-"), "step_ms_median", target)]
         yield Pair(ours, ["torchrec_step.py", *arguments], "TorchRec", 2, size, measures)
     arguments = ["bench", "step", *step_arguments(model, "column_wise"), "--threads", 1, "--serve"]
     yield Pair(
@@ -150,7 +150,7 @@ def step_pairs(model):
         "ours, shard",
         2,
         size,
-        [Measure(f"step, statistics of the row, {model}", "step_ms_median", 0.8)],
+        [Measure(f"step, statistics of the row, {model}", "column-wise", "step_ms_median", 0.8)],
     )
 
 
