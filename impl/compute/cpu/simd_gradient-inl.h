@@ -15,7 +15,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-template <bool kWeighted>
 class GradientSum {
  public:
   // For unique rows [first_row, last_row) of the job, taken in ascending order.
@@ -35,8 +34,27 @@ class GradientSum {
 
   // Sums the gradient of unique row u.
   HWY_INLINE void row(int64_t u) const {
-    for (size_t c = 0; c < whole_; c += kTileColumns) tile<kTileVectors, false>(u, c);
+    for (size_t c = 0; c < whole_; c += kTileColumns) one<kTileVectors, false>(u, c);
     (this->*last_tile_)(u, whole_);
+  }
+
+  // Sums kVectors vectors of it, from a column on; kTail: the last one is partial.
+  template <size_t kVectors, bool kTail>
+  HWY_INLINE void tile(int64_t u, size_t column, Vector (&total)[kVectors]) const {
+    const int64_t begin = job_.run[u];
+    const int64_t end = job_.run[u + 1];
+    // The first tile prefetches, for all of them.
+    const int64_t prefetch_end = column == 0 ? end_ - distance_ : 0;
+    if (end - begin == 1) {
+      block<kVectors, kTail>(begin, end, column, prefetch_end, total);
+      return;
+    }
+    int64_t o = block<kVectors, kTail>(begin, block_end(begin, end), column, prefetch_end, total);
+    while (o < end) {
+      Vector sum[kVectors];
+      o = block<kVectors, kTail>(o, block_end(o, end), column, prefetch_end, sum);
+      for (size_t v = 0; v < kVectors; ++v) total[v] = hn::Add(total[v], sum[v]);
+    }
   }
 
  private:
@@ -45,42 +63,41 @@ class GradientSum {
   HWY_INLINE const float* gradient(int64_t o) const { return job_.gradients[job_.bags[o]]; }
   HWY_INLINE uint32_t block_of(int64_t o) const { return job_.blocks[job_.bags[o]]; }
 
+  // The first occurrence behind the block of o.
+  HWY_INLINE int64_t block_end(int64_t o, int64_t end) const {
+    const uint32_t number = block_of(o);
+    do {
+      ++o;
+    } while (o < end && block_of(o) == number);
+    return o;
+  }
+
+  // The sum of occurrences [o, end), all of one block; returns end.
   template <size_t kVectors, bool kTail>
-  HWY_INLINE void tile(int64_t u, size_t column) const noexcept {
+  HWY_INLINE int64_t block(int64_t o, int64_t end, size_t column, int64_t prefetch_end,
+                           Vector (&sum)[kVectors]) const {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
-    float* sum = sum_ + column;
-    const int64_t end = job_.run[u + 1];
-    const int64_t prefetch_end =
-        column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
-    const bool single = end - job_.run[u] == 1;
-    bool first = true;
-    for (int64_t o = job_.run[u]; o < end; first = false) {
-      Vector block[kVectors];
-      for (size_t v = 0; v < kVectors; ++v) block[v] = hn::Zero(kFloats);
-      const uint32_t number = single ? 0 : block_of(o);
-      do {
-        if (o < prefetch_end) prefetch(gradient(o + distance_), width_);
-        const float* from = gradient(o) + column;
-        const Vector weight =
-            kWeighted ? hn::Set(kFloats, job_.weights[o]) : hn::Set(kFloats, 1.0F);
-        for (size_t v = 0; v < kWhole; ++v) {
-          block[v] = add<kWeighted>(weight, hn::LoadU(kFloats, from + v * kStep), block[v]);
-        }
-        if constexpr (kTail) {
-          block[kWhole] = add<kWeighted>(weight, tail_.load(from + kWhole * kStep), block[kWhole]);
-        }
-        ++o;
-      } while (o < end && block_of(o) == number);
-      for (size_t v = 0; v < kVectors; ++v) {
-        if (!first) block[v] = hn::Add(hn::LoadU(kFloats, sum + v * kStep), block[v]);
-        hn::StoreU(block[v], kFloats, sum + v * kStep);
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+    for (; o < end; ++o) {
+      if (o < prefetch_end) prefetch(gradient(o + distance_), width_);
+      const float* from = gradient(o) + column;
+      const Vector weight = hn::Set(kFloats, job_.weights == nullptr ? 1.0F : job_.weights[o]);
+      for (size_t v = 0; v < kWhole; ++v) {
+        sum[v] = hn::MulAdd(weight, hn::LoadU(kFloats, from + v * kStep), sum[v]);
+      }
+      if constexpr (kTail) {
+        sum[kWhole] = hn::MulAdd(weight, tail_.load(from + kWhole * kStep), sum[kWhole]);
       }
     }
+    return end;
   }
 
   template <size_t kVectors, bool kTail>
   void one(int64_t u, size_t column) const noexcept {
-    tile<kVectors, kTail>(u, column);
+    Vector total[kVectors];
+    tile<kVectors, kTail>(u, column, total);
+    float* sum = sum_ + column;
+    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(total[v], kFloats, sum + v * kStep);
   }
 
   // By number of vectors less one, times two, plus one with a tail.
@@ -89,7 +106,7 @@ class GradientSum {
       std::index_sequence<kChoice...>) {
     return {&GradientSum::one < kChoice / 2 + 1, kChoice % 2 != 0 > ...};
   }
-  static constexpr auto kTiles = tile_table(std::make_index_sequence<2 * kTileVectors>());
+  static const std::array<Tile, 2 * kTileVectors> kTiles;
 
   const RowUpdate& job_;
   float* sum_;  // whole vectors are written: the last one reaches beyond the width
@@ -100,6 +117,9 @@ class GradientSum {
   Tile last_tile_ = nullptr;
   Tail tail_;
 };
+
+constexpr std::array<GradientSum::Tile, 2 * kTileVectors> GradientSum::kTiles =
+    tile_table(std::make_index_sequence<2 * kTileVectors>());
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

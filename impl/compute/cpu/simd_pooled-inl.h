@@ -15,6 +15,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
+// sum + weight * x, rounded once. Without weights the weight is 1, and a sum does the same.
+template <bool kWeighted>
+HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
+  if constexpr (kWeighted) {
+    return hn::MulAdd(weight, x, sum);
+  } else {
+    return hn::Add(x, sum);
+  }
+}
+
 template <class Id, class Type, bool kWeighted>
 class Pool {
  public:

@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-inline constexpr int64_t kRowsAhead = 8;  // prefetched before their turn
+inline constexpr int64_t kRowsAhead = 24;  // prefetched before their turn
 
 // The scratch of a call on rows: row_update_scratch_bytes().
 struct RowScratch {

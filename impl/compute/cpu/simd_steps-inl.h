@@ -1,10 +1,9 @@
 // The optimizers' formulas (optimizer.h), one vector of columns at a time. Each is a struct:
 //   kKind
-//   step<tail>(k, rates, range, column)    moves state and w
+//   step(k, rates, columns)             moves state and w
 // and, where state_needs() names sums,
-//   sum<store, tail>(k, range, column, sums)   adds to the 16-lane sums; with `store` the moments
-//                                              move, else nothing changes
-//   rates(step, state, sums, columns)          moves the row value; what step() needs of the sums
+//   sum<tail>(k, columns, tail, sums)   adds to the 16-lane sums; may move moments (kMovesInSums)
+//   rates(step, state, sums, columns)   moves the row value; what step() needs of the sums
 // A sum's unused lanes of a tail get +0: a lane, never -0, keeps its bits.
 #if defined(SHARDREC_SIMD_STEPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHARDREC_SIMD_STEPS_INL
@@ -19,14 +18,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// A range of columns of a row: pointers to its first column.
-struct RangeOfRow {
-  size_t columns = 0;
-  float* w = nullptr;
-  float* g = nullptr;      // scratch: may be overwritten
-  float* m = nullptr;      // first matrix
-  float* v = nullptr;      // second matrix
-  float* state = nullptr;  // row value
+// A vector of columns of a row: weights, summed gradient, and what the matrices of state hold.
+struct Columns {
+  Vector w, g, m, v;
 };
 
 // The settings of a step.
@@ -92,12 +86,9 @@ template <WeightDecay kDecay>
 struct Sgd {
   static constexpr OptimizerKind kKind = OptimizerKind::kSgd;
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates&, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector e = penalised<kDecay>(k, w, load<kTail>(r.g + c, tail));
-    store<kTail>(hn::NegMulAdd(k.rate, e, shrunk<kDecay>(k, w)), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
+    const Vector e = penalised<kDecay>(k, x.w, x.g);
+    x.w = hn::NegMulAdd(k.rate, e, shrunk<kDecay>(k, x.w));
   }
 };
 
@@ -105,15 +96,11 @@ template <WeightDecay kDecay>
 struct Adagrad {
   static constexpr OptimizerKind kKind = OptimizerKind::kAdagrad;
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates&, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector e = penalised<kDecay>(k, w, load<kTail>(r.g + c, tail));
-    const Vector h = hn::MulAdd(e, e, load<kTail>(r.m + c, tail));
-    store<kTail>(h, r.m + c, tail);
-    const Vector quotient = hn::Div(e, hn::Add(hn::Sqrt(h), k.eps));
-    store<kTail>(hn::NegMulAdd(k.rate, quotient, shrunk<kDecay>(k, w)), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
+    const Vector e = penalised<kDecay>(k, x.w, x.g);
+    x.m = hn::MulAdd(e, e, x.m);
+    const Vector quotient = hn::Div(e, hn::Add(hn::Sqrt(x.m), k.eps));
+    x.w = hn::NegMulAdd(k.rate, quotient, shrunk<kDecay>(k, x.w));
   }
 };
 
@@ -121,14 +108,9 @@ template <WeightDecay kDecay>
 struct RowwiseAdagrad {
   static constexpr OptimizerKind kKind = OptimizerKind::kRowwiseAdagrad;
 
-  template <bool kStore, bool kTail>
-  static HWY_INLINE void sum(const Constants& k, const RangeOfRow& r, size_t c, const Tail& tail,
-                             Vector* sums) {
-    Vector e = load<kTail>(r.g + c, tail);
-    if constexpr (kDecay == WeightDecay::kL2) {
-      e = penalised<kDecay>(k, load<kTail>(r.w + c, tail), e);
-    }
-    add_square(e, sums[0]);
+  template <bool kTail>
+  static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail&, Vector* sums) {
+    add_square(penalised<kDecay>(k, x.w, x.g), sums[0]);
   }
 
   static HWY_INLINE Rates rates(const OptimizerStep& step, float* state, const float* sums,
@@ -139,12 +121,9 @@ struct RowwiseAdagrad {
             .kept = hn::Set(kFloats, 1.0F - decayed_by * step.weight_decay)};
   }
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants&, const Rates& rates, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    Vector w = load<kTail>(r.w + c, tail);
-    if constexpr (kDecay != WeightDecay::kNone) w = hn::Mul(rates.kept, w);
-    store<kTail>(hn::NegMulAdd(rates.rate, load<kTail>(r.g + c, tail), w), r.w + c, tail);
+  static HWY_INLINE void step(const Constants&, const Rates& rates, Columns& x) {
+    if constexpr (kDecay != WeightDecay::kNone) x.w = hn::Mul(rates.kept, x.w);
+    x.w = hn::NegMulAdd(rates.rate, x.g, x.w);
   }
 };
 
@@ -152,17 +131,11 @@ template <WeightDecay kDecay>
 struct Adam {
   static constexpr OptimizerKind kKind = OptimizerKind::kAdam;
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates&, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector g = load<kTail>(r.g + c, tail);
-    const Vector m = first_moment(k, load<kTail>(r.m + c, tail), g);
-    const Vector v = second_moment(k, load<kTail>(r.v + c, tail), g);
-    store<kTail>(m, r.m + c, tail);
-    store<kTail>(v, r.v + c, tail);
-    const Vector d = decayed<kDecay>(k, w, moment_ratio(k, m, v));
-    store<kTail>(hn::NegMulAdd(k.rate, d, w), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
+    x.m = first_moment(k, x.m, x.g);
+    x.v = second_moment(k, x.v, x.g);
+    const Vector d = decayed<kDecay>(k, x.w, moment_ratio(k, x.m, x.v));
+    x.w = hn::NegMulAdd(k.rate, d, x.w);
   }
 };
 
@@ -170,10 +143,9 @@ template <WeightDecay kDecay>
 struct PartialRowwiseAdam {
   static constexpr OptimizerKind kKind = OptimizerKind::kPartialRowwiseAdam;
 
-  template <bool kStore, bool kTail>
-  static HWY_INLINE void sum(const Constants&, const RangeOfRow& r, size_t c, const Tail& tail,
-                             Vector* sums) {
-    add_square(load<kTail>(r.g + c, tail), sums[0]);
+  template <bool kTail>
+  static HWY_INLINE void sum(const Constants&, Columns& x, const Tail&, Vector* sums) {
+    add_square(x.g, sums[0]);
   }
 
   static HWY_INLINE Rates rates(const OptimizerStep& step, float* state, const float* sums,
@@ -181,49 +153,34 @@ struct PartialRowwiseAdam {
     return {.scale = hn::Set(kFloats, partial_scale(step, *state, sums[0], columns))};
   }
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates& rates, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector m = first_moment(k, load<kTail>(r.m + c, tail), load<kTail>(r.g + c, tail));
-    store<kTail>(m, r.m + c, tail);
-    const Vector d = decayed<kDecay>(k, w, hn::Mul(rates.scale, m));
-    store<kTail>(hn::NegMulAdd(k.rate, d, w), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates& rates, Columns& x) {
+    x.m = first_moment(k, x.m, x.g);
+    const Vector d = decayed<kDecay>(k, x.w, hn::Mul(rates.scale, x.m));
+    x.w = hn::NegMulAdd(k.rate, d, x.w);
   }
 };
 
-// With `store` d takes the place of the gradient.
+// In the sums, d takes the place of the gradient.
 template <WeightDecay kDecay>
 struct Lamb {
   static constexpr OptimizerKind kKind = OptimizerKind::kLamb;
 
-  template <bool kStore, bool kTail>
-  static HWY_INLINE void sum(const Constants& k, const RangeOfRow& r, size_t c, const Tail& tail,
-                             Vector* sums) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector g = load<kTail>(r.g + c, tail);
-    const Vector m = first_moment(k, load<kTail>(r.m + c, tail), g);
-    const Vector v = second_moment(k, load<kTail>(r.v + c, tail), g);
-    Vector d = decayed<kDecay>(k, w, moment_ratio(k, m, v));
-    if constexpr (kTail) d = tail.only(d);  // eps may be 0
-    if constexpr (kStore) {
-      store<kTail>(m, r.m + c, tail);
-      store<kTail>(v, r.v + c, tail);
-      store<kTail>(d, r.g + c, tail);
-    }
-    add_square(w, sums[0]);
-    add_square(d, sums[1]);
+  template <bool kTail>
+  static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail& tail, Vector* sums) {
+    x.m = first_moment(k, x.m, x.g);
+    x.v = second_moment(k, x.v, x.g);
+    x.g = decayed<kDecay>(k, x.w, moment_ratio(k, x.m, x.v));
+    if constexpr (kTail) x.g = tail.only(x.g);  // eps may be 0
+    add_square(x.w, sums[0]);
+    add_square(x.g, sums[1]);
   }
 
   static HWY_INLINE Rates rates(const OptimizerStep& step, float*, const float* sums, float) {
     return {.rate = hn::Set(kFloats, trust_rate(step, sums[0], sums[1]))};
   }
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants&, const Rates& rates, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector d = load<kTail>(r.g + c, tail);
-    store<kTail>(hn::NegMulAdd(rates.rate, d, load<kTail>(r.w + c, tail)), r.w + c, tail);
+  static HWY_INLINE void step(const Constants&, const Rates& rates, Columns& x) {
+    x.w = hn::NegMulAdd(rates.rate, x.g, x.w);
   }
 };
 
@@ -231,17 +188,13 @@ template <WeightDecay kDecay>
 struct PartialRowwiseLamb {
   static constexpr OptimizerKind kKind = OptimizerKind::kPartialRowwiseLamb;
 
-  template <bool kStore, bool kTail>
-  static HWY_INLINE void sum(const Constants& k, const RangeOfRow& r, size_t c, const Tail& tail,
-                             Vector* sums) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector g = load<kTail>(r.g + c, tail);
-    const Vector m = first_moment(k, load<kTail>(r.m + c, tail), g);
-    if constexpr (kStore) store<kTail>(m, r.m + c, tail);
-    add_square(g, sums[0]);
-    add_square(m, sums[1]);
-    sums[2] = hn::MulAdd(m, w, sums[2]);
-    add_square(w, sums[3]);
+  template <bool kTail>
+  static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail&, Vector* sums) {
+    x.m = first_moment(k, x.m, x.g);
+    add_square(x.g, sums[0]);
+    add_square(x.m, sums[1]);
+    sums[2] = hn::MulAdd(x.m, x.w, sums[2]);
+    add_square(x.w, sums[3]);
   }
 
   static HWY_INLINE Rates rates(const OptimizerStep& step, float* state, const float* sums,
@@ -251,12 +204,9 @@ struct PartialRowwiseLamb {
     return {.rate = hn::Set(kFloats, rate), .scale = hn::Set(kFloats, a)};
   }
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates& rates, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector d = decayed<kDecay>(k, w, hn::Mul(rates.scale, load<kTail>(r.m + c, tail)));
-    store<kTail>(hn::NegMulAdd(rates.rate, d, w), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates& rates, Columns& x) {
+    const Vector d = decayed<kDecay>(k, x.w, hn::Mul(rates.scale, x.m));
+    x.w = hn::NegMulAdd(rates.rate, d, x.w);
   }
 };
 
@@ -264,25 +214,20 @@ template <WeightDecay kDecay>
 struct LarsSgd {
   static constexpr OptimizerKind kKind = OptimizerKind::kLarsSgd;
 
-  template <bool kStore, bool kTail>
-  static HWY_INLINE void sum(const Constants&, const RangeOfRow& r, size_t c, const Tail& tail,
-                             Vector* sums) {
-    add_square(load<kTail>(r.w + c, tail), sums[0]);
-    add_square(load<kTail>(r.g + c, tail), sums[1]);
+  template <bool kTail>
+  static HWY_INLINE void sum(const Constants&, Columns& x, const Tail&, Vector* sums) {
+    add_square(x.w, sums[0]);
+    add_square(x.g, sums[1]);
   }
 
   static HWY_INLINE Rates rates(const OptimizerStep& step, float*, const float* sums, float) {
     return {.rate = hn::Set(kFloats, lars_rate(step, sums))};
   }
 
-  template <bool kTail>
-  static HWY_INLINE void step(const Constants& k, const Rates& rates, const RangeOfRow& r, size_t c,
-                              const Tail& tail) {
-    const Vector w = load<kTail>(r.w + c, tail);
-    const Vector e = penalised<kDecay>(k, w, load<kTail>(r.g + c, tail));
-    const Vector m = hn::MulAdd(k.momentum, load<kTail>(r.m + c, tail), hn::Mul(rates.rate, e));
-    store<kTail>(m, r.m + c, tail);
-    store<kTail>(hn::Sub(w, m), r.w + c, tail);
+  static HWY_INLINE void step(const Constants& k, const Rates& rates, Columns& x) {
+    const Vector e = penalised<kDecay>(k, x.w, x.g);
+    x.m = hn::MulAdd(k.momentum, x.m, hn::Mul(rates.rate, e));
+    x.w = hn::Sub(x.w, x.m);
   }
 };
 

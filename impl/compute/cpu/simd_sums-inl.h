@@ -11,6 +11,37 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
+// The tree over the lanes of a vector: lane[i] += lane[i + half], down to one lane.
+template <class D>
+HWY_INLINE float add_lanes(D, hn::Vec<D> lanes) {
+  if constexpr (hn::MaxLanes(D()) == 1) {
+    return hn::GetLane(lanes);
+  } else {
+    constexpr hn::Half<D> kHalf;
+    return add_lanes(kHalf, hn::Add(hn::LowerHalf(kHalf, lanes), hn::UpperHalf(kHalf, lanes)));
+  }
+}
+
+// The tree over the kLanes lanes of kLaneVectors vectors.
+HWY_INLINE float add_lanes(const Vector (&lanes)[kLaneVectors]) {
+  Vector sums[kLaneVectors];
+  for (size_t v = 0; v < kLaneVectors; ++v) sums[v] = lanes[v];
+  for (size_t half = kLaneVectors / 2; half > 0; half /= 2) {
+    for (size_t v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[v + half]);
+  }
+  return add_lanes(kFloats, sums[0]);
+}
+
+// The totals of kSums sums, of which each vector has its lanes.
+template <size_t kSums>
+HWY_INLINE void add_up(const Vector (&lanes)[kLaneVectors][kSums], float* out) {
+  for (size_t k = 0; k < kSums; ++k) {
+    Vector of_sum[kLaneVectors];
+    for (size_t v = 0; v < kLaneVectors; ++v) of_sum[v] = lanes[v][k];
+    out[k] = add_lanes(of_sum);
+  }
+}
+
 // Calls job.vector<is_tail>(column, tail, sums) for all columns, where sums are the job's kSums
 // lanes of that vector, and writes the kSums totals.
 template <class Job>
@@ -34,14 +65,7 @@ HWY_INLINE void sum_columns(const Job& job, size_t columns, float* out) {
       job.template vector<true>(c, tail, lanes[v]);
     }
   }
-  for (size_t k = 0; k < Job::kSums; ++k) {
-    HWY_ALIGN float lane[kLanes];
-    for (size_t v = 0; v < kLaneVectors; ++v) hn::Store(lanes[v][k], kFloats, lane + v * kStep);
-    for (size_t half = kWhole / 2; half > 0; half /= 2) {
-      for (size_t i = 0; i < half; ++i) lane[i] += lane[i + half];
-    }
-    out[k] = lane[0];
-  }
+  add_up(lanes, out);
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -8,6 +8,7 @@
 #endif
 
 #include <array>
+#include <type_traits>
 
 #include "compute/cpu/simd_gradient-inl.h"
 #include "compute/cpu/simd_rows-inl.h"
@@ -17,15 +18,93 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
+// Where a range of columns of a row lies. Row: FloatRow, or HalfRow where the weights are read and
+// written as they are stored.
+template <class Row>
+struct RangeOfRow {
+  size_t columns = 0;
+  Row w;
+  float* m = nullptr;      // first matrix
+  float* v = nullptr;      // second matrix
+  float* state = nullptr;  // row value
+};
+
+struct FloatRow {
+  float* at;
+
+  template <bool kTail>
+  HWY_INLINE Vector load(size_t c, const Tail& tail) const {
+    return HWY_NAMESPACE::load<kTail>(at + c, tail);
+  }
+  template <bool kTail>
+  HWY_INLINE void store(Vector w, size_t c, const Tail& tail) const {
+    HWY_NAMESPACE::store<kTail>(w, at + c, tail);
+  }
+};
+
+// Rounded to nearest when stored.
+template <class Type>
+struct HalfRow {
+  uint16_t* at;
+
+  template <bool kTail>
+  HWY_INLINE Vector load(size_t c, const Tail& tail) const {
+    return Type::template load<kTail>(at + c, tail);
+  }
+  template <bool kTail>
+  HWY_INLINE void store(Vector w, size_t c, const Tail& tail) const {
+    store_half<kTail>(round_nearest<typename Type::Half>(w), at + c, tail);
+  }
+};
+
+template <class Step, bool kTail, class Row>
+HWY_INLINE Columns columns_at(const RangeOfRow<Row>& range, size_t c, const Tail& tail, Vector g) {
+  Columns x{range.w.template load<kTail>(c, tail), g, g, g};
+  if constexpr (kNeeds<Step>.matrices > 0) x.m = load<kTail>(range.m + c, tail);
+  if constexpr (kNeeds<Step>.matrices > 1) x.v = load<kTail>(range.v + c, tail);
+  return x;
+}
+
+template <class Step, bool kTail, class Row>
+HWY_INLINE void store_moments(const RangeOfRow<Row>& range, size_t c, const Tail& tail,
+                              const Columns& x) {
+  if constexpr (kNeeds<Step>.matrices > 0) store<kTail>(x.m, range.m + c, tail);
+  if constexpr (kNeeds<Step>.matrices > 1) store<kTail>(x.v, range.v + c, tail);
+}
+
+// Adds a vector of columns to the sums. kStore: what moves in sums is stored; g becomes what the
+// step takes for it.
+template <class Step, bool kStore, bool kTail, class Row>
+HWY_INLINE void sum_at(const Constants& k, const RangeOfRow<Row>& range, size_t c, const Tail& tail,
+                       Vector& g, Vector* sums) {
+  Columns x = columns_at<Step, kTail>(range, c, tail, g);
+  Step::template sum<kTail>(k, x, tail, sums);
+  if constexpr (kStore && kMovesInSums<Step>) {
+    store_moments<Step, kTail>(range, c, tail, x);
+    g = x.g;
+  }
+}
+
+template <class Step, bool kTail, class Row>
+HWY_INLINE void step_at(const Constants& k, const Rates& rates, const RangeOfRow<Row>& range,
+                        size_t c, const Tail& tail, Vector g) {
+  Columns x = columns_at<Step, kTail>(range, c, tail, g);
+  Step::step(k, rates, x);
+  if constexpr (!kMovesInSums<Step>) store_moments<Step, kTail>(range, c, tail, x);
+  range.w.template store<kTail>(x.w, c, tail);
+}
+
+// The same with gradients in memory: jobs for for_columns() and sum_columns().
 template <class Step>
 struct StepColumns {
   const Constants& k;
   const Rates& rates;
-  const RangeOfRow& range;
+  const RangeOfRow<FloatRow>& range;
+  const float* g;
 
   template <bool kTail>
   HWY_INLINE void vector(size_t c, const Tail& tail) const {
-    Step::template step<kTail>(k, rates, range, c, tail);
+    step_at<Step, kTail>(k, rates, range, c, tail, load<kTail>(g + c, tail));
   }
 };
 
@@ -33,11 +112,14 @@ template <class Step, bool kStore>
 struct StepSums {
   static constexpr size_t kSums = static_cast<size_t>(kNeeds<Step>.sums);
   const Constants& k;
-  const RangeOfRow& range;
+  const RangeOfRow<FloatRow>& range;
+  float* g;
 
   template <bool kTail>
   HWY_INLINE void vector(size_t c, const Tail& tail, Vector* sums) const {
-    Step::template sum<kStore, kTail>(k, range, c, tail, sums);
+    Vector gradient = load<kTail>(g + c, tail);
+    sum_at<Step, kStore, kTail>(k, range, c, tail, gradient, sums);
+    if constexpr (kStore && kMovesInSums<Step>) store<kTail>(gradient, g + c, tail);
   }
 };
 
@@ -60,43 +142,74 @@ class Stepper {
   HWY_INLINE void row(int64_t u, float* w, float* gradient) const {
     const ColumnRange whole{0, job_.width};
     if constexpr (kNeeds<Step>.sums == 0) {
-      columns(range_of(u, w, gradient, whole), Rates{});
+      step_range(range_of(u, FloatRow{w}, whole), Rates{}, gradient);
     } else if (job_.sums != nullptr) {
-      const RangeOfRow range = range_of(u, w, gradient, whole, 0);
+      const auto range = range_of(u, FloatRow{w}, whole, 0);
       float own[kMostSums];
-      if constexpr (kMovesInSums<Step>) sum_columns(Sums<true>{k_, range}, range.columns, own);
-      columns(range, Step::rates(job_.step, range.state, job_.sums + u * kNeeds<Step>.sums,
-                                 static_cast<float>(job_.statistic_columns)));
+      if constexpr (kMovesInSums<Step>) {
+        sum_columns(StepSums<Step, true>{k_, range, gradient}, range.columns, own);
+      }
+      step_range(range, shared_rates(u, range.state), gradient);
     } else {
       for (int s = 0; s < job_.statistics; ++s) {
-        const RangeOfRow range = range_of(u, w, gradient, job_.columns[s], s);
+        const ColumnRange& columns = job_.columns[s];
+        const auto range = range_of(u, FloatRow{w + columns.begin}, columns, s);
+        float* g = gradient + columns.begin;
         float own[kMostSums];
-        sum_columns(Sums<true>{k_, range}, range.columns, own);
-        columns(range,
-                Step::rates(job_.step, range.state, own,
-                            static_cast<float>(job_.columns[s].end - job_.columns[s].begin)));
+        sum_columns(StepSums<Step, true>{k_, range, g}, range.columns, own);
+        step_range(range, own_rates(range, own), g);
       }
     }
   }
 
+  // Does in_registers() do for this job what row() does?
+  template <size_t kVectors>
+  HWY_INLINE bool fits_registers() const {
+    return job_.width == static_cast<int64_t>(kVectors * kStep) &&
+           (kNeeds<Step>.sums == 0 || job_.sums != nullptr || job_.statistics == 1);
+  }
+
+  // row() of a whole row whose gradient is in registers.
+  template <class Row, size_t kVectors>
+  HWY_INLINE void in_registers(int64_t u, Row w, Vector (&gradient)[kVectors]) const {
+    const Tail none(0);
+    const auto range = range_of(u, w, ColumnRange{0, job_.width}, 0);
+    Rates rates{};
+    if constexpr (kNeeds<Step>.sums != 0) {
+      if (kMovesInSums<Step> || job_.sums == nullptr) {
+        Vector lanes[kLaneVectors][kNeeds<Step>.sums];
+        for (auto& of_vector : lanes) {
+          for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
+        }
+        for (size_t v = 0; v < kVectors; ++v) {
+          sum_at<Step, true, false>(k_, range, v * kStep, none, gradient[v],
+                                    lanes[v % kLaneVectors]);
+        }
+        float own[kMostSums];
+        add_up(lanes, own);
+        if (job_.sums == nullptr) rates = own_rates(range, own);
+      }
+      if (job_.sums != nullptr) rates = shared_rates(u, range.state);
+    }
+    for (size_t v = 0; v < kVectors; ++v) {
+      step_at<Step, false>(k_, rates, range, v * kStep, none, gradient[v]);
+    }
+  }
+
   // The sums of a range, without a change.
-  HWY_INLINE void sums(int64_t u, float* w, float* gradient, ColumnRange range_columns,
+  HWY_INLINE void sums(int64_t u, float* w, float* gradient, ColumnRange columns,
                        float* out) const {
-    const RangeOfRow range = range_of(u, w, gradient, range_columns);
-    sum_columns(Sums<false>{k_, range}, range.columns, out);
+    const auto range = range_of(u, FloatRow{w + columns.begin}, columns);
+    sum_columns(StepSums<Step, false>{k_, range, gradient + columns.begin}, range.columns, out);
   }
 
  private:
-  template <bool kStore>
-  using Sums = StepSums<Step, kStore>;
-
-  HWY_INLINE RangeOfRow range_of(int64_t u, float* w, float* gradient, ColumnRange range,
-                                 [[maybe_unused]] int statistic = -1) const {
+  template <class Row>
+  HWY_INLINE RangeOfRow<Row> range_of(int64_t u, Row w, ColumnRange columns,
+                                      [[maybe_unused]] int statistic = -1) const {
     const int64_t row = job_.rows[u];
-    [[maybe_unused]] const int64_t at = row * job_.width + range.begin;
-    RangeOfRow out{.columns = static_cast<size_t>(range.end - range.begin),
-                   .w = w + range.begin,
-                   .g = gradient + range.begin};
+    [[maybe_unused]] const int64_t at = row * job_.width + columns.begin;
+    RangeOfRow<Row> out{.columns = static_cast<size_t>(columns.end - columns.begin), .w = w};
     if constexpr (kNeeds<Step>.matrices > 0) out.m = job_.matrices[0] + at;
     if constexpr (kNeeds<Step>.matrices > 1) out.v = job_.matrices[1] + at;
     if constexpr (kNeeds<Step>.row_values > 0) {
@@ -105,21 +218,30 @@ class Stepper {
     return out;
   }
 
-  HWY_INLINE void columns(const RangeOfRow& range, const Rates& rates) const {
-    for_columns(StepColumns<Step>{k_, rates, range}, range.columns);
+  template <class Row>
+  HWY_INLINE Rates own_rates(const RangeOfRow<Row>& range, const float* sums) const {
+    return Step::rates(job_.step, range.state, sums, static_cast<float>(range.columns));
+  }
+
+  HWY_INLINE Rates shared_rates(int64_t u, float* state) const {
+    return Step::rates(job_.step, state, job_.sums + u * kNeeds<Step>.sums,
+                       static_cast<float>(job_.statistic_columns));
+  }
+
+  HWY_INLINE void step_range(const RangeOfRow<FloatRow>& range, const Rates& rates,
+                             const float* gradient) const {
+    for_columns(StepColumns<Step>{k_, rates, range, gradient}, range.columns);
   }
 
   const RowUpdate& job_;
   Constants k_;
 };
 
-template <class Step, class Type, bool kWeighted>
-void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
-                 std::byte* memory) noexcept {
-  const RowScratch scratch(memory, job.width);
-  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
-  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
-  const Stepper<Step> stepper(job);
+// Calls visit(u) for the rows, whose memory has been prefetched.
+template <class Type, class Step, class Visit>
+HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
+                         const Stepper<Step>& stepper, int64_t first_row, int64_t last_row,
+                         Visit visit) {
   for (int64_t u = first_row; u < last_row && u < first_row + kRowsAhead; ++u) {
     table.prefetch_row(u);
     stepper.prefetch_state(u);
@@ -129,73 +251,102 @@ void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
       table.prefetch_row(u + kRowsAhead);
       stepper.prefetch_state(u + kRowsAhead);
     }
-    sum.row(u);
-    stepper.row(u, table.open(u), scratch.gradient);
-    table.close(u);
+    visit(u);
   }
 }
 
-template <class Step, class Type, bool kWeighted>
+// Rows of kVectors whole vectors: from the gradients to the stored row all stays in registers.
+template <class Step, class Type, size_t kVectors>
+void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_row,
+                         std::byte* memory) noexcept {
+  const GradientSum sum(job, first_row, last_row, nullptr);
+  const TableRows<Type> table(job, RowScratch(memory, job.width), RoundingUse::kStep);
+  const Stepper<Step> stepper(job);
+  for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
+    Vector gradient[kVectors];
+    sum.template tile<kVectors, false>(u, 0, gradient);
+    if constexpr (std::is_same_v<Type, Float32Rows>) {
+      stepper.in_registers(u, FloatRow{table.row(u)}, gradient);
+    } else {
+      stepper.in_registers(u, HalfRow<Type>{table.row(u)}, gradient);
+    }
+  });
+}
+
+// Rows of any width: the gradient's sum goes through scratch, and so do rows of 16 bits.
+template <class Step, class Type>
+void update_in_memory(const RowUpdate& job, int64_t first_row, int64_t last_row,
+                      std::byte* memory) noexcept {
+  const RowScratch scratch(memory, job.width);
+  const GradientSum sum(job, first_row, last_row, scratch.gradient);
+  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
+  const Stepper<Step> stepper(job);
+  for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
+    sum.row(u);
+    stepper.row(u, table.open(u), scratch.gradient);
+    table.close(u);
+  });
+}
+
+template <class Step, class Type>
+void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
+                 std::byte* memory) noexcept {
+  const Stepper<Step> stepper(job);
+  const bool as_is = std::is_same_v<Type, Float32Rows> || !job.rounding.stochastic;
+  if (as_is && stepper.template fits_registers<8>()) {
+    update_in_registers<Step, Type, 8>(job, first_row, last_row, memory);
+  } else if (as_is && stepper.template fits_registers<4>()) {
+    update_in_registers<Step, Type, 4>(job, first_row, last_row, memory);
+  } else if (as_is && stepper.template fits_registers<2>()) {
+    update_in_registers<Step, Type, 2>(job, first_row, last_row, memory);
+  } else if (as_is && stepper.template fits_registers<1>()) {
+    update_in_registers<Step, Type, 1>(job, first_row, last_row, memory);
+  } else {
+    update_in_memory<Step, Type>(job, first_row, last_row, memory);
+  }
+}
+
+template <class Step, class Type>
 void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
                   int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
   const RowScratch scratch(memory, job.width);
-  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
+  const GradientSum sum(job, first_row, last_row, scratch.gradient);
   const TableRows<Type> table(job, scratch, RoundingUse::kStep);
   const Stepper<Step> stepper(job);
-  for (int64_t u = first_row; u < last_row; ++u) {
-    if (u + kRowsAhead < last_row) {
-      table.prefetch_row(u + kRowsAhead);
-      stepper.prefetch_state(u + kRowsAhead);
-    }
+  for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
     sum.row(u);
     float* w = table.open(u);
     for (int r = 0; r < count; ++r) {
       stepper.sums(u, w, scratch.gradient, ranges[r], out + (u * count + r) * kNeeds<Step>.sums);
     }
-  }
+  });
 }
 
-template <bool kWeighted>
-void gradients_of_rows(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
-                       std::byte* memory) noexcept {
-  const RowScratch scratch(memory, job.width);
-  const GradientSum<kWeighted> sum(job, first_row, last_row, scratch.gradient);
-  for (int64_t u = first_row; u < last_row; ++u) {
-    sum.row(u);
-    std::memcpy(out + u * job.width, scratch.gradient,
-                static_cast<size_t>(job.width) * sizeof(float));
-  }
-}
-
-// What differs by optimizer, weight decay, element type and weights.
+// What differs by optimizer, weight decay and element type.
 struct RowKernels {
   void (*update)(const RowUpdate&, int64_t, int64_t, std::byte*) noexcept = nullptr;
   void (*sums)(const RowUpdate&, const ColumnRange*, int, float*, int64_t, int64_t,
                std::byte*) noexcept = nullptr;
 };
 
-template <template <WeightDecay> class Step, WeightDecay kDecay, class Type, bool kWeighted>
+template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
 constexpr RowKernels row_kernels() {
   using Stepped = Step<kDecay>;
   RowKernels kernels;
   if constexpr (accepts(Stepped::kKind, kDecay)) {
-    kernels.update = update_rows<Stepped, Type, kWeighted>;
-    if constexpr (kNeeds<Stepped>.sums > 0) kernels.sums = sums_of_rows<Stepped, Type, kWeighted>;
+    kernels.update = update_rows<Stepped, Type>;
+    if constexpr (kNeeds<Stepped>.sums > 0) kernels.sums = sums_of_rows<Stepped, Type>;
   }
   return kernels;
 }
 
-using OfWeights = std::array<RowKernels, 2>;
-using OfElements = std::array<OfWeights, 3>;
+using OfElements = std::array<RowKernels, 3>;
 using OfDecays = std::array<OfElements, 3>;
 
-template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
-inline constexpr OfWeights kOfWeights = {row_kernels<Step, kDecay, Type, false>(),
-                                         row_kernels<Step, kDecay, Type, true>()};
 template <template <WeightDecay> class Step, WeightDecay kDecay>
-inline constexpr OfElements kOfElements = {kOfWeights<Step, kDecay, Float32Rows>,
-                                           kOfWeights<Step, kDecay, HalfRows<Float16>>,
-                                           kOfWeights<Step, kDecay, HalfRows<Bfloat16>>};
+inline constexpr OfElements kOfElements = {row_kernels<Step, kDecay, Float32Rows>(),
+                                           row_kernels<Step, kDecay, HalfRows<Float16>>(),
+                                           row_kernels<Step, kDecay, HalfRows<Bfloat16>>()};
 template <template <WeightDecay> class Step>
 inline constexpr OfDecays kOfDecays = {kOfElements<Step, WeightDecay::kNone>,
                                        kOfElements<Step, WeightDecay::kL2>,
@@ -212,7 +363,7 @@ inline constexpr std::array<OfDecays, kOptimizerKinds> kOptimizers = {kOfDecays<
 HWY_INLINE const RowKernels& kernels_of(const RowUpdate& job) {
   const OfDecays& optimizer = kOptimizers[static_cast<size_t>(job.step.kind)];
   const OfElements& decay = optimizer[static_cast<size_t>(job.step.decay_mode)];
-  return decay[static_cast<size_t>(job.element)][job.weights == nullptr ? 0 : 1];
+  return decay[static_cast<size_t>(job.element)];
 }
 
 void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
@@ -228,10 +379,15 @@ void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float*
 }
 
 void row_gradients(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
-                   std::byte* scratch) noexcept {
+                   std::byte* memory) noexcept {
   if (first_row >= last_row || job.width <= 0) return;
-  job.weights == nullptr ? gradients_of_rows<false>(job, out, first_row, last_row, scratch)
-                         : gradients_of_rows<true>(job, out, first_row, last_row, scratch);
+  const RowScratch scratch(memory, job.width);
+  const GradientSum sum(job, first_row, last_row, scratch.gradient);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    sum.row(u);
+    std::memcpy(out + u * job.width, scratch.gradient,
+                static_cast<size_t>(job.width) * sizeof(float));
+  }
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -112,16 +112,6 @@ HWY_INLINE void for_columns(const Job& job, size_t columns) {
   if (c < columns) job.template vector<true>(c, tail);
 }
 
-// sum + weight * x, rounded once. Without weights the weight is 1, and a sum does the same.
-template <bool kWeighted>
-HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
-  if constexpr (kWeighted) {
-    return hn::MulAdd(weight, x, sum);
-  } else {
-    return hn::Add(x, sum);
-  }
-}
-
 // Prefetches to the second-level cache: more misses in flight than the first level's buffers allow.
 template <class T>
 HWY_INLINE void prefetch(const T* row, size_t columns) {
