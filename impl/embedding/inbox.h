@@ -87,20 +87,53 @@ class Inbox {
   int64_t ids_received_ = 0;
 };
 
-// Calls visit(bag number among those not empty, sample, length) for the bags of a block.
+// A place between two bags of a block.
+struct BagCursor {
+  int64_t sample = 0;  // of sparse lengths: their number
+  int64_t bag = 0;     // among those not empty
+  int64_t id = 0;
+};
+
+template <class Block>
+BagCursor end_of_bags(const Block& block) {
+  return {block.sparse_lengths != nullptr ? block.bags : block.samples, block.bags, block.ids};
+}
+
+// Calls visit(bag number among those not empty, sample, length) for the bags of a block from one
+// place to another.
 template <class Block, class Visit>
-void for_each_bag(const Block& block, Visit visit) {
-  if (block.bags == 0) return;
+void for_each_bag(const Block& block, const BagCursor& from, const BagCursor& to, Visit visit) {
+  if (from.bag == to.bag) return;
   if (block.sparse_lengths != nullptr) {
-    for (int64_t bag = 0; bag < block.bags; ++bag) {
+    for (int64_t bag = from.bag; bag < to.bag; ++bag) {
       visit(bag, int64_t{block.sparse_lengths[bag].sample}, block.sparse_lengths[bag].count);
     }
     return;
   }
-  int64_t bag = 0;
-  for (int64_t sample = 0; sample < block.samples; ++sample) {
+  int64_t bag = from.bag;
+  for (int64_t sample = from.sample; sample < to.sample; ++sample) {
     if (block.dense_lengths[sample] != 0) visit(bag++, sample, block.dense_lengths[sample]);
   }
+}
+template <class Block, class Visit>
+void for_each_bag(const Block& block, Visit visit) {
+  for_each_bag(block, {}, end_of_bags(block), visit);
+}
+
+// The first place behind `from` with so many ids between the two, or the end.
+template <class Block>
+BagCursor skip_ids(const Block& block, BagCursor from, int64_t ids) {
+  const BagCursor end = end_of_bags(block);
+  const int64_t goal = from.id + ids;
+  if (goal >= end.id) return end;
+  for (; from.id < goal; ++from.sample) {
+    const uint32_t length = block.sparse_lengths != nullptr
+                                ? block.sparse_lengths[from.sample].count
+                                : block.dense_lengths[from.sample];
+    from.id += length;
+    from.bag += length != 0;
+  }
+  return from;
 }
 
 }  // namespace shardrec::embedding

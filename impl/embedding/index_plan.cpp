@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
+
+#include "core/error.h"
+#include "embedding/index_sort.h"
 
 namespace shardrec::embedding {
 namespace {
 
-constexpr int kMostDigitBits = 11;
-constexpr int64_t kLeastPerChunk = 1 << 14;
-
-// How many pieces a pass over n occurrences is cut into. The result does not depend on it.
-int64_t chunk_count(int64_t n, const core::Threads& threads) {
-  return std::clamp<int64_t>(n / kLeastPerChunk, 1, threads.count());
-}
+// Occurrences of a bucket, about: two such arrays fit in a second-level cache beside a gradient.
+constexpr int64_t kBucketOccurrences = 4096;
+constexpr int kMostBucketBits = 10;  // so many streams are written at once
+// A task reads about this many ids.
+constexpr int64_t kTaskIds = int64_t{1} << 14;
 
 template <class T>
 T* carve(std::byte*& from, size_t count) {
@@ -22,203 +22,318 @@ T* carve(std::byte*& from, size_t count) {
   return static_cast<T*>(static_cast<void*>(at));
 }
 
+size_t bytes_for(size_t count, size_t size) { return align_up(count * size, 64); }
+
+// Calls body<Row, kWeighted>().
+template <class Body>
+void with_kind(bool wide, bool weighted, Body body) {
+  if (wide) {
+    weighted ? body.template operator()<uint64_t, true>()
+             : body.template operator()<uint64_t, false>();
+  } else {
+    weighted ? body.template operator()<uint32_t, true>()
+             : body.template operator()<uint32_t, false>();
+  }
+}
+
+size_t occurrence_bytes(bool wide, bool weighted) {
+  size_t bytes = 0;
+  with_kind(wide, weighted,
+            [&]<class Row, bool kWeighted>() { bytes = sizeof(Occurrence<Row, kWeighted>); });
+  return bytes;
+}
+
+template <class Entry>
+Entry* entries_at(std::byte* memory) {
+  return static_cast<Entry*>(static_cast<void*>(memory));
+}
+
+// Calls visit(row) for ids [begin, end) of a block.
+template <class Visit>
+void for_each_row(const ReceivedBlock& block, int64_t begin, int64_t end, Visit visit) {
+  const auto all = [&](const auto* ids) {
+    for (int64_t i = begin; i < end; ++i) visit(ids[i]);
+  };
+  block.id_data.is_64 ? all(static_cast<const int64_t*>(block.id_data.data))
+                      : all(static_cast<const int32_t*>(block.id_data.data));
+}
+
 }  // namespace
 
-IndexPlan::IndexPlan(const Layout& layout, int32_t part, size_t first_block)
-    : layout_(layout),
-      part_(layout.parts()[static_cast<size_t>(part)]),
-      first_block_(first_block),
-      features_(layout.table(part_.table).features.size()) {}
+IndexPlan::IndexPlan(const Layout& layout) : layout_(layout) {
+  size_t first_block = 0;
+  for (const int32_t p : layout.parts_of(layout.rank())) {
+    const Part& part = layout.parts()[static_cast<size_t>(p)];
+    const size_t features = layout.table(part.table).features.size();
+    parts_.push_back({.part = &part,
+                      .first_block = first_block,
+                      .features = features,
+                      .wide = part.rows > (int64_t{1} << 32)});
+    first_block += features;
+  }
+}
+
+void IndexPlan::describe(size_t part, compute::RowUpdate& job) const {
+  const OfPart& own = parts_[part];
+  job.rows = own.rows.data();
+  job.run = own.run.data();
+  job.bags = own.bag_of.data();
+  job.weights = own.weight_of.empty() ? nullptr : own.weight_of.data();
+  job.gradients = own.gradient_of.data();
+  job.blocks = own.block_of.data();
+}
 
 void IndexPlan::build(const Inbox& inbox, std::span<const float* const> gradients,
-                      core::Threads& threads, core::Scratch& work) {
-  occurrences_ = 0;
-  bags_ = 0;
-  for (int source = 0; source < layout_.ranks(); ++source) {
-    for (const ReceivedBlock& block : inbox.blocks(source).subspan(first_block_, features_)) {
-      occurrences_ += block.ids;
-      bags_ += block.rows;
+                      std::span<const uint8_t> wanted, core::Threads& threads,
+                      core::Scratch& work) {
+  measure(inbox, wanted);
+  cut_tasks(inbox);
+  make_room(inbox.weighted(), work);
+  const auto for_tasks = [&](auto body) {
+    threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
+      for (int64_t t = first; t < last; ++t) body(tasks_[static_cast<size_t>(t)]);
+    });
+  };
+  const auto for_buckets = [&](auto body) {
+    threads.parallel_for(std::ssize(buckets_), 1, [&](int64_t first, int64_t last) {
+      for (int64_t b = first; b < last; ++b) body(buckets_[static_cast<size_t>(b)]);
+    });
+  };
+  const auto kind = [&](const OfPart& part, auto body) {
+    with_kind(part.wide, inbox.weighted(), body);
+  };
+  for_tasks([&](const Task& task) { count(inbox, task); });
+  place_buckets();
+  for_tasks([&](const Task& task) {
+    kind(parts_[task.part],
+         [&]<class Row, bool kWeighted>() { write<Row, kWeighted>(inbox, gradients, task); });
+  });
+  for_buckets([&](Bucket& bucket) {
+    kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { sort<Row, kWeighted>(bucket); });
+  });
+  place_rows();
+  for_buckets([&](const Bucket& bucket) {
+    kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { list<Row, kWeighted>(bucket); });
+  });
+}
+
+// Sizes of the parts, and how many buckets each is cut into.
+void IndexPlan::measure(const Inbox& inbox, std::span<const uint8_t> wanted) {
+  size_t buckets = 0;
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    OfPart& part = parts_[p];
+    part.occurrences = 0;
+    part.bags = 0;
+    for (int source = 0; wanted[p] != 0 && source < layout_.ranks(); ++source) {
+      for (const ReceivedBlock& block :
+           inbox.blocks(source).subspan(part.first_block, part.features)) {
+        part.occurrences += block.ids;
+        part.bags += block.rows;
+      }
+    }
+    if (part.occurrences > int64_t{UINT32_MAX}) {
+      core::fail(SHARDREC_UNSUPPORTED,
+                 core::sentence("a step has ", part.occurrences, " ids of one box, at most ",
+                                UINT32_MAX, " are supported: use smaller batches"));
+    }
+    const int row_bits = std::bit_width(static_cast<uint64_t>(part.part->rows - 1));
+    const auto wanted_buckets = static_cast<uint64_t>(part.occurrences / kBucketOccurrences);
+    const int bits =
+        std::min({row_bits, kMostBucketBits, static_cast<int>(std::bit_width(wanted_buckets))});
+    part.shift = row_bits - bits;
+    part.first_bucket = buckets;
+    part.buckets =
+        part.occurrences == 0 ? 0 : static_cast<size_t>((part.part->rows - 1) >> part.shift) + 1;
+    buckets += part.buckets;
+  }
+  buckets_.clear();
+  core::reserve_with_slack(buckets_, buckets);
+  buckets_.resize(buckets);
+}
+
+void IndexPlan::cut_tasks(const Inbox& inbox) {
+  size_t most = 0;
+  for (const OfPart& part : parts_) {
+    most += part.features * static_cast<size_t>(layout_.ranks()) +
+            static_cast<size_t>(part.occurrences / kTaskIds);
+  }
+  tasks_.clear();
+  core::reserve_with_slack(tasks_, most);
+  for (size_t p = 0; p < parts_.size(); ++p) {
+    const OfPart& part = parts_[p];
+    if (part.occurrences == 0) continue;
+    int64_t bags = 0;
+    for (size_t k = 0; k < part.features; ++k) {
+      for (int source = 0; source < layout_.ranks(); ++source) {
+        const size_t b = part.first_block + k;
+        const ReceivedBlock& block = inbox.blocks(source)[b];
+        const BagCursor end = end_of_bags(block);
+        for (BagCursor from; from.bag < end.bag;) {
+          const BagCursor to = skip_ids(block, from, kTaskIds);
+          tasks_.push_back({p, source, b, from, to, bags, nullptr});
+          from = to;
+        }
+        bags += block.rows;
+      }
     }
   }
-  if (part_.rows <= (int64_t{1} << 32)) {
-    build_with<uint32_t>(inbox, gradients, threads, work);
-  } else {
-    build_with<uint64_t>(inbox, gradients, threads, work);
+}
+
+void IndexPlan::make_room(bool weighted, core::Scratch& work) {
+  size_t sorted = 0;
+  size_t of_bags = 0;
+  size_t scratch = 0;
+  for (const OfPart& part : parts_) {
+    const auto n = static_cast<size_t>(part.occurrences);
+    const auto bags = static_cast<size_t>(part.bags);
+    sorted += bytes_for(n, sizeof(uint32_t)) * (weighted ? 2 : 1);
+    of_bags += bytes_for(bags, sizeof(float*)) + bytes_for(bags, sizeof(uint32_t));
+    scratch += 2 * bytes_for(n, occurrence_bytes(part.wide, weighted));
+  }
+  for (const Task& task : tasks_) {
+    scratch += bytes_for(parts_[task.part].buckets, sizeof(uint32_t));
+  }
+  std::byte* sorted_at = sorted_memory_.resize(sorted);
+  std::byte* bags_at = bag_memory_.resize(of_bags);
+  std::byte* work_at = work.resize(scratch);
+  for (OfPart& part : parts_) {
+    const auto n = static_cast<size_t>(part.occurrences);
+    const auto bags = static_cast<size_t>(part.bags);
+    part.bag_of = {carve<uint32_t>(sorted_at, n), n};
+    part.weight_of = weighted ? std::span(carve<float>(sorted_at, n), n) : std::span<float>();
+    part.gradient_of = {carve<const float*>(bags_at, bags), bags};
+    part.block_of = {carve<uint32_t>(bags_at, bags), bags};
+    for (std::byte*& side : part.entries) {
+      side = carve<std::byte>(work_at, n * occurrence_bytes(part.wide, weighted));
+    }
+  }
+  for (Task& task : tasks_) {
+    task.place = carve<uint32_t>(work_at, parts_[task.part].buckets);
   }
 }
 
-void IndexPlan::clear() {
-  occurrences_ = 0;
-  rows_ = {};
-  run_ = {};
+// How many occurrences a task has for each bucket.
+void IndexPlan::count(const Inbox& inbox, const Task& task) const {
+  const OfPart& part = parts_[task.part];
+  std::fill_n(task.place, part.buckets, 0U);
+  if (part.buckets == 1) {
+    task.place[0] = static_cast<uint32_t>(task.to.id - task.from.id);
+    return;
+  }
+  for_each_row(inbox.blocks(task.source)[task.block], task.from.id, task.to.id,
+               [&](auto row) { ++task.place[static_cast<size_t>(row >> part.shift)]; });
 }
 
-void IndexPlan::describe(compute::RowUpdate& job) const {
-  job.rows = rows_.data();
-  job.run = run_.data();
-  job.bags = bag_of_.data();
-  job.weights = weight_of_.empty() ? nullptr : weight_of_.data();
-  job.gradients = gradient_of_.data();
-  job.blocks = block_of_.data();
-}
-
-template <class Key>
-void IndexPlan::build_with(const Inbox& inbox, std::span<const float* const> gradients,
-                           core::Threads& threads, core::Scratch& work) {
-  const auto n = static_cast<size_t>(occurrences_);
-  const bool weighted = inbox.weighted();
-  std::byte* sorted = sorted_memory_.resize(2 * align_up(n * sizeof(uint32_t), 64));
-  bag_of_ = {carve<uint32_t>(sorted, n), n};
-  weight_of_ = weighted ? std::span(carve<float>(sorted, n), n) : std::span<float>();
-  std::byte* bags = bag_memory_.resize(static_cast<size_t>(bags_) * 12 + 128);
-  gradient_of_ = {carve<const float*>(bags, static_cast<size_t>(bags_)),
-                  static_cast<size_t>(bags_)};
-  block_of_ = {carve<uint32_t>(bags, static_cast<size_t>(bags_)), static_cast<size_t>(bags_)};
-
-  const int64_t chunks = chunk_count(occurrences_, threads);
-  const int key_bits = std::bit_width(static_cast<uint64_t>(part_.rows - 1));
-  const int passes = (key_bits + kMostDigitBits - 1) / kMostDigitBits;
-  const int digit_bits = passes == 0 ? 0 : (key_bits + passes - 1) / passes;
-  const size_t digits = size_t{1} << digit_bits;
-
-  std::byte* scratch =
-      work.resize(2 * align_up(n * sizeof(Key), 64) + 2 * align_up(n * sizeof(uint32_t), 64) +
-                  align_up(static_cast<size_t>(chunks) * digits * sizeof(uint32_t), 64) +
-                  align_up(static_cast<size_t>(chunks + 1) * sizeof(int64_t), 64));
-  Columns<Key> sides[2];
-  sides[0] = {carve<Key>(scratch, n), bag_of_.data(), weight_of_.data()};
-  sides[1] = {carve<Key>(scratch, n), carve<uint32_t>(scratch, n),
-              weighted ? carve<float>(scratch, n) : nullptr};
-  auto* counts = carve<uint32_t>(scratch, static_cast<size_t>(chunks) * digits);
-  const std::span firsts(carve<int64_t>(scratch, static_cast<size_t>(chunks + 1)),
-                         static_cast<size_t>(chunks + 1));
-
-  // Each pass moves from one side to the other; the last one ends on side 0.
-  collect(inbox, gradients, threads, sides[passes % 2]);
-  for (int pass = 0; pass < passes; ++pass) {
-    const Columns<Key>& from = sides[(passes - pass) % 2];
-    const Columns<Key>& to = sides[(passes - pass + 1) % 2];
-    const int shift = pass * digit_bits;
-    const auto digit = [&](int64_t i) {
-      return static_cast<size_t>(from.keys[i] >> shift) & (digits - 1);
-    };
-    threads.parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-      for (int64_t c = first; c < last; ++c) {
-        uint32_t* count = counts + static_cast<size_t>(c) * digits;
-        std::fill(count, count + digits, 0U);
-        const int64_t end = occurrences_ * (c + 1) / chunks;
-        for (int64_t i = occurrences_ * c / chunks; i < end; ++i) ++count[digit(i)];
-      }
-    });
+// Where the occurrences of each task go: in a bucket, in the order of the tasks, which is the
+// canonical one.
+void IndexPlan::place_buckets() {
+  for (size_t first = 0; first < tasks_.size();) {
+    const size_t p = tasks_[first].part;
+    size_t last = first;
+    while (last < tasks_.size() && tasks_[last].part == p) ++last;
     uint32_t total = 0;
-    for (size_t d = 0; d < digits; ++d) {
-      for (int64_t c = 0; c < chunks; ++c) {
-        uint32_t& count = counts[static_cast<size_t>(c) * digits + d];
-        total += std::exchange(count, total);
+    for (size_t b = 0; b < parts_[p].buckets; ++b) {
+      Bucket& bucket = buckets_[parts_[p].first_bucket + b];
+      bucket = {.part = p, .begin = total};
+      for (size_t t = first; t < last; ++t) {
+        const uint32_t ids = tasks_[t].place[b];
+        tasks_[t].place[b] = total;
+        total += ids;
       }
+      bucket.end = total;
     }
-    threads.parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-      for (int64_t c = first; c < last; ++c) {
-        uint32_t* place = counts + static_cast<size_t>(c) * digits;
-        const int64_t end = occurrences_ * (c + 1) / chunks;
-        for (int64_t i = occurrences_ * c / chunks; i < end; ++i) {
-          const uint32_t at = place[digit(i)]++;
-          to.keys[at] = from.keys[i];
-          to.bags[at] = from.bags[i];
-          if (weighted) to.weights[at] = from.weights[i];
-        }
-      }
-    });
+    first = last;
   }
-  find_runs(sides[0].keys, threads, firsts);
 }
 
-// Lists the occurrences in canonical order.
-template <class Key>
-void IndexPlan::collect(const Inbox& inbox, std::span<const float* const> gradients,
-                        core::Threads& threads, const Columns<Key>& out) {
-  const auto ranks = static_cast<size_t>(layout_.ranks());
-  const size_t own_blocks = layout_.blocks_of(layout_.rank()).size();
-  const auto blocks_per_feature = static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
-  const auto own_layout = layout_.blocks_of(layout_.rank());
-  threads.parallel_for(
-      static_cast<int64_t>(features_ * ranks), 1, [&](int64_t first, int64_t last) {
-        // Where the pieces before stand: few of them, so each counts again.
-        int64_t at = 0;
-        int64_t bag_base = 0;
-        for (int64_t item = 0; item < last; ++item) {
-          const auto k = static_cast<size_t>(item) / ranks;
-          const auto source = static_cast<int>(static_cast<size_t>(item) % ranks);
-          const size_t b = first_block_ + k;
-          const ReceivedBlock& block = inbox.blocks(source)[b];
-          if (item < first) {
-            at += block.ids;
-            bag_base += block.rows;
-            continue;
-          }
-          const float* gradient = gradients[static_cast<size_t>(source) * own_blocks + b];
-          const uint32_t feature_block = static_cast<uint32_t>(k) * blocks_per_feature;
-          const bool sequence = own_layout[b].sequence;
-          int64_t id = 0;
-          const auto* ids32 = static_cast<const int32_t*>(block.id_data.data);
-          const auto* ids64 = static_cast<const int64_t*>(block.id_data.data);
-          for_each_bag(block, [&](int64_t bag, int64_t sample, uint32_t length) {
-            const uint32_t number =
-                feature_block +
-                static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
-            const auto place = [&](int64_t row) {
-              const auto ordinal = static_cast<uint32_t>(bag_base + row);
-              gradient_of_[ordinal] = gradient + row * part_.width;
-              block_of_[ordinal] = number;
-              return ordinal;
-            };
-            // Each id of a sequence is a bag of its own.
-            uint32_t ordinal = sequence ? 0 : place(bag);
-            for (const int64_t end = id + length; id < end; ++id, ++at) {
-              if (sequence) ordinal = place(id);
-              out.keys[at] =
-                  block.id_data.is_64 ? static_cast<Key>(ids64[id]) : static_cast<Key>(ids32[id]);
-              out.bags[at] = ordinal;
-              if (out.weights != nullptr) {
-                out.weights[at] = block.weights != nullptr ? block.weights[id] : 1.0F;
-              }
-            }
-          });
-          bag_base += block.rows;
-        }
-      });
+template <class Row, bool kWeighted>
+void IndexPlan::write(const Inbox& inbox, std::span<const float* const> gradients,
+                      const Task& task) const {
+  using Entry = Occurrence<Row, kWeighted>;
+  const OfPart& part = parts_[task.part];
+  const auto own_blocks = layout_.blocks_of(layout_.rank());
+  const ReceivedBlock& block = inbox.blocks(task.source)[task.block];
+  const float* gradient =
+      gradients[static_cast<size_t>(task.source) * own_blocks.size() + task.block];
+  const auto feature_block = static_cast<uint32_t>(task.block - part.first_block) *
+                             static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
+  const bool sequence = own_blocks[task.block].sequence;
+  const int64_t width = part.part->width;
+  auto* entries = entries_at<Entry>(part.entries[0]);
+  int64_t id = task.from.id;
+  for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
+    const auto number =
+        feature_block + static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
+    const auto ordinal_of = [&](int64_t row) {
+      const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
+      part.gradient_of[ordinal] = gradient + row * width;
+      part.block_of[ordinal] = number;
+      return ordinal;
+    };
+    // Each id of a sequence is a bag of its own.
+    uint32_t ordinal = sequence ? 0 : ordinal_of(bag);
+    const int64_t first = id;
+    id += length;
+    for_each_row(block, first, id, [&, i = first](auto row) mutable {
+      if (sequence) ordinal = ordinal_of(i);
+      Entry& entry = entries[task.place[static_cast<size_t>(row >> part.shift)]++];
+      entry.row = static_cast<Row>(row);
+      entry.bag = ordinal;
+      if constexpr (kWeighted) entry.weight = block.weights != nullptr ? block.weights[i] : 1.0F;
+      ++i;
+    });
+  });
 }
 
-template <class Key>
-void IndexPlan::find_runs(const Key* keys, core::Threads& threads, std::span<int64_t> firsts) {
-  const auto chunks = static_cast<int64_t>(firsts.size()) - 1;
-  const auto starts_run = [&](int64_t i) { return i == 0 || keys[i] != keys[i - 1]; };
-  threads.parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t c = first; c < last; ++c) {
-      int64_t count = 0;
-      const int64_t end = occurrences_ * (c + 1) / chunks;
-      for (int64_t i = occurrences_ * c / chunks; i < end; ++i) count += starts_run(i);
-      firsts[static_cast<size_t>(c) + 1] = count;
+template <class Row, bool kWeighted>
+void IndexPlan::sort(Bucket& bucket) const {
+  using Entry = Occurrence<Row, kWeighted>;
+  const OfPart& part = parts_[bucket.part];
+  const auto size = static_cast<size_t>(bucket.end - bucket.begin);
+  const std::span first(entries_at<Entry>(part.entries[0]) + bucket.begin, size);
+  const std::span second(entries_at<Entry>(part.entries[1]) + bucket.begin, size);
+  const std::span sorted = sort_occurrences(first, second, part.shift);
+  bucket.side = sorted.data() == first.data() ? 0 : 1;
+  bucket.unique = size == 0 ? 0 : 1;
+  for (size_t i = 1; i < size; ++i) bucket.unique += sorted[i].row != sorted[i - 1].row;
+}
+
+void IndexPlan::place_rows() {
+  size_t bytes = 0;
+  for (OfPart& part : parts_) {
+    int64_t unique = 0;
+    for (Bucket& bucket : std::span(buckets_).subspan(part.first_bucket, part.buckets)) {
+      bucket.first_unique = unique;
+      unique += bucket.unique;
     }
-  });
-  firsts[0] = 0;
-  for (size_t c = 1; c < firsts.size(); ++c) firsts[c] += firsts[c - 1];
-  const auto unique = static_cast<size_t>(firsts.back());
-  std::byte* memory = unique_memory_.resize(2 * align_up((unique + 1) * sizeof(int64_t), 64));
-  rows_ = {carve<int64_t>(memory, unique), unique};
-  run_ = {carve<int64_t>(memory, unique + 1), unique + 1};
-  threads.parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-    for (int64_t c = first; c < last; ++c) {
-      auto u = static_cast<size_t>(firsts[static_cast<size_t>(c)]);
-      const int64_t end = occurrences_ * (c + 1) / chunks;
-      for (int64_t i = occurrences_ * c / chunks; i < end; ++i) {
-        if (!starts_run(i)) continue;
-        rows_[u] = static_cast<int64_t>(keys[i]);
-        run_[u++] = i;
-      }
-    }
-  });
-  run_[unique] = occurrences_;
+    bytes += 2 * bytes_for(static_cast<size_t>(unique) + 1, sizeof(int64_t));
+  }
+  std::byte* memory = unique_memory_.resize(bytes);
+  for (OfPart& part : parts_) {
+    const size_t unique =
+        part.buckets == 0
+            ? 0
+            : static_cast<size_t>(buckets_[part.first_bucket + part.buckets - 1].first_unique +
+                                  buckets_[part.first_bucket + part.buckets - 1].unique);
+    part.rows = {carve<int64_t>(memory, unique), unique};
+    part.run = {carve<int64_t>(memory, unique + 1), unique + 1};
+    part.run[unique] = part.occurrences;
+  }
+}
+
+template <class Row, bool kWeighted>
+void IndexPlan::list(const Bucket& bucket) const {
+  const OfPart& part = parts_[bucket.part];
+  const auto* entries = entries_at<Occurrence<Row, kWeighted>>(part.entries[bucket.side]);
+  auto unique = static_cast<size_t>(bucket.first_unique);
+  for (int64_t i = bucket.begin; i < bucket.end; ++i) {
+    const auto& entry = entries[i];
+    part.bag_of[static_cast<size_t>(i)] = entry.bag;
+    if constexpr (kWeighted) part.weight_of[static_cast<size_t>(i)] = entry.weight;
+    if (i != bucket.begin && entry.row == entries[i - 1].row) continue;
+    part.rows[unique] = static_cast<int64_t>(entry.row);
+    part.run[unique++] = i;
+  }
 }
 
 }  // namespace shardrec::embedding

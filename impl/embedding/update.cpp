@@ -65,6 +65,8 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 Update::Update(const Layout& layout, std::span<Shard> shards)
     : layout_(layout),
       shards_(shards),
+      plan_(layout),
+      wanted_(shards.size()),
       replicated_(layout),
       statistics_(layout, shards, sums_by_table(layout.model())),
       norms_(layout, shards, norms_by_table(layout.model())),
@@ -73,15 +75,12 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
                        layout.blocks_of(layout.rank()).size()),
       buffers_(shards.size()) {
   own_replicas_.resize(replicated_.count());
-  size_t first_block = 0;
   for (const Shard& shard : shards) {
-    plans_.emplace_back(layout, shard.part(), first_block);
     kept_.emplace_back(shard.width());
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
                                                      : static_cast<int>(place - replicas.begin()));
-    first_block += layout.table(shard.table()).features.size();
     lane_bytes_ =
         std::max(lane_bytes_, align_up(compute::row_update_scratch_bytes(shard.width()), 64));
   }
@@ -120,13 +119,10 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   steps_ = steps;
   from_kept_ = false;
   from_replicas_ = false;
-  for (size_t s = 0; s < plans_.size(); ++s) {
-    if (steps_[static_cast<size_t>(shards_[s].table())].frozen) {
-      plans_[s].clear();
-    } else {
-      plans_[s].build(inbox, gradient_blocks_, with.threads, with.work);
-    }
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    wanted_[s] = steps_[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
+  plan_.build(inbox, gradient_blocks_, wanted_, with.threads, with.work);
   with.work.resize(lane_bytes_ * static_cast<size_t>(int64_t{8} * with.threads.count()));
   cut_pieces();
 }
@@ -135,14 +131,14 @@ std::span<const int64_t> Update::rows_of(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     return replicated_.rows(static_cast<size_t>(replicated_of_[shard]));
   }
-  return from_kept_ ? kept_[shard].rows() : plans_[shard].rows();
+  return from_kept_ ? kept_[shard].rows() : plan_.rows(shard);
 }
 
 std::span<const int64_t> Update::run_of(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     return replicated_.run(static_cast<size_t>(replicated_of_[shard]));
   }
-  return from_kept_ ? kept_[shard].run() : plans_[shard].run();
+  return from_kept_ ? kept_[shard].run() : plan_.run(shard);
 }
 
 void Update::cut_pieces() {
@@ -178,7 +174,7 @@ compute::RowUpdate Update::job_for(size_t shard) const {
   } else if (from_kept_) {
     kept_[shard].describe(job);
   } else {
-    plans_[shard].describe(job);
+    plan_.describe(shard, job);
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;
@@ -220,7 +216,7 @@ void Update::accumulate(const Workshop& with) {
                                scratch);
   });
   for (size_t s = 0; s < shards_.size(); ++s) {
-    kept_[s].add(plans_[s].rows(), buffers_[s], with.kernels, with.threads);
+    kept_[s].add(plan_.rows(s), buffers_[s], with.kernels, with.threads);
   }
   ++kept_lookups_;
 }
@@ -321,9 +317,8 @@ void Update::rescale(std::span<const comm::ConstBytes> messages, const Workshop&
 }
 
 size_t Update::memory() const {
-  size_t bytes =
-      statistics_.memory() + norms_.memory() + buffer_memory_.capacity() + replicated_.memory();
-  for (const IndexPlan& plan : plans_) bytes += plan.memory();
+  size_t bytes = statistics_.memory() + norms_.memory() + plan_.memory() +
+                 buffer_memory_.capacity() + replicated_.memory();
   for (const Accumulation& kept : kept_) bytes += kept.memory();
   return bytes;
 }

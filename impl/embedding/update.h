@@ -107,7 +107,8 @@ class Update {
 
   const Layout& layout_;
   std::span<Shard> shards_;
-  std::vector<IndexPlan> plans_;    // by own shard
+  IndexPlan plan_;                  // its parts are the own shards
+  std::vector<uint8_t> wanted_;     // by own shard: not frozen
   std::vector<Accumulation> kept_;  // by own shard
   int64_t kept_lookups_ = 0;        // the same on all ranks
   bool from_kept_ = false;          // the step's gradients are those that were kept

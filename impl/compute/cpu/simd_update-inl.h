@@ -134,7 +134,7 @@ class Stepper {
       prefetch(job_.matrices[m] + row * job_.width, static_cast<size_t>(job_.width));
     }
     if constexpr (kNeeds<Step>.row_values > 0) {
-      for (int s = 0; s < job_.statistics; ++s) __builtin_prefetch(job_.state[s] + row, 1, 2);
+      for (int s = 0; s < job_.statistics; ++s) __builtin_prefetch(job_.state[s] + row, 0, 2);
     }
   }
 
