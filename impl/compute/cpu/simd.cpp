@@ -1,24 +1,64 @@
-// The vector kernels: one generic source, compiled once per instruction set. Only sets with fused
-// multiply-add take part; processors without one of them use the scalar set.
-#define HWY_DISABLED_TARGETS                                                              \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | \
-   HWY_PPC8 | HWY_RVV | HWY_WASM | HWY_WASM_EMU256)
-#define HWY_DISABLE_PCLMUL_AES  // not needed: fewer demands on the processor
+// The vector kernels: one generic source, compiled once per instruction set (the updates of rows, a
+// source per element type beside this one). Processors without one of the sets use the scalar set.
+#include "compute/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compute/cpu/simd.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "compute/cpu/row_kernels.h"
 #include "compute/cpu/sets.h"
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
 #include "compute/cpu/simd_elementwise-inl.h"
+#include "compute/cpu/simd_gradient-inl.h"
 #include "compute/cpu/simd_norm-inl.h"
 #include "compute/cpu/simd_pooled-inl.h"
-#include "compute/cpu/simd_update-inl.h"
+#include "compute/cpu/simd_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+void row_gradients(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                   std::byte* memory) noexcept {
+  if (first_row >= last_row || job.width <= 0) return;
+  const RowScratch scratch(memory, job.width);
+  const GradientSum sum(job, first_row, last_row, scratch.gradient);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    sum.row(u);
+    std::memcpy(out + u * job.width, scratch.gradient,
+                static_cast<size_t>(job.width) * sizeof(float));
+  }
+}
+
+}  // namespace shardrec::compute::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
 
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+extern const RowKernelTable kFloat32RowKernels;
+extern const RowKernelTable kFloat16RowKernels;
+extern const RowKernelTable kBfloat16RowKernels;
+
+const RowKernels& kernels_of(const RowUpdate& job) {
+  static constexpr std::array kTables = {&kFloat32RowKernels, &kFloat16RowKernels,
+                                         &kBfloat16RowKernels};
+  const RowKernelTable& optimizers = *kTables[static_cast<size_t>(job.element)];
+  return optimizers[static_cast<size_t>(job.step.kind)][static_cast<size_t>(job.step.decay_mode)];
+}
+
+void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
+                std::byte* scratch) noexcept {
+  if (first_row >= last_row || job.width <= 0) return;
+  kernels_of(job).update(job, first_row, last_row, scratch);
+}
+
+void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+              int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
+  if (first_row >= last_row || job.width <= 0 || state_needs(job.step.kind).sums == 0) return;
+  kernels_of(job).sums(job, ranges, count, out, first_row, last_row, scratch);
+}
 
 extern const Kernels kKernels;
 const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"

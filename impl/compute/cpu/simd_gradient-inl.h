@@ -38,23 +38,14 @@ class GradientSum {
     (this->*last_tile_)(u, whole_);
   }
 
-  // Sums kVectors vectors of it, from a column on; kTail: the last one is partial.
+  // Does one block hold all occurrences of row u, for certain?
+  HWY_INLINE bool is_one_block(int64_t u) const { return job_.run[u + 1] - job_.run[u] == 1; }
+
+  // Sums kVectors vectors of the gradient of a row of one block, from a column on; kTail: the last
+  // vector is partial.
   template <size_t kVectors, bool kTail>
-  HWY_INLINE void tile(int64_t u, size_t column, Vector (&total)[kVectors]) const {
-    const int64_t begin = job_.run[u];
-    const int64_t end = job_.run[u + 1];
-    // The first tile prefetches, for all of them.
-    const int64_t prefetch_end = column == 0 ? end_ - distance_ : 0;
-    if (end - begin == 1) {
-      block<kVectors, kTail>(begin, end, column, prefetch_end, total);
-      return;
-    }
-    int64_t o = block<kVectors, kTail>(begin, block_end(begin, end), column, prefetch_end, total);
-    while (o < end) {
-      Vector sum[kVectors];
-      o = block<kVectors, kTail>(o, block_end(o, end), column, prefetch_end, sum);
-      for (size_t v = 0; v < kVectors; ++v) total[v] = hn::Add(total[v], sum[v]);
-    }
+  HWY_INLINE void one_block(int64_t u, size_t column, Vector (&total)[kVectors]) const {
+    block<kVectors, kTail>(job_.run[u], job_.run[u + 1], column, prefetch_end(column), total);
   }
 
  private:
@@ -65,6 +56,7 @@ class GradientSum {
 
   // The first occurrence behind the block of o.
   HWY_INLINE int64_t block_end(int64_t o, int64_t end) const {
+    if (o + 1 == end) return end;
     const uint32_t number = block_of(o);
     do {
       ++o;
@@ -77,11 +69,13 @@ class GradientSum {
   HWY_INLINE int64_t block(int64_t o, int64_t end, size_t column, int64_t prefetch_end,
                            Vector (&sum)[kVectors]) const {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
     for (; o < end; ++o) {
       if (o < prefetch_end) prefetch(gradient(o + distance_), width_);
       const float* from = gradient(o) + column;
       const Vector weight = hn::Set(kFloats, job_.weights == nullptr ? 1.0F : job_.weights[o]);
+      SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
         sum[v] = hn::MulAdd(weight, hn::LoadU(kFloats, from + v * kStep), sum[v]);
       }
@@ -92,12 +86,25 @@ class GradientSum {
     return end;
   }
 
+  // The first tile prefetches, for all of them.
+  HWY_INLINE int64_t prefetch_end(size_t column) const {
+    return column == 0 ? end_ - distance_ : 0;
+  }
+
   template <size_t kVectors, bool kTail>
   void one(int64_t u, size_t column) const noexcept {
-    Vector total[kVectors];
-    tile<kVectors, kTail>(u, column, total);
     float* sum = sum_ + column;
-    for (size_t v = 0; v < kVectors; ++v) hn::StoreU(total[v], kFloats, sum + v * kStep);
+    const int64_t end = job_.run[u + 1];
+    Vector of_block[kVectors];
+    int64_t o = job_.run[u];
+    for (bool first = true; o < end; first = false) {
+      o = block<kVectors, kTail>(o, block_end(o, end), column, prefetch_end(column), of_block);
+      SHARDREC_UNROLL
+      for (size_t v = 0; v < kVectors; ++v) {
+        if (!first) of_block[v] = hn::Add(hn::LoadU(kFloats, sum + v * kStep), of_block[v]);
+        hn::StoreU(of_block[v], kFloats, sum + v * kStep);
+      }
+    }
   }
 
   // By number of vectors less one, times two, plus one with a tail.
@@ -118,7 +125,7 @@ class GradientSum {
   Tail tail_;
 };
 
-constexpr std::array<GradientSum::Tile, 2 * kTileVectors> GradientSum::kTiles =
+inline constexpr std::array<GradientSum::Tile, 2 * kTileVectors> GradientSum::kTiles =
     tile_table(std::make_index_sequence<2 * kTileVectors>());
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

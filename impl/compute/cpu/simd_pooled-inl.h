@@ -73,6 +73,7 @@ class Pool {
   HWY_INLINE void tile(int64_t bag, size_t column) const noexcept {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
     Vector sum[kVectors];
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
     const int64_t end = job_.offsets[bag + 1];
     const int64_t prefetch_end =
@@ -81,6 +82,7 @@ class Pool {
       if (i < prefetch_end) prefetch(row(i + distance_), width_);
       const Stored* from = row(i) + column;
       const Vector weight = hn::Set(kFloats, kWeighted ? job_.weights[i] : 1.0F);
+      SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
         sum[v] =
             add<kWeighted>(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
@@ -91,6 +93,7 @@ class Pool {
       }
     }
     float* out = job_.out + static_cast<size_t>(bag) * job_.out_stride + column;
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kWhole; ++v) hn::StoreU(sum[v], kFloats, out + v * kStep);
     if constexpr (kTail) tail_.store(sum[kWhole], out + kWhole * kStep);
   }

@@ -24,8 +24,8 @@ HWY_INLINE void multiply(WordVector a, WordVector b, WordVector& upper, WordVect
 
 // Words of quads [first_quad, first_quad + quads) of the row that the counter names, column after
 // column; written up to a whole number of vectors of quads.
-HWY_NOINLINE void random_words(core::PhiloxCounter counter, core::PhiloxKey key,
-                               uint32_t first_quad, size_t quads, uint32_t* out) noexcept {
+inline HWY_NOINLINE void random_words(core::PhiloxCounter counter, core::PhiloxKey key,
+                                      uint32_t first_quad, size_t quads, uint32_t* out) noexcept {
   const WordVector multiplier0 = hn::Set(kWords, core::kPhiloxMultiplier0);
   const WordVector multiplier1 = hn::Set(kWords, core::kPhiloxMultiplier1);
   for (size_t q = 0; q < quads; q += kStep) {

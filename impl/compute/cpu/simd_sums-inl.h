@@ -25,8 +25,11 @@ HWY_INLINE float add_lanes(D, hn::Vec<D> lanes) {
 // The tree over the kLanes lanes of kLaneVectors vectors.
 HWY_INLINE float add_lanes(const Vector (&lanes)[kLaneVectors]) {
   Vector sums[kLaneVectors];
+  SHARDREC_UNROLL
   for (size_t v = 0; v < kLaneVectors; ++v) sums[v] = lanes[v];
+  SHARDREC_UNROLL
   for (size_t half = kLaneVectors / 2; half > 0; half /= 2) {
+    SHARDREC_UNROLL
     for (size_t v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[v + half]);
   }
   return add_lanes(kFloats, sums[0]);
@@ -35,8 +38,10 @@ HWY_INLINE float add_lanes(const Vector (&lanes)[kLaneVectors]) {
 // The totals of kSums sums, of which each vector has its lanes.
 template <size_t kSums>
 HWY_INLINE void add_up(const Vector (&lanes)[kLaneVectors][kSums], float* out) {
+  SHARDREC_UNROLL
   for (size_t k = 0; k < kSums; ++k) {
     Vector of_sum[kLaneVectors];
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kLaneVectors; ++v) of_sum[v] = lanes[v][k];
     out[k] = add_lanes(of_sum);
   }
@@ -48,16 +53,20 @@ template <class Job>
 HWY_INLINE void sum_columns(const Job& job, size_t columns, float* out) {
   constexpr size_t kWhole = static_cast<size_t>(kLanes);
   Vector lanes[kLaneVectors][Job::kSums];
+  SHARDREC_UNROLL
   for (auto& of_vector : lanes) {
+    SHARDREC_UNROLL
     for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
   }
   const Tail tail(columns % kStep);
   size_t c = 0;
   for (; c + kWhole <= columns; c += kWhole) {
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kLaneVectors; ++v) {
       job.template vector<false>(c + v * kStep, tail, lanes[v]);
     }
   }
+  SHARDREC_UNROLL
   for (size_t v = 0; v < kLaneVectors; ++v, c += kStep) {
     if (c + kStep <= columns) {
       job.template vector<false>(c, tail, lanes[v]);

@@ -1,5 +1,5 @@
 // Kernels on rows: the gradient of each touched row is summed, and an optimizer step taken with it.
-// The kinds of step are the rows of a table at the end.
+// The kinds of step are the rows of a table at the end, one table per element type.
 #if defined(SHARDREC_SIMD_UPDATE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHARDREC_SIMD_UPDATE_INL
 #undef SHARDREC_SIMD_UPDATE_INL
@@ -10,6 +10,7 @@
 #include <array>
 #include <type_traits>
 
+#include "compute/cpu/row_kernels.h"
 #include "compute/cpu/simd_gradient-inl.h"
 #include "compute/cpu/simd_rows-inl.h"
 #include "compute/cpu/simd_steps-inl.h"
@@ -178,9 +179,12 @@ class Stepper {
     if constexpr (kNeeds<Step>.sums != 0) {
       if (kMovesInSums<Step> || job_.sums == nullptr) {
         Vector lanes[kLaneVectors][kNeeds<Step>.sums];
+        SHARDREC_UNROLL
         for (auto& of_vector : lanes) {
+          SHARDREC_UNROLL
           for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
         }
+        SHARDREC_UNROLL
         for (size_t v = 0; v < kVectors; ++v) {
           sum_at<Step, true, false>(k_, range, v * kStep, none, gradient[v],
                                     lanes[v % kLaneVectors]);
@@ -191,6 +195,7 @@ class Stepper {
       }
       if (job_.sums != nullptr) rates = shared_rates(u, range.state);
     }
+    SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
       step_at<Step, false>(k_, rates, range, v * kStep, none, gradient[v]);
     }
@@ -259,12 +264,21 @@ HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
 template <class Step, class Type, size_t kVectors>
 void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_row,
                          std::byte* memory) noexcept {
-  const GradientSum sum(job, first_row, last_row, nullptr);
-  const TableRows<Type> table(job, RowScratch(memory, job.width), RoundingUse::kStep);
+  const RowScratch scratch(memory, job.width);
+  const GradientSum sum(job, first_row, last_row, scratch.gradient);
+  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
   const Stepper<Step> stepper(job);
   for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
     Vector gradient[kVectors];
-    sum.template tile<kVectors, false>(u, 0, gradient);
+    if (sum.is_one_block(u)) {
+      sum.template one_block<kVectors, false>(u, 0, gradient);
+    } else {
+      sum.row(u);
+      SHARDREC_UNROLL
+      for (size_t v = 0; v < kVectors; ++v) {
+        gradient[v] = hn::LoadU(kFloats, scratch.gradient + v * kStep);
+      }
+    }
     if constexpr (std::is_same_v<Type, Float32Rows>) {
       stepper.in_registers(u, FloatRow{table.row(u)}, gradient);
     } else {
@@ -322,13 +336,6 @@ void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, fl
   });
 }
 
-// What differs by optimizer, weight decay and element type.
-struct RowKernels {
-  void (*update)(const RowUpdate&, int64_t, int64_t, std::byte*) noexcept = nullptr;
-  void (*sums)(const RowUpdate&, const ColumnRange*, int, float*, int64_t, int64_t,
-               std::byte*) noexcept = nullptr;
-};
-
 template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
 constexpr RowKernels row_kernels() {
   using Stepped = Step<kDecay>;
@@ -340,54 +347,24 @@ constexpr RowKernels row_kernels() {
   return kernels;
 }
 
-using OfElements = std::array<RowKernels, 3>;
-using OfDecays = std::array<OfElements, 3>;
-
-template <template <WeightDecay> class Step, WeightDecay kDecay>
-inline constexpr OfElements kOfElements = {row_kernels<Step, kDecay, Float32Rows>(),
-                                           row_kernels<Step, kDecay, HalfRows<Float16>>(),
-                                           row_kernels<Step, kDecay, HalfRows<Bfloat16>>()};
-template <template <WeightDecay> class Step>
-inline constexpr OfDecays kOfDecays = {kOfElements<Step, WeightDecay::kNone>,
-                                       kOfElements<Step, WeightDecay::kL2>,
-                                       kOfElements<Step, WeightDecay::kDecouple>};
-inline constexpr std::array<OfDecays, kOptimizerKinds> kOptimizers = {kOfDecays<Sgd>,
-                                                                      kOfDecays<Adagrad>,
-                                                                      kOfDecays<RowwiseAdagrad>,
-                                                                      kOfDecays<Adam>,
-                                                                      kOfDecays<PartialRowwiseAdam>,
-                                                                      kOfDecays<Lamb>,
-                                                                      kOfDecays<PartialRowwiseLamb>,
-                                                                      kOfDecays<LarsSgd>};
-
-HWY_INLINE const RowKernels& kernels_of(const RowUpdate& job) {
-  const OfDecays& optimizer = kOptimizers[static_cast<size_t>(job.step.kind)];
-  const OfElements& decay = optimizer[static_cast<size_t>(job.step.decay_mode)];
-  return decay[static_cast<size_t>(job.element)];
+template <template <WeightDecay> class Step, class Type>
+constexpr OfDecays of_decays() {
+  return {row_kernels<Step, WeightDecay::kNone, Type>(),
+          row_kernels<Step, WeightDecay::kL2, Type>(),
+          row_kernels<Step, WeightDecay::kDecouple, Type>()};
 }
 
-void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
-                std::byte* scratch) noexcept {
-  if (first_row >= last_row || job.width <= 0) return;
-  kernels_of(job).update(job, first_row, last_row, scratch);
-}
-
-void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
-              int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
-  if (first_row >= last_row || job.width <= 0 || state_needs(job.step.kind).sums == 0) return;
-  kernels_of(job).sums(job, ranges, count, out, first_row, last_row, scratch);
-}
-
-void row_gradients(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
-                   std::byte* memory) noexcept {
-  if (first_row >= last_row || job.width <= 0) return;
-  const RowScratch scratch(memory, job.width);
-  const GradientSum sum(job, first_row, last_row, scratch.gradient);
-  for (int64_t u = first_row; u < last_row; ++u) {
-    sum.row(u);
-    std::memcpy(out + u * job.width, scratch.gradient,
-                static_cast<size_t>(job.width) * sizeof(float));
-  }
+// By optimizer and weight decay.
+template <class Type>
+constexpr RowKernelTable row_kernel_table() {
+  return {of_decays<Sgd, Type>(),
+          of_decays<Adagrad, Type>(),
+          of_decays<RowwiseAdagrad, Type>(),
+          of_decays<Adam, Type>(),
+          of_decays<PartialRowwiseAdam, Type>(),
+          of_decays<Lamb, Type>(),
+          of_decays<PartialRowwiseLamb, Type>(),
+          of_decays<LarsSgd, Type>()};
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

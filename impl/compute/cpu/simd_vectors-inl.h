@@ -16,6 +16,10 @@
 
 #include "compute/cpu/sets.h"
 
+// Before a loop of a constant count over an array of vectors, which then stays in registers.
+#undef SHARDREC_UNROLL
+#define SHARDREC_UNROLL HWY_UNROLL(16)
+
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
