@@ -31,8 +31,9 @@ struct Ids {
 };
 
 // Pools bags: out[b] = sum over i in [offsets[b], offsets[b + 1]) of weights[i] * table[ids[i]], by
-// fma(weight, element, sum) from 0 in ascending i; weights null: weight 1. Partial sums of a table
-// of 16 bits are fp32 like those of any other.
+// fma(weight, element, sum) from 0 in ascending i; weights null: weight 1. Sums of a table of 16
+// bits are fp32 like those of any other. Then, where asked for, the sum of a bag that is not empty
+// is divided by its number of ids, and rounded to nearest.
 struct PooledLookup {
   const void* table = nullptr;  // [rows, width], row r at element r * stride
   Element element = Element::kFloat32;
@@ -41,8 +42,10 @@ struct PooledLookup {
   Ids ids;
   const float* weights = nullptr;
   const int64_t* offsets = nullptr;  // [bags + 1]
-  float* out = nullptr;              // row b at out + b * out_stride
-  size_t out_stride = 0;
+  void* out = nullptr;               // row b at element b * out_stride
+  Element out_element = Element::kFloat32;
+  size_t out_stride = 0;  // elements
+  bool mean = false;
 };
 
 // Columns [begin, end) of a part over which sums are taken together.

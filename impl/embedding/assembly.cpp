@@ -39,7 +39,8 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
   }
 }
 
-void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages) {
+void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> direct,
+                          std::span<const comm::ConstBytes> messages) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
@@ -51,9 +52,10 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::Const
       const auto& parts = layout_.table(part.table).parts;
       const auto k = static_cast<size_t>(
           std::lower_bound(parts.begin(), parts.end(), blocks[b].part) - parts.begin());
-      sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k] = {
-          static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
-          part.width};
+      Source& source = sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k];
+      source = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
+                part.width, owner == layout_.rank() && direct[b] != 0};
+      if (source.direct) continue;
       at += rows_bytes(sent[b].answers(blocks[b].sequence), part.width);
     }
     if (at != message.size()) {
@@ -65,14 +67,22 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const comm::Const
   }
 }
 
+bool OutputAssembly::all_direct(int32_t feature) const {
+  const int32_t table = layout_.model().features[static_cast<size_t>(feature)].table;
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
+  const auto& segments = layout_.table(table).segments;
+  return std::all_of(segments.begin(), segments.end(),
+                     [&](const Segment& segment) { return is_direct(segment, sources); });
+}
+
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                               const compute::Kernels& kernels, core::Threads& threads,
                               core::Scratch& work, const OutputView& out) {
   const auto& output_of = layout_.output().output;
   for (size_t f = 0; f < output_of.size(); ++f) {
-    first_task_[f + 1] =
-        first_task_[f] +
-        (output_of[f] == output ? routed.chunks(static_cast<int32_t>(f)) : int64_t{0});
+    const auto feature = static_cast<int32_t>(f);
+    const bool wanted = output_of[f] == output && !all_direct(feature);
+    first_task_[f + 1] = first_task_[f] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
   const int64_t tasks = first_task_.back();
   const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * threads.count());
@@ -147,6 +157,7 @@ void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& e
   const bool direct = out.element == compute::Element::kFloat32 && !expansion.present();
 
   for (const Segment& segment : table.segments) {
+    if (is_direct(segment, sources)) continue;
     const int64_t column = layout_.output().column[static_cast<size_t>(feature)] + segment.col;
     start_chunk(segment, feature, chunk, work);
     for (int64_t bag = first; bag < last; ++bag) {
@@ -181,6 +192,7 @@ void OutputAssembly::assemble_sequence(const RoutedBatch& routed, const compute:
   const auto intervals = routed.intervals(feature);
 
   for (const Segment& segment : table.segments) {
+    if (is_direct(segment, sources)) continue;
     start_chunk(segment, feature, chunk, work);
     for (int64_t id = first; id < last; ++id) {
       void* row = out.at(id, segment.col);

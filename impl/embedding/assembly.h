@@ -24,8 +24,10 @@ class OutputAssembly {
   explicit OutputAssembly(const Layout& layout);
 
   // messages: one per owner, as PartialSums wrote them; they and the routed batch are read until
-  // the next call. Throws CORRUPT_DATA when one is not as long as the batch needs.
-  void open(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages);
+  // the next call. direct: by own block, is it written by DirectLookup? Throws CORRUPT_DATA when a
+  // message is not as long as the batch needs.
+  void open(const RoutedBatch& routed, std::span<const uint8_t> direct,
+            std::span<const comm::ConstBytes> messages);
 
   // Writes one output.
   void assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
@@ -38,6 +40,7 @@ class OutputAssembly {
     const float* rows = nullptr;
     const SentBlock* block = nullptr;
     int64_t width = 0;
+    bool direct = false;
   };
   // What one thread needs while it works on a chunk.
   struct Workspace {
@@ -53,6 +56,11 @@ class OutputAssembly {
   void assemble_sequence(const RoutedBatch& routed, const compute::Kernels& kernels,
                          int32_t feature, int64_t chunk, const Workspace& work,
                          const OutputView& out) const;
+  // Is a segment of a feature written by DirectLookup? Then it has one addend.
+  bool is_direct(const Segment& segment, const Source* sources) const {
+    return sources[segment.addends[0].part].direct;
+  }
+  bool all_direct(int32_t feature) const;
   // Rows of each addend's message before a chunk.
   void start_chunk(const Segment& segment, int32_t feature, int64_t chunk,
                    const Workspace& work) const;

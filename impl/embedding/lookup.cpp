@@ -15,6 +15,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       inbox_(collection_->layout()),
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout()),
+      direct_(collection_->layout()),
       packing_(collection_->layout()),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   if (options_.weight_gradient) {
@@ -124,7 +125,6 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   const core::TraceScope call(collection_->counters().track, "forward");
   try {
     exchange_and_look_up();
-    const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
     assemble(output, view);
   } catch (const core::Error&) {
     // Idle: what all ranks refuse alike. Else peers wait for this rank's sums: they must hear that
@@ -162,13 +162,14 @@ void Lookup::exchange_and_look_up() {
   }
   collection_->settle();
   timer.next(Phase::kLookup);
-  partial_sums_.compute(inbox_, collection_->shards(), collection_->kernels(),
+  direct_.open(batch_.expansion().present());
+  partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->kernels(),
                         collection_->threads(), collection_->work(), *output_buffer_);
   timer.next(Phase::kOutputExchange);
   output_views_ = collection_->exchange(Exchange::kOutput, "forward", name_,
                                         partial_sums_.messages(), output_buffer_);
   output_epoch_ = collection_->settled();
-  assembly_.open(routed_, output_views_);
+  assembly_.open(routed_, direct_.blocks(), output_views_);
   for (Gradient& gradient : gradients_) gradient.given = false;
   gradients_laid_out_ = false;
   state_ = State::kForwarded;
@@ -179,6 +180,10 @@ void Lookup::exchange_and_look_up() {
 }
 
 void Lookup::assemble(int32_t output, const OutputView& out) {
+  PhaseTimer timer(collection_->counters(), Phase::kLookup);
+  direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->kernels(),
+                  collection_->threads(), out);
+  timer.next(Phase::kOutputExchange);
   assembly_.assemble(routed_, batch_.expansion(), output, collection_->kernels(),
                      collection_->threads(), collection_->work(), out);
 }

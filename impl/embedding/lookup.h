@@ -20,6 +20,7 @@
 #include "embedding/assembly.h"
 #include "embedding/batch.h"
 #include "embedding/collection.h"
+#include "embedding/direct.h"
 #include "embedding/gradient.h"
 #include "embedding/inbox.h"
 #include "embedding/output.h"
@@ -104,6 +105,7 @@ class Lookup {
   Inbox inbox_;
   PartialSums partial_sums_;
   OutputAssembly assembly_;
+  DirectLookup direct_;
   SharedBuffer output_buffer_ = std::make_shared<core::Scratch>();
   std::span<const comm::ConstBytes> output_views_;
   uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held

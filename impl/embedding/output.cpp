@@ -28,9 +28,16 @@ PartialSums::PartialSums(const Layout& layout)
   }
 }
 
-void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
-                          const compute::Kernels& kernels, core::Threads& threads,
-                          core::Scratch& work, core::Scratch& buffer) {
+// Is an own block part of the message to a source?
+bool PartialSums::sends(std::span<const uint8_t> direct, size_t block, int source) const {
+  const auto part = static_cast<size_t>(layout_.blocks_of(layout_.rank())[block].part);
+  return layout_.answers(layout_.parts()[part], source) &&
+         (source != layout_.rank() || direct[block] == 0);
+}
+
+void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
+                          std::span<const Shard> shards, const compute::Kernels& kernels,
+                          core::Threads& threads, core::Scratch& work, core::Scratch& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   size_t bytes = 0;
   size_t offsets = 0;
@@ -39,8 +46,8 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     for (size_t b = 0; b < blocks.size(); ++b) {
+      if (!sends(direct, b, source)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      if (!layout_.answers(part, source)) continue;
       bytes += rows_bytes(received[b].answers(blocks[b].sequence), part.width);
       if (blocks[b].sequence) {
         longest = std::max(longest, static_cast<size_t>(received[b].answers(true)) + 1);
@@ -62,8 +69,8 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
     const auto received = inbox.blocks(source);
     std::byte* message = out;
     for (size_t b = 0; b < blocks.size(); ++b) {
+      if (!sends(direct, b, source)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      if (!layout_.answers(part, source)) continue;
       const ReceivedBlock& block = received[b];
       const Shard& shard = shards[static_cast<size_t>(shard_of_block_[b])];
       Task task;
@@ -74,7 +81,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const Shard> shards,
                   .ids = block.id_data,
                   .weights = block.weights,
                   .offsets = nullptr,
-                  .out = static_cast<float*>(static_cast<void*>(out)),
+                  .out = out,
                   .out_stride = static_cast<size_t>(shard.width())};
       if (blocks[b].sequence) {
         if (block.unique != 0) task.job.ids = block.unique_ids;

@@ -21,8 +21,10 @@ class PartialSums {
   explicit PartialSums(const Layout& layout);
 
   // Looks up every received bag and writes the output messages into `buffer`; `work` is scratch.
-  void compute(const Inbox& inbox, std::span<const Shard> shards, const compute::Kernels& kernels,
-               core::Threads& threads, core::Scratch& work, core::Scratch& buffer);
+  // direct: by own block, is this rank's message to itself without it?
+  void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
+               const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
+               core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
@@ -34,6 +36,7 @@ class PartialSums {
     int64_t last = 0;
   };
 
+  bool sends(std::span<const uint8_t> direct, size_t block, int source) const;
   void add_bags(Task task, const ReceivedBlock& block, int64_t* offset);
   void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count);
 

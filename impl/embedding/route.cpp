@@ -127,7 +127,7 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
         const BlockRecord record = record_of(blocks[b], filling);
         bytes += lengths_bytes(record) + ids_bytes(record, layout_.ids_are_64(part.table)) +
                  weights_bytes(record, weighted && !blocks[b].sequence);
-        chunk_entries += static_cast<size_t>(chunks(blocks[b].feature)) + 1;
+        chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
       }
     }
     offset += align_up(bytes, 64);
@@ -181,6 +181,9 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
       at_byte += weights_bytes(record, block_weighted);
       filling.chunk_rows = chunk_rows;
       block.chunk_rows = chunk_rows;
+      chunk_rows += chunks(blocks[b].feature) + 1;
+      filling.chunk_ids = chunk_rows;
+      block.chunk_ids = chunk_rows;
       chunk_rows += chunks(blocks[b].feature) + 1;
       filling.last_sample = -1;
       filling.ids = 0;

@@ -34,6 +34,7 @@ struct SentBlock {
   const uint32_t* dense_lengths = nullptr;       // [samples]
   const SparseLength* sparse_lengths = nullptr;  // [bags]
   const uint32_t* chunk_rows = nullptr;          // [chunks + 1]: rows before each chunk
+  const uint32_t* chunk_ids = nullptr;           // [chunks + 1]: ids before each chunk
   // Where different ids travelled once: their number, and which of them each id is.
   int64_t unique = 0;
   const std::byte* codes = nullptr;
@@ -123,6 +124,7 @@ class RoutedBatch {
     void* id_data = nullptr;
     float* weight_data = nullptr;
     uint32_t* chunk_rows = nullptr;
+    uint32_t* chunk_ids = nullptr;
     int64_t next_chunk = 0;
   };
 

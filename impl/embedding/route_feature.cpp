@@ -146,12 +146,15 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
       std::memcpy(filling.dense, lengths.data(), lengths.size_bytes());
     }
     int64_t bags = 0;
+    int64_t ids_before = 0;
     for (int64_t sample = 0; sample < own.samples; ++sample) {
       if (!own.sequence && sample % kChunk == 0) {
         filling.chunk_rows[sample / kChunk] = static_cast<uint32_t>(bags);
+        filling.chunk_ids[sample / kChunk] = static_cast<uint32_t>(ids_before);
       }
       const uint32_t length = lengths[static_cast<size_t>(sample)];
       if (length == 0) continue;
+      ids_before += length;
       if (filling.sparse != nullptr) {
         filling.sparse[bags] = {static_cast<uint32_t>(sample), length};
       }
@@ -160,8 +163,10 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
     if (own.sequence) {
       for (int64_t c = 0; c < chunks(feature); ++c) {
         filling.chunk_rows[c] = static_cast<uint32_t>(c * kChunk);
+        filling.chunk_ids[c] = filling.chunk_rows[c];
       }
     }
+    filling.chunk_ids[chunks(feature)] = static_cast<uint32_t>(count);
     filling.chunk_rows[chunks(feature)] = static_cast<uint32_t>(own.sequence ? count : bags);
   }
 }
@@ -178,10 +183,11 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
       std::memset(filling.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
     }
   }
-  // Rows before each chunk up to that of an item are known when its first row is written.
+  // Rows and ids before each chunk up to that of an item are known when its first row is written.
   const auto reach = [](Filling& filling, int64_t item, int64_t rows_before) {
     for (; filling.next_chunk * kChunk <= item; ++filling.next_chunk) {
       filling.chunk_rows[filling.next_chunk] = static_cast<uint32_t>(rows_before);
+      filling.chunk_ids[filling.next_chunk] = static_cast<uint32_t>(filling.ids);
     }
   };
   const int64_t first_id = batch.first_id(feature);

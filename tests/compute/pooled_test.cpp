@@ -58,13 +58,13 @@ TEST(PooledLookup, IsTheWeightedSumWithinTheRoundingOfItsTerms) {
           ASSERT_LE(
               std::fabs(
                   static_cast<double>(
-                      view.out[static_cast<size_t>(b) * view.out_stride + static_cast<size_t>(c)]) -
+                      out[static_cast<size_t>(b) * view.out_stride + static_cast<size_t>(c)]) -
                   sum),
               1.01 * kUnit * count * terms)
               << cpu_kernels_at(set).name << " width " << width << " bag " << b << " column " << c;
         }
         for (size_t c = static_cast<size_t>(width); c < view.out_stride; ++c) {
-          ASSERT_EQ(view.out[static_cast<size_t>(b) * view.out_stride + c], PooledJob::kUntouched);
+          ASSERT_EQ(out[static_cast<size_t>(b) * view.out_stride + c], PooledJob::kUntouched);
         }
       }
     }
@@ -107,6 +107,48 @@ TEST(PooledLookup, CutAnywhereGivesTheSameBits) {
         bag = end;
       }
       ASSERT_TRUE(same_bits(pieces, whole)) << cpu_kernels_at(set).name;
+    }
+  }
+}
+
+TEST(PooledLookup, MeansAreDividedAndOutputsRoundedAsTheOtherKernelsDo) {
+  Random random(4);
+  for (const int64_t width : widths()) {
+    for (const Element element : kElements) {
+      for (const bool mean : {false, true}) {
+        const PooledShape shape = random_shape(random, width, Numbers::kSpecial);
+        const PooledJob job(random, shape);
+        std::vector<float> sums;
+        const PooledLookup plain = job.view(sums);
+        scalar().pooled_lookup(plain, 0, shape.bags);
+        const size_t bytes = sums.size() * element_bytes(element);
+        std::vector<std::byte> expected(bytes, std::byte{0x5A});
+        const auto row_of = [&](std::vector<std::byte>& out, int64_t b) {
+          return out.data() + static_cast<size_t>(b) * plain.out_stride * element_bytes(element);
+        };
+        for (int64_t b = 0; b < shape.bags; ++b) {
+          float* row = sums.data() + static_cast<size_t>(b) * plain.out_stride;
+          const int64_t ids = plain.offsets[b + 1] - plain.offsets[b];
+          if (mean && ids != 0) scalar().divide(row, static_cast<float>(ids), width);
+          scalar().narrow(row, element, row_of(expected, b), width);
+        }
+        for (int set = 0; set < cpu_kernel_count(); ++set) {
+          std::vector<std::byte> out(bytes, std::byte{0x5A});
+          PooledLookup view = plain;
+          view.out = out.data();
+          view.out_element = element;
+          view.mean = mean;
+          cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
+          for (int64_t b = 0; b < shape.bags; ++b) {
+            std::vector<float> got(static_cast<size_t>(width));
+            std::vector<float> wanted(static_cast<size_t>(width));
+            scalar().widen(row_of(out, b), element, got.data(), width);
+            scalar().widen(row_of(expected, b), element, wanted.data(), width);
+            ASSERT_TRUE(same_bits(got, wanted)) << cpu_kernels_at(set).name << " width " << width
+                                                << " " << name_of(element) << " bag " << b;
+          }
+        }
+      }
     }
   }
 }

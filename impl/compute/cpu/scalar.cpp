@@ -11,30 +11,6 @@
 namespace shardrec::compute::cpu::scalar {
 namespace {
 
-template <class Id>
-void pool_bags(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
-  const Id* ids = static_cast<const Id*>(job.ids.data);
-  for (int64_t bag = first_bag; bag < last_bag; ++bag) {
-    float* out = job.out + static_cast<size_t>(bag) * job.out_stride;
-    std::fill_n(out, job.width, 0.0F);
-    for (int64_t i = job.offsets[bag]; i < job.offsets[bag + 1]; ++i) {
-      const auto* row = static_cast<const std::byte*>(job.table) +
-                        static_cast<size_t>(ids[i]) * job.stride * element_bytes(job.element);
-      const float weight = job.weights == nullptr ? 1.0F : job.weights[i];
-      for (int64_t c = 0; c < job.width; ++c)
-        out[c] = std::fma(weight, element_at(row, job.element, static_cast<size_t>(c)), out[c]);
-    }
-  }
-}
-
-void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
-  if (job.ids.is_64) {
-    pool_bags<int64_t>(job, first_bag, last_bag);
-  } else {
-    pool_bags<int32_t>(job, first_bag, last_bag);
-  }
-}
-
 void scale_gradient(const ScaleGradient& scale, const void* gradient, float* out,
                     int64_t columns) noexcept {
   const float most = scale.max_gradient;
@@ -69,6 +45,42 @@ void add(const float* x, float* sum, int64_t columns) noexcept {
 
 void divide(float* x, float divisor, int64_t columns) noexcept {
   for (int64_t c = 0; c < columns; ++c) x[c] /= divisor;
+}
+
+template <class Id>
+void pool_bags(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
+  const Id* ids = static_cast<const Id*>(job.ids.data);
+  for (int64_t bag = first_bag; bag < last_bag; ++bag) {
+    constexpr int64_t kTile = 64;
+    for (int64_t first = 0; first < job.width; first += kTile) {
+      const int64_t columns = std::min(kTile, job.width - first);
+      float sum[kTile] = {};
+      for (int64_t i = job.offsets[bag]; i < job.offsets[bag + 1]; ++i) {
+        const auto* row = static_cast<const std::byte*>(job.table) +
+                          static_cast<size_t>(ids[i]) * job.stride * element_bytes(job.element);
+        const float weight = job.weights == nullptr ? 1.0F : job.weights[i];
+        for (int64_t c = 0; c < columns; ++c) {
+          sum[c] = std::fma(weight, element_at(row, job.element, static_cast<size_t>(first + c)),
+                            sum[c]);
+        }
+      }
+      const auto ids_of_bag = static_cast<float>(job.offsets[bag + 1] - job.offsets[bag]);
+      if (job.mean && ids_of_bag != 0) divide(sum, ids_of_bag, columns);
+      narrow(sum, job.out_element,
+             static_cast<std::byte*>(job.out) +
+                 (static_cast<size_t>(bag) * job.out_stride + static_cast<size_t>(first)) *
+                     element_bytes(job.out_element),
+             columns);
+    }
+  }
+}
+
+void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
+  if (job.ids.is_64) {
+    pool_bags<int64_t>(job, first_bag, last_bag);
+  } else {
+    pool_bags<int32_t>(job, first_bag, last_bag);
+  }
 }
 
 }  // namespace

@@ -92,10 +92,50 @@ class Pool {
             weight, Type::template load<true>(from + kWhole * kStep, tail_), sum[kWhole]);
       }
     }
-    float* out = job_.out + static_cast<size_t>(bag) * job_.out_stride + column;
+    if (job_.mean && end != job_.offsets[bag]) {
+      const Vector ids = hn::Set(kFloats, static_cast<float>(end - job_.offsets[bag]));
+      SHARDREC_UNROLL
+      for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Div(sum[v], ids);
+    }
+    const size_t at = static_cast<size_t>(bag) * job_.out_stride + column;
+    switch (job_.out_element) {
+      case Element::kFloat32:
+        put<FloatOutput, kVectors, kTail>(sum, at);
+        break;
+      case Element::kFloat16:
+        put<HalfOutput<Float16>, kVectors, kTail>(sum, at);
+        break;
+      case Element::kBfloat16:
+        put<HalfOutput<Bfloat16>, kVectors, kTail>(sum, at);
+        break;
+    }
+  }
+
+  struct FloatOutput {
+    using Stored = float;
+    template <bool kPartial>
+    static HWY_INLINE void put(Vector x, float* to, const Tail& tail) {
+      store<kPartial>(x, to, tail);
+    }
+  };
+  template <class Half>
+  struct HalfOutput {
+    using Stored = uint16_t;
+    template <bool kPartial>
+    static HWY_INLINE void put(Vector x, uint16_t* to, const Tail& tail) {
+      store_half<kPartial>(round_nearest<Half>(x), to, tail);
+    }
+  };
+
+  template <class Output, size_t kVectors, bool kTail>
+  HWY_INLINE void put(const Vector (&sum)[kVectors], size_t at) const {
+    constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
+    auto* out = static_cast<typename Output::Stored*>(job_.out) + at;
     SHARDREC_UNROLL
-    for (size_t v = 0; v < kWhole; ++v) hn::StoreU(sum[v], kFloats, out + v * kStep);
-    if constexpr (kTail) tail_.store(sum[kWhole], out + kWhole * kStep);
+    for (size_t v = 0; v < kWhole; ++v) {
+      Output::template put<false>(sum[v], out + v * kStep, tail_);
+    }
+    if constexpr (kTail) Output::template put<true>(sum[kWhole], out + kWhole * kStep, tail_);
   }
 
   // All bags, where a row is one tile.
