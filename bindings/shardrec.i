@@ -73,3 +73,4 @@ APPLY(shardrec_metrics)
 %include "shardrec/layers.h"
 %include "shardrec/metrics.h"
 %include "shardrec/observe.h"
+%include "shardrec/probe.h"

@@ -80,6 +80,21 @@ func Capabilities() (string, error) {
 	return out, err
 }
 
+// Probe measures this machine's memory in about three seconds and keeps the result for later processes.
+// threads 0: all processors. It returns JSON (probe.h).
+func Probe(threads int) (string, error) {
+	var out string
+	err := capi.Probe(threads, 0, &out)
+	return out, err
+}
+
+// ProbeCached is what an earlier Probe kept, as JSON.
+func ProbeCached() (string, error) {
+	var out string
+	err := capi.Probe_cached(&out)
+	return out, err
+}
+
 // Hash64 is XXH3-64, the same value in every language.
 func Hash64(seed uint64, bytes []byte) uint64 { return capi.Hash64(seed, bytes) }
 

@@ -14,5 +14,6 @@ Run add_train(CLI::App& app);
 Run add_generate(CLI::App& app);
 Run add_replay(CLI::App& app);
 Run add_bench(CLI::App& app);
+Run add_probe(CLI::App& app);
 
 }  // namespace shardrec::cli

@@ -1,4 +1,4 @@
-/* Progress and cancellation of long local work (load, save).
+/* Progress and cancellation of long local work (load, save, probe).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_CONTROL_H

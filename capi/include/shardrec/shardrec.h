@@ -38,5 +38,6 @@
 #include "shardrec/layers.h"
 #include "shardrec/metrics.h"
 #include "shardrec/observe.h"
+#include "shardrec/probe.h"
 
 #endif

@@ -204,6 +204,8 @@ typedef _gostring_ swig_type_171;
 typedef _gostring_ swig_type_172;
 typedef long long swig_type_173;
 typedef _gostring_ swig_type_174;
+typedef _gostring_ swig_type_175;
+typedef _gostring_ swig_type_176;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -328,6 +330,8 @@ extern swig_type_171 _wrap_metrics_text_capi(swig_voidp arg1);
 extern swig_type_172 _wrap_trace_start_capi(swig_type_173 arg1);
 extern void _wrap_trace_stop_capi(void);
 extern swig_type_174 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_175 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_176 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1959,6 +1963,28 @@ func Trace_json(arg1 *string) (_swig_ret error) {
 	swig_r_p := C._wrap_trace_json_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg1 = takeText(*_swig_i_0)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Probe(arg1 int32, arg2 uintptr, arg3 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_probe_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Probe_cached(arg1 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_probe_cached_capi(C.swig_voidp(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1

@@ -27,6 +27,19 @@ pub fn capabilities() -> Result<String> {
     error::take_text(|out| unsafe { sys::shardrec_capabilities(out) })
 }
 
+/// Measures this machine's memory in about three seconds and keeps the result for later processes.
+/// threads 0: all processors. JSON (probe.h).
+pub fn probe(threads: i32) -> Result<String> {
+    // SAFETY: out is writable during the call; there is no control.
+    error::take_text(|out| unsafe { sys::shardrec_probe(threads, std::ptr::null_mut(), out) })
+}
+
+/// What an earlier probe kept, as JSON.
+pub fn probe_cached() -> Result<String> {
+    // SAFETY: out is writable during the call.
+    error::take_text(|out| unsafe { sys::shardrec_probe_cached(out) })
+}
+
 /// XXH3-64, the same value in every language.
 pub fn hash64(seed: u64, bytes: &[u8]) -> u64 {
     // SAFETY: the pointer is valid for len bytes; any pointer will do for none.

@@ -17,6 +17,7 @@
 #include "shardrec/log.h"
 #include "shardrec/observe.h"
 #include "shardrec/options.h"
+#include "shardrec/probe.h"
 
 namespace shardrec {
 
@@ -159,6 +160,18 @@ struct Trace {
     return text.str();
   }
 };
+
+// What this machine's memory does, as JSON: measured now and kept, or as kept.
+inline std::string probe(int32_t threads = 0, const Control *control = nullptr) {
+  detail::Text text;
+  check(shardrec_probe(threads, control == nullptr ? nullptr : control->get(), text.out()));
+  return text.str();
+}
+inline std::string probe_cached() {
+  detail::Text text;
+  check(shardrec_probe_cached(text.out()));
+  return text.str();
+}
 
 inline int64_t live_objects() {
   int64_t count = 0;

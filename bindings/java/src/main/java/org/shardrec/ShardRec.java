@@ -60,6 +60,23 @@ public final class ShardRec {
     return out[0];
   }
 
+  /**
+   * Measures this machine's memory in about three seconds and keeps the result for later processes.
+   * threads 0: all processors. Returns JSON (probe.h).
+   */
+  public static String probe(int threads) {
+    String[] out = new String[1];
+    Capi.probe(threads, 0, out);
+    return out[0];
+  }
+
+  /** What an earlier probe kept, as JSON. */
+  public static String probeCached() {
+    String[] out = new String[1];
+    Capi.probe_cached(out);
+    return out[0];
+  }
+
   /** Open handles of this process. */
   public static long liveObjects() {
     long[] out = new long[1];

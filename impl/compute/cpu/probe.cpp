@@ -1,0 +1,297 @@
+#include "compute/cpu/probe.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compute/cpu/probe_area.h"
+#include "core/threads.h"
+
+namespace shardrec::compute::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kShortBag = 1;  // its outputs are as many bytes as its rows
+constexpr int64_t kLongBag = 20;
+constexpr size_t kRoughRounds = 2;
+constexpr int kCopyRounds = 3;
+constexpr int kSmallPageRounds = 3;
+constexpr size_t kFinalists = 3;
+// A consumer finds outputs of plain stores in the caches, which no measurement here sees.
+constexpr double kStreamingGain = 1.1;
+constexpr double kSmallPagesGain = 1.05;  // less is noise
+constexpr double kBytesPerGb = 1e9;
+
+// One way, and the best rates seen: rough, then fine.
+struct Candidate {
+  ProbeWay way;
+  double rough = 0;
+  double fine = 0;
+
+  double rate() const noexcept { return fine > 0 ? fine : rough; }
+};
+
+// A case: all ways at first, then those worth a second look.
+struct Contest {
+  ProbeCase what;
+  std::vector<Candidate> candidates;
+  double small_pages = 0;
+};
+
+// Those that are most likely the fastest come first: time may run out.
+std::vector<Candidate> all_ways() {
+  using enum PrefetchHint;
+  std::vector<Candidate> ways;
+  for (const auto& [hint, distance] :
+       std::initializer_list<std::pair<PrefetchHint, int64_t>>{{kT1, 32},
+                                                               {kNone, kLeastPrefetchDistance},
+                                                               {kT0, 16},
+                                                               {kT1, 16},
+                                                               {kT1, 24},
+                                                               {kT1, 40},
+                                                               {kT1, 48},
+                                                               {kT1, 64},
+                                                               {kT1, 8},
+                                                               {kNta, 16},
+                                                               {kT0, 8},
+                                                               {kT0, 32},
+                                                               {kNta, 32}}) {
+    ways.push_back({.way = {.hint = hint, .distance_rows = distance}});
+  }
+  return ways;
+}
+
+std::vector<ProbeCase> all_cases() {
+  std::vector<ProbeCase> cases;
+  for (size_t size = 0; size < kProbeRowSizes; ++size) {
+    for (const int64_t bag : {kShortBag, kLongBag}) {
+      cases.push_back({MemoryAccess::kGather, size, bag});
+    }
+  }
+  for (size_t size = 0; size < kProbeRowSizes; ++size) {
+    cases.push_back({MemoryAccess::kUpdate, size, 0});
+  }
+  return cases;
+}
+
+// Keeps the fastest ways and the fastest of each hint; where outputs weigh as much as rows, the
+// fastest of each hint also with streaming stores.
+void keep_finalists(Contest& contest) {
+  std::vector<Candidate>& all = contest.candidates;
+  std::erase_if(all, [](const Candidate& candidate) { return candidate.rough == 0; });
+  std::sort(all.begin(), all.end(),
+            [](const Candidate& a, const Candidate& b) { return a.rough > b.rough; });
+  std::vector<Candidate> kept;
+  std::array<bool, kPrefetchHints> seen = {};
+  for (const Candidate& candidate : all) {
+    bool& hint_seen = seen[static_cast<size_t>(candidate.way.hint)];
+    if (kept.size() < kFinalists || !hint_seen) kept.push_back(candidate);
+    hint_seen = true;
+  }
+  if (contest.what.bag_length == kShortBag) {
+    seen = {};
+    for (size_t i = 0, plain = kept.size(); i < plain; ++i) {
+      bool& hint_seen = seen[static_cast<size_t>(kept[i].way.hint)];
+      if (hint_seen || kept[i].way.hint == PrefetchHint::kNone) continue;
+      hint_seen = true;
+      kept.push_back({.way = kept[i].way});
+      kept.back().way.streaming_stores = true;
+    }
+  }
+  all = std::move(kept);
+}
+
+const Candidate* best(const Contest& contest, bool streaming) {
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : contest.candidates) {
+    if (candidate.way.streaming_stores != streaming) continue;
+    if (best == nullptr || candidate.rate() > best->rate()) best = &candidate;
+  }
+  return best;
+}
+
+const Candidate& winner(const Contest& contest) {
+  const Candidate* plain = best(contest, false);
+  const Candidate* streaming = best(contest, true);
+  const bool worth = streaming != nullptr && streaming->rate() > kStreamingGain * plain->rate();
+  return worth ? *streaming : *plain;
+}
+
+RowRate result_of(const Contest& contest, int64_t threads) {
+  const Candidate& won = winner(contest);
+  const bool huge_pages = contest.small_pages <= kSmallPagesGain * won.rate();
+  RowRate rate{.access = contest.what.access,
+               .row_bytes = kProbeRowBytes[contest.what.row_size],
+               .bag_length = contest.what.bag_length,
+               .threads = threads,
+               .hint = won.way.hint,
+               .distance_rows = won.way.distance_rows,
+               .huge_pages = huge_pages,
+               .streaming_stores = won.way.streaming_stores,
+               .gb_per_second = (huge_pages ? won.rate() : contest.small_pages) / kBytesPerGb,
+               .small_pages = contest.small_pages / kBytesPerGb};
+  for (const Candidate& candidate : contest.candidates) {
+    double& kept = candidate.way.streaming_stores
+                       ? rate.streaming
+                       : rate.by_hint[static_cast<size_t>(candidate.way.hint)];
+    kept = std::max(kept, candidate.rate() / kBytesPerGb);
+  }
+  return rate;
+}
+
+// Threads together move at least what one moves alone, unless other work takes their processors.
+bool was_quiet(const MemoryProfile& profile) {
+  constexpr double kLeast = 0.9;
+  const size_t half = profile.rows.size() / 2;
+  size_t slower = 0;
+  if (profile.copies.size() < 2) return true;
+  for (size_t i = 0; i < half; ++i) {
+    const double alone = profile.rows[i].gb_per_second;
+    if (profile.rows[half + i].gb_per_second < kLeast * alone) ++slower;
+  }
+  return 2 * slower <= half;
+}
+
+// All contests on one number of threads.
+class TeamProbe {
+ public:
+  TeamProbe(core::Control* control, const ProbeSizes& sizes) : control_(control), sizes_(sizes) {
+    for (const ProbeCase& what : all_cases()) {
+      contests_.push_back({.what = what, .candidates = all_ways()});
+    }
+  }
+
+  // In bytes; an estimate: how many fine rounds there are depends on time.
+  int64_t planned() const {
+    const int64_t ways = static_cast<int64_t>(all_ways().size() * kRoughRounds) + kSmallPageRounds;
+    const auto finalists = static_cast<int64_t>(kFinalists + kPrefetchHints);
+    return kCopyRounds * (sizes_.table / 2) +
+           static_cast<int64_t>(contests_.size()) *
+               (ways * sizes_.rough + finalists * sizes_.fine_rounds * sizes_.fine);
+  }
+
+  void huge_pages(ProbeArea& area, ProbeTeam& team) {
+    threads_ = team.count();
+    for (int round = 0; round < kCopyRounds; ++round) {
+      advance(sizes_.table / 2);
+      copy_ = std::max(copy_, area.copy_rate(team));
+    }
+    rough(area, team);
+    fine(area, team);
+  }
+
+  void small_pages(ProbeArea& area, ProbeTeam& team) {
+    const auto until = Clock::now() + sizes_.small_pages_time;
+    for (int round = 0; round < kSmallPageRounds; ++round) {
+      for (Contest& contest : contests_) {
+        if (Clock::now() > until) return;
+        measure(area, team, contest, winner(contest).way, sizes_.rough, contest.small_pages);
+      }
+    }
+  }
+
+  void add_to(MemoryProfile& profile) const {
+    profile.copies.push_back({.threads = threads_, .gb_per_second = copy_ / kBytesPerGb});
+    for (const Contest& contest : contests_) profile.rows.push_back(result_of(contest, threads_));
+  }
+
+ private:
+  // All contests for each way, not all ways for each contest: noise that lasts a while then spoils
+  // no contest whole. The first way is measured everywhere.
+  void rough(ProbeArea& area, ProbeTeam& team) {
+    const auto until = Clock::now() + sizes_.rough_time;
+    const size_t ways = all_ways().size();
+    for (size_t i = 0; i < kRoughRounds * ways; ++i) {
+      for (Contest& contest : contests_) {
+        if (i > 0 && Clock::now() > until) break;
+        Candidate& candidate = contest.candidates[i % ways];
+        measure(area, team, contest, candidate.way, sizes_.rough, candidate.rough);
+      }
+    }
+    for (Contest& contest : contests_) keep_finalists(contest);
+  }
+
+  void fine(ProbeArea& area, ProbeTeam& team) {
+    const auto until = Clock::now() + sizes_.fine_time;
+    for (int round = 0; round < sizes_.fine_rounds; ++round) {
+      for (Contest& contest : contests_) {
+        for (Candidate& candidate : contest.candidates) {
+          if (Clock::now() > until) return;
+          measure(area, team, contest, candidate.way, sizes_.fine, candidate.fine);
+        }
+      }
+    }
+  }
+
+  void measure(ProbeArea& area, ProbeTeam& team, const Contest& contest, const ProbeWay& way,
+               int64_t bytes, double& best_rate) {
+    advance(bytes);
+    best_rate = std::max(best_rate, area.rate(contest.what, way, bytes, team));
+  }
+
+  void advance(int64_t bytes) {
+    if (control_ != nullptr) control_->advance(bytes);
+  }
+
+  core::Control* control_;
+  const ProbeSizes& sizes_;
+  std::vector<Contest> contests_;
+  int64_t threads_ = 1;
+  double copy_ = 0;
+};
+
+}  // namespace
+
+ProbeSizes probe_sizes(const Machine& machine, int threads) {
+  constexpr int64_t kMiB = 1 << 20;
+  ProbeSizes sizes;
+  // Far beyond the caches, but at most an eighth of the memory.
+  const int64_t memory =
+      std::max<int64_t>(sysconf(_SC_PHYS_PAGES), 0) * std::max<int64_t>(sysconf(_SC_PAGESIZE), 0);
+  const int64_t most = std::max((memory / 8) / kMiB * kMiB, 64 * kMiB);
+  sizes.table = std::min(std::clamp(8 * machine.l3_bytes, sizes.table, 2048 * kMiB), most);
+  sizes.outputs = std::min(std::clamp(2 * machine.l3_bytes, sizes.outputs, 512 * kMiB), most / 4);
+  // Enough for each thread to be at work for a while.
+  sizes.fine = std::min(std::clamp(4 * kMiB * threads, sizes.fine, 64 * kMiB), sizes.outputs / 4);
+  sizes.rough = std::min(std::clamp(2 * kMiB * threads, sizes.rough, 32 * kMiB), sizes.fine);
+  return sizes;
+}
+
+MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes& sizes) {
+  const auto start = Clock::now();
+  core::Threads one(1);
+  core::Threads several(threads);
+  TeamProbe alone(control, sizes);
+  TeamProbe together(control, sizes);
+  if (control != nullptr) {
+    control->start(alone.planned() * (threads > 1 ? 2 : 1));
+    control->check();
+  }
+
+  std::optional<ProbeArea> area;
+  lead_team(several, [&](ProbeTeam& team) {
+    area.emplace(sizes, team);
+    if (team.count() > 1) together.huge_pages(*area, team);
+  });
+  lead_team(one, [&](ProbeTeam& team) { alone.huge_pages(*area, team); });
+  lead_team(several, [&](ProbeTeam& team) {
+    area->use_small_pages(team);
+    if (team.count() > 1) together.small_pages(*area, team);
+  });
+  lead_team(one, [&](ProbeTeam& team) { alone.small_pages(*area, team); });
+
+  MemoryProfile profile{.machine = this_machine(), .table_bytes = sizes.table};
+  alone.add_to(profile);
+  if (threads > 1) together.add_to(profile);
+  profile.quiet = was_quiet(profile);
+  profile.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (control != nullptr) control->add(control->total() - control->done());
+  return profile;
+}
+
+}  // namespace shardrec::compute::cpu

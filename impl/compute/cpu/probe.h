@@ -1,0 +1,35 @@
+// Measures what this machine's memory does (compute/memory_profile.h): for one thread and for
+// several, copies, gathers and updates of random rows by row size, each with all prefetches and
+// distances roughly, then with the best ones finely. Takes under three seconds and half a GiB of
+// memory, and is worth something only while nothing else uses the machine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "compute/memory_profile.h"
+#include "core/control.h"
+
+namespace shardrec::compute::cpu {
+
+// Sizes in bytes. With small ones, as tests use them, it is caches that are measured.
+struct ProbeSizes {
+  int64_t table = int64_t{512} << 20;
+  int64_t outputs = int64_t{64} << 20;  // written in turn; also what ids in turn cover
+  int64_t rough = int64_t{8} << 20;     // rows of one measurement: at most a quarter of outputs
+  int64_t fine = int64_t{16} << 20;
+  int fine_rounds = 6;  // at most
+  // Of each stage, for each number of threads: no further measurement begins after it. Where others
+  // use the machine, some ways are then seen once or not at all.
+  std::chrono::milliseconds rough_time = std::chrono::milliseconds(350);
+  std::chrono::milliseconds fine_time = std::chrono::milliseconds(400);
+  std::chrono::milliseconds small_pages_time = std::chrono::milliseconds(100);
+};
+
+// For this machine's caches and memory, and that many threads.
+ProbeSizes probe_sizes(const Machine& machine, int threads);
+
+// With one thread and with `threads`. control may be null; throws CANCELLED, OUT_OF_MEMORY.
+MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes& sizes);
+
+}  // namespace shardrec::compute::cpu

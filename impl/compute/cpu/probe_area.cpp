@@ -1,0 +1,162 @@
+#include "compute/cpu/probe_area.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace shardrec::compute::cpu {
+namespace {
+
+constexpr int64_t kPage = 4096;
+constexpr int64_t kMostRowBytes = kProbeRowBytes.back();
+// Between updated rows, on average: about what batches of real models leave out.
+constexpr int64_t kMostGap = 32;
+
+template <class T>
+T* as(core::Pages& pages) noexcept {
+  return static_cast<T*>(static_cast<void*>(pages.data()));
+}
+
+struct Share {
+  int64_t begin;
+  int64_t end;
+};
+Share share_of(int64_t count, int64_t part, int64_t parts) noexcept {
+  return {count * part / parts, count * (part + 1) / parts};
+}
+
+void touch(core::Pages& pages, ProbeTeam& team) {
+  const int64_t count = (static_cast<int64_t>(pages.size()) + kPage - 1) / kPage;
+  team.run([&](int64_t part) {
+    const Share share = share_of(count, part, team.count());
+    for (int64_t page = share.begin; page < share.end; ++page) {
+      pages.data()[page * kPage] = std::byte{0};
+    }
+  });
+}
+
+}  // namespace
+
+ProbeArea::ProbeArea(const ProbeSizes& sizes, ProbeTeam& team)
+    : sizes_(sizes),
+      outputs_(static_cast<size_t>(sizes.outputs)),
+      gradients_(static_cast<size_t>(kProbeGradients * kMostRowBytes)) {
+  make_table(team, true);
+  touch(outputs_, team);
+  std::fill_n(as<float>(gradients_), gradients_.size() / sizeof(float), 0.01f);
+  for (size_t size = 0; size < kProbeRowSizes; ++size) {
+    fill_random(gathered_[size], kProbeRowBytes[size]);
+    fill_ascending(updated_[size], kProbeRowBytes[size]);
+  }
+}
+
+void ProbeArea::make_table(ProbeTeam& team, bool huge_pages) {
+  const auto pages = [&](int64_t bytes) {
+    core::Pages made(static_cast<size_t>(bytes));
+    if (!huge_pages) madvise(made.data(), made.size(), MADV_NOHUGEPAGE);
+    touch(made, team);
+    return made;
+  };
+  table_ = pages(sizes_.table);
+  state_ = pages(sizes_.table / kProbeRowBytes.front() * static_cast<int64_t>(sizeof(float)));
+}
+
+void ProbeArea::use_small_pages(ProbeTeam& team) {
+  table_ = core::Pages();  // before the other one comes
+  state_ = core::Pages();
+  make_table(team, false);
+}
+
+void ProbeArea::fill_random(Ids& ids, int64_t row_bytes) {
+  const auto rows = static_cast<uint64_t>(sizes_.table / row_bytes);
+  ids.count = sizes_.outputs / row_bytes;
+  ids.memory = core::Pages(static_cast<size_t>(ids.count) * sizeof(int64_t));
+  int64_t* id = as<int64_t>(ids.memory);
+  for (int64_t i = 0; i < ids.count; ++i) {
+    // A linear congruential generator (Knuth's MMIX); its high half times the rows is uniform.
+    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+    id[i] = static_cast<int64_t>(((random_ >> 32) * rows) >> 32);
+  }
+}
+
+// Passes over the table, each with one random row of every `gap` ones. As many rows as a pass has,
+// from anywhere on, are distinct.
+void ProbeArea::fill_ascending(Ids& ids, int64_t row_bytes) {
+  const int64_t gap = std::clamp<int64_t>(sizes_.table / sizes_.fine, 1, kMostGap);
+  const int64_t pass = sizes_.table / row_bytes / gap;
+  fill_random(ids, row_bytes);
+  int64_t* id = as<int64_t>(ids.memory);
+  for (int64_t i = 0; i < ids.count; ++i) id[i] = i % pass * gap + id[i] % gap;
+}
+
+const int64_t* ProbeArea::take(Ids& ids, int64_t count) noexcept {
+  if (ids.next + count > ids.count) ids.next = 0;
+  const int64_t at = ids.next;
+  ids.next += count;
+  return as<int64_t>(ids.memory) + at;
+}
+
+double ProbeArea::rate(const ProbeCase& what, const ProbeWay& way, int64_t bytes, ProbeTeam& team) {
+  const int64_t rows = std::max<int64_t>(bytes / kProbeRowBytes[what.row_size], 1);
+  return what.access == MemoryAccess::kGather ? gather_rate(what, way, rows, team)
+                                              : update_rate(what, way, rows, team);
+}
+
+double ProbeArea::gather_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows,
+                              ProbeTeam& team) {
+  const int64_t row_bytes = kProbeRowBytes[what.row_size];
+  const int64_t bags = std::max<int64_t>(rows / what.bag_length, 1);
+  const int64_t* ids = take(gathered_[what.row_size], bags * what.bag_length);
+  if (next_output_ + bags * row_bytes > sizes_.outputs) next_output_ = 0;
+  std::byte* out = outputs_.data() + next_output_;
+  // Whole rows of the largest size, so that those of all sizes are aligned.
+  next_output_ += (bags * row_bytes + kMostRowBytes - 1) / kMostRowBytes * kMostRowBytes;
+  const ProbeKernels::Gather kernel =
+      probe_kernels()
+          .gather[what.row_size][static_cast<size_t>(way.hint)][way.streaming_stores ? 1 : 0];
+  const double seconds = team.run([&](int64_t part) {
+    const Share share = share_of(bags, part, team.count());
+    kernel({.table = as<float>(table_),
+            .ids = ids + share.begin * what.bag_length,
+            .bags = share.end - share.begin,
+            .bag_length = what.bag_length,
+            .out = static_cast<float*>(static_cast<void*>(out + share.begin * row_bytes)),
+            .distance = way.distance_rows});
+  });
+  const int64_t bag_bytes =
+      what.bag_length * (row_bytes + static_cast<int64_t>(sizeof(int64_t))) + row_bytes;
+  return static_cast<double>(bags * bag_bytes) / seconds;
+}
+
+double ProbeArea::update_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows,
+                              ProbeTeam& team) {
+  const int64_t row_bytes = kProbeRowBytes[what.row_size];
+  const int64_t* ids = take(updated_[what.row_size], rows);
+  const ProbeKernels::Update kernel =
+      probe_kernels().update[what.row_size][static_cast<size_t>(way.hint)];
+  const double seconds = team.run([&](int64_t part) {
+    const Share share = share_of(rows, part, team.count());
+    kernel({.table = as<float>(table_),
+            .state = as<float>(state_),
+            .rows = ids + share.begin,
+            .count = share.end - share.begin,
+            .gradients = as<float>(gradients_),
+            .distance = way.distance_rows});
+  });
+  const int64_t bytes =
+      static_cast<int64_t>(sizeof(int64_t)) + 2 * (row_bytes + static_cast<int64_t>(sizeof(float)));
+  return static_cast<double>(rows * bytes) / seconds;
+}
+
+double ProbeArea::copy_rate(ProbeTeam& team) {
+  const int64_t half = sizes_.table / 2;
+  const double seconds = team.run([&](int64_t part) {
+    const Share share = share_of(half / kPage, part, team.count());
+    std::memcpy(table_.data() + half + share.begin * kPage, table_.data() + share.begin * kPage,
+                static_cast<size_t>((share.end - share.begin) * kPage));
+  });
+  return static_cast<double>(half / kPage * kPage * 2) / seconds;
+}
+
+}  // namespace shardrec::compute::cpu

@@ -1,0 +1,71 @@
+// The memory that a probe works on, and single measurements in it. Each measurement takes other
+// rows than those before it, until the caches have forgotten them.
+//
+// Thread rule: used by the leader of the given team, on all of whose threads it works.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "compute/cpu/probe.h"
+#include "compute/cpu/probe_kernels.h"
+#include "compute/cpu/probe_team.h"
+#include "core/memory.h"
+
+namespace shardrec::compute::cpu {
+
+// What is done to rows, and how.
+struct ProbeCase {
+  MemoryAccess access = MemoryAccess::kGather;
+  size_t row_size = 0;  // index into kProbeRowBytes
+  int64_t bag_length = 0;
+};
+struct ProbeWay {
+  PrefetchHint hint = PrefetchHint::kNone;
+  int64_t distance_rows = kLeastPrefetchDistance;
+  bool streaming_stores = false;
+};
+
+class ProbeArea {
+ public:
+  // Touches its memory. Throws OUT_OF_MEMORY.
+  ProbeArea(const ProbeSizes& sizes, ProbeTeam& team);
+
+  // The table again, in pages of the usual size.
+  void use_small_pages(ProbeTeam& team);
+
+  // Bytes per second of one measurement over rows of about `bytes` bytes, at most a quarter of
+  // sizes.outputs. Each thread has its share of the rows.
+  double rate(const ProbeCase& what, const ProbeWay& way, int64_t bytes, ProbeTeam& team);
+
+  // Bytes per second, read and written, of copying half of the table to the other half.
+  double copy_rate(ProbeTeam& team);
+
+ private:
+  // Ids of one row size, a window after the other.
+  struct Ids {
+    core::Pages memory;
+    int64_t count = 0;
+    int64_t next = 0;
+  };
+
+  void make_table(ProbeTeam& team, bool huge_pages);
+  void fill_random(Ids& ids, int64_t row_bytes);
+  void fill_ascending(Ids& ids, int64_t row_bytes);
+  const int64_t* take(Ids& ids, int64_t count) noexcept;
+  double gather_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
+  double update_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
+
+  ProbeSizes sizes_;
+  uint64_t random_ = 1;
+  core::Pages table_;
+  core::Pages state_;
+  core::Pages outputs_;
+  core::Pages gradients_;
+  int64_t next_output_ = 0;  // bytes
+  std::array<Ids, kProbeRowSizes> gathered_;
+  std::array<Ids, kProbeRowSizes> updated_;
+};
+
+}  // namespace shardrec::compute::cpu

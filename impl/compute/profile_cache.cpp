@@ -1,0 +1,108 @@
+#include "compute/profile_cache.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <span>
+
+#include "core/error.h"
+#include "core/hash.h"
+#include "core/log.h"
+
+namespace shardrec::compute {
+namespace {
+
+constexpr int64_t kMostFileBytes = 1 << 20;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Built in place: a profile without rows owns no memory, so this one is never destroyed nor leaked.
+const MemoryProfile& no_profile() noexcept {
+  union Kept {
+    MemoryProfile profile;
+    Kept() noexcept : profile{} {}
+    ~Kept() {}
+  };
+  static const Kept kept;
+  return kept.profile;
+}
+
+const MemoryProfile& load() noexcept {
+  try {
+    auto found = load_profile(core::default_environment(), profile_directory(), this_machine());
+    if (!found) return no_profile();
+    return *std::make_unique<MemoryProfile>(std::move(*found)).release();
+  } catch (const std::exception& error) {
+    core::log(SHARDREC_LOG_WARNING, -1, error.what());
+    return no_profile();
+  }
+}
+
+}  // namespace
+
+std::string profile_directory() {
+  if (std::string own = variable("SHARDREC_CACHE_DIR"); !own.empty()) return own;
+  const std::string base = variable("XDG_CACHE_HOME");
+  if (base.starts_with('/')) return core::join_path(base, "shardrec");
+  const std::string home = variable("HOME");
+  return home.empty() ? "" : core::join_path(home, ".cache/shardrec");
+}
+
+std::string profile_file_name(const Machine& machine) {
+  const std::string key =
+      core::sentence(machine.cpu, "\n", machine.processors, "\n", machine.l1_bytes, "\n",
+                     machine.l2_bytes, "\n", machine.l3_bytes, "\n", machine.instruction_set);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string name = "memory-";
+  uint64_t hash = core::hash64(0, key);
+  for (int i = 0; i < 16; ++i, hash <<= 4) name += kDigits[hash >> 60];
+  return name + ".json";
+}
+
+void store_profile(core::Environment& environment, const std::string& directory,
+                   const MemoryProfile& profile) {
+  environment.make_directories(directory);
+  const std::string name = profile_file_name(profile.machine);
+  // Under a name of this process first: two processes may store at once.
+  const std::string own = core::sentence(name, ".", getpid());
+  const std::string text = profile_to_json(profile) + "\n";
+  core::write_file_atomically(environment, directory, own, std::as_bytes(std::span(text)));
+  try {
+    environment.rename(core::join_path(directory, own), core::join_path(directory, name));
+  } catch (const core::Error&) {
+    environment.remove(core::join_path(directory, own));
+    throw;
+  }
+}
+
+std::optional<MemoryProfile> load_profile(core::Environment& environment,
+                                          const std::string& directory, const Machine& machine) {
+  if (directory.empty()) return std::nullopt;
+  const std::string path = core::join_path(directory, profile_file_name(machine));
+  try {
+    MemoryProfile profile =
+        profile_from_json(core::read_file(environment, path, kMostFileBytes), path);
+    if (profile.machine == machine) return profile;
+    core::log(SHARDREC_LOG_WARNING, -1,
+              core::sentence("the memory profile ", path,
+                             " is of another machine and not used; `shardrec probe` makes one"));
+  } catch (const core::Error& error) {
+    if (error.status() == SHARDREC_NOT_FOUND) return std::nullopt;
+    core::log(SHARDREC_LOG_WARNING, -1,
+              core::sentence("the memory profile ", path, " is not used: ", error.sentence(),
+                             "; `shardrec probe` makes a new one"));
+  }
+  return std::nullopt;
+}
+
+const MemoryProfile& memory_profile() noexcept {
+  static const MemoryProfile& profile = load();
+  return profile;
+}
+
+}  // namespace shardrec::compute

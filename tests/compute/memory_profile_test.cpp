@@ -1,0 +1,247 @@
+// The machine's memory profile: its text, its file in the cache, and what kernels make of it.
+#include "compute/memory_profile.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compute/prefetch.h"
+#include "compute/profile_cache.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace shardrec::compute {
+namespace {
+
+MemoryProfile example() {
+  MemoryProfile profile{.machine = this_machine(), .table_bytes = 1 << 29, .seconds = 2.125};
+  profile.copies = {{1, 30.25}, {2, 41.5}};
+  for (const int64_t threads : {1, 2}) {
+    for (const int64_t row_bytes : {64, 256, 1024}) {
+      for (const int64_t bag : {1, 20}) {
+        profile.rows.push_back({.row_bytes = row_bytes,
+                                .bag_length = bag,
+                                .threads = threads,
+                                .hint = bag == 1 ? PrefetchHint::kT0 : PrefetchHint::kT1,
+                                .distance_rows = threads == 1 ? 16 : 48,
+                                .huge_pages = row_bytes != 64,
+                                .streaming_stores = bag == 1,
+                                .gb_per_second = 12.75,
+                                .by_hint = {7, 0, 12.5, 11.25},
+                                .streaming = bag == 1 ? 12.75 : 0,
+                                .small_pages = 10});
+      }
+    }
+  }
+  profile.rows.push_back({.access = MemoryAccess::kUpdate,
+                          .row_bytes = 256,
+                          .threads = 2,
+                          .hint = PrefetchHint::kNta,
+                          .distance_rows = 24,
+                          .gb_per_second = 34});
+  return profile;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+shardrec_status status_of(const std::string& text) {
+  try {
+    profile_from_json(text, "file");
+  } catch (const core::Error& error) {
+    return error.status();
+  }
+  return SHARDREC_OK;
+}
+
+TEST(MemoryProfile, ReadsBackWhatItWrote) {
+  const MemoryProfile profile = example();
+  EXPECT_EQ(profile_from_json(profile_to_json(profile), "file"), profile);
+}
+
+TEST(MemoryProfile, RefusesWhatNoProbeWrites) {
+  const std::string text = profile_to_json(example());
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {R"("version": 1)", R"("version": 2)"},
+           {R"("version": 1)", R"("version": "1")"},
+           {R"("quiet": true)", R"("quiet": true, "extra": 1)"},
+           {R"("distance_rows": 16)", R"("distance_rows": 7)"},
+           {R"("distance_rows": 16)", R"("distance_rows": 65)"},
+           {R"("hint": "t0")", R"("hint": "t9")"},
+           {R"("pages": "small")", R"("pages": "tiny")"},
+           {R"("stores": "streaming")", R"("stores": 1)"},
+           {R"("gb_per_second": 12.75)", R"("gb_per_second": 0)"},
+           {R"("gb_per_second": 12.75)", R"("gb_per_second": -1)"},
+           {R"("gb_per_second": 12.75)", R"("gb_per_second": 1e400)"},
+           {R"("row_bytes": 64)", R"("row_bytes": 0)"},
+           {R"("bag_length": 1,)", R"("bag_length": 0,)"},
+           {R"("threads": 2)", R"("threads": 1.5)"},
+           {R"("nta": 11.25)", R"("t7": 11.25)"},
+           {R"("processors")", R"("cores")"},
+           {R"("rows": [)", R"("rows": [], "rest": [)"}}) {
+    EXPECT_EQ(status_of(replaced(text, from, to)), SHARDREC_CORRUPT_DATA) << to;
+  }
+  for (size_t length = 0; length < text.size(); length += 97) {
+    EXPECT_EQ(status_of(text.substr(0, length)), SHARDREC_CORRUPT_DATA) << length;
+  }
+}
+
+// A folder of its own, and the log emptied before.
+class ProfileCache : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "shardrec-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    warnings();
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  static int warnings() {
+    int count = 0;
+    while (const auto message = core::next_log(std::chrono::milliseconds(0))) ++count;
+    return count;
+  }
+  void write(const std::string& text) {
+    core::write_file_atomically(environment_, root_, profile_file_name(machine_),
+                                std::as_bytes(std::span(text)));
+  }
+  bool loads() { return load_profile(environment_, root_, machine_).has_value(); }
+
+  core::Environment& environment_ = core::default_environment();
+  const Machine machine_ = this_machine();
+  std::string root_;
+};
+
+TEST_F(ProfileCache, KeepsTheLastProfileOfEachMachineAndNothingElse) {
+  const std::string directory = core::join_path(root_, "not/there/yet");
+  MemoryProfile profile = example();
+  store_profile(environment_, directory, profile);
+  profile.seconds = 1.5;
+  store_profile(environment_, directory, profile);
+  MemoryProfile other = profile;
+  other.machine.processors += 1;
+  store_profile(environment_, directory, other);
+  EXPECT_EQ(load_profile(environment_, directory, machine_), profile);
+  EXPECT_EQ(load_profile(environment_, directory, other.machine), other);
+  EXPECT_EQ(environment_.list(directory).size(), 2U);
+  EXPECT_EQ(warnings(), 0);
+}
+
+TEST_F(ProfileCache, IsEmptyWithoutADirectoryOrAFileAndSaysNothing) {
+  EXPECT_FALSE(load_profile(environment_, "", machine_).has_value());
+  EXPECT_FALSE(load_profile(environment_, core::join_path(root_, "none"), machine_).has_value());
+  EXPECT_FALSE(loads());
+  EXPECT_EQ(warnings(), 0);
+}
+
+TEST_F(ProfileCache, PassesOverBadFilesWithAWarning) {
+  const std::string good = profile_to_json(example());
+  write(good);
+  EXPECT_TRUE(loads());
+  EXPECT_EQ(warnings(), 0);
+  MemoryProfile foreign = example();
+  foreign.machine.cpu += "X";
+  for (const std::string& bad :
+       {std::string(), std::string("{"), std::string("\0\xFF{}", 4),
+        good.substr(0, good.size() / 2), good + "x", good + std::string(2 << 20, ' '),
+        replaced(good, "\"version\": 1", "\"version\": 0"), profile_to_json(foreign)}) {
+    write(bad);
+    EXPECT_FALSE(loads()) << bad.substr(0, 100);
+    EXPECT_EQ(warnings(), 1) << bad.substr(0, 100);
+  }
+  std::filesystem::remove(core::join_path(root_, profile_file_name(machine_)));
+  std::filesystem::create_directory(core::join_path(root_, profile_file_name(machine_)));
+  EXPECT_FALSE(loads());
+  EXPECT_EQ(warnings(), 1);
+}
+
+TEST_F(ProfileCache, LeavesNoTemporaryFileAfterAFailure) {
+  // A directory in its place cannot be replaced.
+  const std::string name = profile_file_name(machine_);
+  std::filesystem::create_directory(core::join_path(root_, name));
+  EXPECT_THROW(store_profile(environment_, root_, example()), core::Error);
+  EXPECT_EQ(environment_.list(root_), std::vector<std::string>{name});
+}
+
+TEST_F(ProfileCache, IsWhereTheEnvironmentSays) {
+  struct Variable {
+    explicit Variable(const char* variable) : name(variable) {
+      const char* value = getenv(name);
+      was_set = value != nullptr;
+      if (was_set) before = value;
+      unsetenv(name);
+    }
+    ~Variable() {
+      if (was_set) setenv(name, before.c_str(), 1);
+    }
+    const char* name;
+    bool was_set;
+    std::string before;
+  };
+  const Variable own("SHARDREC_CACHE_DIR");
+  const Variable base("XDG_CACHE_HOME");
+  const Variable home("HOME");
+  EXPECT_EQ(profile_directory(), "");
+  setenv("HOME", "/h", 1);
+  EXPECT_EQ(profile_directory(), "/h/.cache/shardrec");
+  setenv("XDG_CACHE_HOME", "relative", 1);  // to be ignored, says its specification
+  EXPECT_EQ(profile_directory(), "/h/.cache/shardrec");
+  setenv("XDG_CACHE_HOME", "/x", 1);
+  EXPECT_EQ(profile_directory(), "/x/shardrec");
+  setenv("SHARDREC_CACHE_DIR", "/own", 1);
+  EXPECT_EQ(profile_directory(), "/own");
+  setenv("SHARDREC_CACHE_DIR", "", 1);
+  EXPECT_EQ(profile_directory(), "/x/shardrec");
+  for (const char* name : {"SHARDREC_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) unsetenv(name);
+}
+
+TEST(Prefetch, WithoutAProfileIsTheBuiltInDefault) {
+  for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
+    for (const auto& [row_bytes, distance] : std::vector<std::pair<int64_t, int64_t>>{
+             {1, 32}, {64, 32}, {512, 32}, {1024, 16}, {2048, 8}, {1 << 20, 8}}) {
+      EXPECT_EQ(choose_prefetch({}, access, row_bytes, 1),
+                (PrefetchChoice{PrefetchHint::kT1, distance, false}));
+    }
+  }
+}
+
+TEST(Prefetch, IsThatOfTheNearestMeasurementWithTheMostThreads) {
+  const MemoryProfile profile = example();
+  const auto gather = [&](int64_t row_bytes, int64_t bag) {
+    return choose_prefetch(profile, MemoryAccess::kGather, row_bytes, bag);
+  };
+  EXPECT_EQ(gather(256, 1), (PrefetchChoice{PrefetchHint::kT0, 48, true}));
+  EXPECT_EQ(gather(256, 4), (PrefetchChoice{PrefetchHint::kT0, 48, true}));
+  EXPECT_EQ(gather(256, 5), (PrefetchChoice{PrefetchHint::kT1, 48, false}));
+  EXPECT_EQ(gather(256, 1000), (PrefetchChoice{PrefetchHint::kT1, 48, false}));
+  // As many bytes ahead as were measured, within what kernels take.
+  EXPECT_EQ(gather(384, 20).distance_rows, 32);
+  EXPECT_EQ(gather(200, 20).distance_rows, 61);
+  EXPECT_EQ(gather(4, 20).distance_rows, kMostPrefetchDistance);
+  EXPECT_EQ(gather(1 << 20, 20).distance_rows, kLeastPrefetchDistance);
+  EXPECT_EQ(choose_prefetch(profile, MemoryAccess::kUpdate, 256, 1),
+            (PrefetchChoice{PrefetchHint::kNta, 24, false}));
+}
+
+TEST(Prefetch, OfThisProcessIsWithinWhatKernelsTake) {
+  for (int64_t row_bytes = 4; row_bytes < 1 << 16; row_bytes *= 3) {
+    for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
+      const PrefetchChoice choice = prefetch_for(access, row_bytes, 20);
+      EXPECT_GE(choice.distance_rows, kLeastPrefetchDistance);
+      EXPECT_LE(choice.distance_rows, kMostPrefetchDistance);
+      EXPECT_EQ(choice, choose_prefetch(memory_profile(), access, row_bytes, 20));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::compute
