@@ -84,7 +84,7 @@ func Capabilities() (string, error) {
 // threads 0: all processors. It returns JSON (probe.h).
 func Probe(threads int) (string, error) {
 	var out string
-	err := capi.Probe(threads, 0, &out)
+	err := capi.Probe(int32(threads), 0, &out)
 	return out, err
 }
 

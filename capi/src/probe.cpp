@@ -43,9 +43,9 @@ void keep(const compute::MemoryProfile& profile) {
 
 }  // namespace
 
-shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle, char** out_json) {
+shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle, char** out_text) {
   return guard([&] {
-    require_out(out_json, "out_json");
+    require_out(out_text, "out_text");
     constexpr int32_t kMostThreads = 4096;
     if (threads < 0 || threads > kMostThreads)
       refuse_value("threads", int64_t{threads}, "0 to 4096");
@@ -60,13 +60,13 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
     const compute::MemoryProfile profile = compute::cpu::probe_memory(
         count, control.get(), compute::cpu::probe_sizes(compute::this_machine(), count));
     keep(profile);
-    *out_json = copy_text(compute::profile_to_json(profile));
+    *out_text = copy_text(compute::profile_to_json(profile));
   });
 }
 
-shardrec_status shardrec_probe_cached(char** out_json) {
+shardrec_status shardrec_probe_cached(char** out_text) {
   return guard([&] {
-    require_out(out_json, "out_json");
+    require_out(out_text, "out_text");
     const compute::Machine machine = compute::this_machine();
     const std::string directory = compute::profile_directory();
     const auto profile = compute::load_profile(core::default_environment(), directory, machine);
@@ -79,6 +79,6 @@ shardrec_status shardrec_probe_cached(char** out_json) {
                                       "; shardrec_probe makes one"),
                  {.path = directory});
     }
-    *out_json = copy_text(compute::profile_to_json(*profile));
+    *out_text = copy_text(compute::profile_to_json(*profile));
   });
 }

@@ -26,7 +26,7 @@ extern "C" {
  * machine's; the machine should have nothing else to do.
  * threads: in [0, 4096]; 0: all processors that this process may use.
  * control: progress and cancellation, NULL for none.
- * out_json: freed by the caller; a JSON object of
+ * out_text: freed by the caller; a JSON object of
  *   "version"       1
  *   "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
  *                   of the caches that one processor reaches, 0 where unknown
@@ -44,12 +44,12 @@ extern "C" {
  * id, and the row and 4 bytes of state twice.
  * Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
  * CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control, char **out_json);
+SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control, char **out_text);
 
-/* This machine's profile as it stands in the cache, in the same form. out_json: freed by the caller.
+/* This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
  * Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe_cached(char **out_json);
+SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
 
 #ifdef __cplusplus
 }

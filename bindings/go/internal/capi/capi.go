@@ -1972,9 +1972,11 @@ func Probe(arg1 int32, arg2 uintptr, arg3 *string) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_2 *unsafe.Pointer
+	_swig_i_2 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_probe_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1982,9 +1984,11 @@ func Probe(arg1 int32, arg2 uintptr, arg3 *string) (_swig_ret error) {
 
 func Probe_cached(arg1 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 *unsafe.Pointer
+	_swig_i_0 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_probe_cached_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg1 = takeText(*_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1

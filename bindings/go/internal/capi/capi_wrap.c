@@ -3278,7 +3278,7 @@ _gostring_ _wrap_trace_json_capi(char **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, _gostring_* _swig_go_2) {
+_gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
   int32_t arg1 ;
   shardrec_control *arg2 = 0 ;
   char **arg3 = 0 ;
@@ -3287,7 +3287,7 @@ _gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, _gostr
   
   arg1 = (int32_t)_swig_go_0;
   arg2 = (shardrec_control *)_swig_go_1;
-  arg3 = *(char ***)&_swig_go_2; 
+  arg3 = (char **)_swig_go_2;
   
   result = (shardrec_status)shardrec_probe(arg1,arg2,arg3);
   
@@ -3303,12 +3303,12 @@ _gostring_ _wrap_probe_capi(int _swig_go_0, shardrec_control *_swig_go_1, _gostr
 }
 
 
-_gostring_ _wrap_probe_cached_capi(_gostring_* _swig_go_0) {
+_gostring_ _wrap_probe_cached_capi(char **_swig_go_0) {
   char **arg1 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
-  arg1 = *(char ***)&_swig_go_0; 
+  arg1 = (char **)_swig_go_0;
   
   result = (shardrec_status)shardrec_probe_cached(arg1);
   

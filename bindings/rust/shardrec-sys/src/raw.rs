@@ -530,6 +530,6 @@ extern "C" {
     pub fn shardrec_trace_start(events: i64) -> shardrec_status;
     pub fn shardrec_trace_stop();
     pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
-    pub fn shardrec_probe(threads: i32, control: *mut shardrec_control, out_json: *mut *mut c_char) -> shardrec_status;
-    pub fn shardrec_probe_cached(out_json: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_probe(threads: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_probe_cached(out_text: *mut *mut c_char) -> shardrec_status;
 }
