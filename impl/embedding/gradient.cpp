@@ -32,16 +32,42 @@ GradientPacking::GradientPacking(const Layout& layout)
   size_t blocks = 0;
   for (int owner = 0; owner < layout.ranks(); ++owner) blocks += layout.blocks_of(owner).size();
   targets_.resize(blocks);
+  for (int owner = 0; owner < layout.rank(); ++owner) {
+    first_own_target_ += layout.blocks_of(owner).size();
+  }
+  for (const Block& block : layout.blocks_of(layout.rank())) lends_.push_back(may_lend(block));
+  lent_.resize(lends_.size());
   first_task_.resize(blocks + 1);
 }
 
-void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, core::Scratch& buffer) {
+// Are the gradients of an own block what the caller gives, side by side?
+bool GradientPacking::may_lend(const Block& block) const {
+  const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
+  const plan::Table& table = layout_.model().tables[static_cast<size_t>(part.table)];
+  const plan::Feature& feature = layout_.model().features[static_cast<size_t>(block.feature)];
+  if (part.columns.size() != 1 || feature.pooling == SHARDREC_POOLING_MEAN ||
+      layout_.model().optimizer_of(part.table).max_gradient != 0) {
+    return false;
+  }
+  // Of a sequence, all ids must have come here.
+  return !block.sequence || (layout_.table(part.table).routing.intervals() == 1 &&
+                             table.out_of_range != SHARDREC_OUT_OF_RANGE_DROP);
+}
+
+void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lends,
+                              core::Scratch& buffer) {
+  lending_ = lends;
+  std::fill(lent_.begin(), lent_.end(), GradientRows{});
+  const auto is_lent = [&](int owner, size_t block) {
+    return lending_ && owner == layout_.rank() && lends_[block] != 0;
+  };
   size_t bytes = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
     for (size_t b = 0; b < blocks.size(); ++b) {
+      if (is_lent(owner, b)) continue;
       const size_t block_bytes =
           rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
       bytes += block_bytes * (unscaled && !blocks[b].sequence ? 2 : 1);
@@ -61,7 +87,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, core::Sc
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       targets_[target++] = {&sent[b], &part, blocks[b].feature,
                             static_cast<float*>(static_cast<void*>(out))};
-      out += rows_bytes(sent[b].rows, part.width);
+      if (!is_lent(owner, b)) out += rows_bytes(sent[b].rows, part.width);
     }
     for (size_t b = 0; unscaled && b < blocks.size(); ++b) {
       if (blocks[b].sequence) continue;
@@ -79,8 +105,14 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
   const auto& output_of = layout_.output().output;
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
-    const bool wanted =
-        targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
+    bool wanted = targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
+    const size_t own = t - first_own_target_;
+    if (wanted && lending_ && t >= first_own_target_ && own < lends_.size() && lends_[own] != 0) {
+      const int64_t column =
+          layout_.output().column[static_cast<size_t>(feature)] + targets_[t].part->columns[0].col;
+      lent_[own] = {static_cast<const float*>(gradient.at(0, column)), gradient.stride, true};
+      wanted = false;
+    }
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {

@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/expansion.h"
+#include "embedding/index_plan.h"
 #include "embedding/layout.h"
 #include "embedding/output_view.h"
 #include "embedding/route.h"
@@ -21,8 +22,9 @@ class GradientPacking {
   explicit GradientPacking(const Layout& layout);
 
   // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
-  // gradients are packed as they are, too.
-  void lay_out(const RoutedBatch& routed, bool unscaled, core::Scratch& buffer);
+  // gradients are packed as they are, too. lends: the caller's gradients are there until the step
+  // is taken, are of floats, and not divided: own blocks that need no other change are not packed.
+  void lay_out(const RoutedBatch& routed, bool unscaled, bool lends, core::Scratch& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -38,6 +40,8 @@ class GradientPacking {
   void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
+  // By own block: where its gradients lie that are not packed; no rows: they are.
+  std::span<const GradientRows> lent() const { return lent_; }
 
  private:
   // A block of a message to its part's owner.
@@ -55,9 +59,15 @@ class GradientPacking {
                      const OutputView& gradient, const compute::ScaleGradient& scale,
                      const compute::Kernels& kernels) const;
 
+  bool may_lend(const Block& block) const;
+
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
-  std::vector<Target> targets_;      // all blocks of all messages
+  std::vector<Target> targets_;     // all blocks of all messages
+  std::vector<uint8_t> lends_;      // by own block
+  std::vector<GradientRows> lent_;  // by own block
+  size_t first_own_target_ = 0;
+  bool lending_ = false;
   std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
 };
 

@@ -83,7 +83,7 @@ void IndexPlan::describe(size_t part, compute::RowUpdate& job) const {
   job.blocks = own.block_of.data();
 }
 
-void IndexPlan::build(const Inbox& inbox, std::span<const float* const> gradients,
+void IndexPlan::build(const Inbox& inbox, std::span<const GradientRows> gradients,
                       std::span<const uint8_t> wanted, core::Threads& threads,
                       core::Scratch& work) {
   measure(inbox, wanted);
@@ -247,35 +247,34 @@ void IndexPlan::place_buckets() {
 }
 
 template <class Row, bool kWeighted>
-void IndexPlan::write(const Inbox& inbox, std::span<const float* const> gradients,
+void IndexPlan::write(const Inbox& inbox, std::span<const GradientRows> gradients,
                       const Task& task) const {
   using Entry = Occurrence<Row, kWeighted>;
   const OfPart& part = parts_[task.part];
   const auto own_blocks = layout_.blocks_of(layout_.rank());
   const ReceivedBlock& block = inbox.blocks(task.source)[task.block];
-  const float* gradient =
+  const GradientRows& gradient =
       gradients[static_cast<size_t>(task.source) * own_blocks.size() + task.block];
   const auto feature_block = static_cast<uint32_t>(task.block - part.first_block) *
                              static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
   const bool sequence = own_blocks[task.block].sequence;
-  const int64_t width = part.part->width;
   auto* entries = entries_at<Entry>(part.entries[0]);
   int64_t id = task.from.id;
   for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
     const auto number =
         feature_block + static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
-    const auto ordinal_of = [&](int64_t row) {
+    const auto ordinal_of = [&](int64_t row, int64_t gradient_row) {
       const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
-      part.gradient_of[ordinal] = gradient + row * width;
+      part.gradient_of[ordinal] = gradient.rows + gradient_row * gradient.stride;
       part.block_of[ordinal] = number;
       return ordinal;
     };
     // Each id of a sequence is a bag of its own.
-    uint32_t ordinal = sequence ? 0 : ordinal_of(bag);
+    uint32_t ordinal = sequence ? 0 : ordinal_of(bag, gradient.by_sample ? sample : bag);
     const int64_t first = id;
     id += length;
     for_each_row(block, first, id, [&, i = first](auto row) mutable {
-      if (sequence) ordinal = ordinal_of(i);
+      if (sequence) ordinal = ordinal_of(i, i);
       Entry& entry = entries[task.place[static_cast<size_t>(row >> part.shift)]++];
       entry.row = static_cast<Row>(row);
       entry.bag = ordinal;

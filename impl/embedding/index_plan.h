@@ -18,15 +18,23 @@
 
 namespace shardrec::embedding {
 
+// Where the gradient rows of a block lie: at rows + r * stride, r the number of the bag among those
+// that are not empty or, by_sample, its sample; of a sequence, the number of the id.
+struct GradientRows {
+  const float* rows = nullptr;
+  int64_t stride = 0;
+  bool by_sample = false;
+};
+
 class IndexPlan {
  public:
   // Of the rank's own parts, in the order of Layout::parts_of().
   explicit IndexPlan(const Layout& layout);
 
-  // wanted: by part, does it take part? gradients: where the gradient rows of block b from source s
-  // start, at [s * blocks + b], blocks the number of the rank's blocks. work is shared scratch,
-  // free again on return. Throws UNSUPPORTED for 2^32 ids of a part and more.
-  void build(const Inbox& inbox, std::span<const float* const> gradients,
+  // wanted: by part, does it take part? gradients: of block b from source s, at [s * blocks + b],
+  // blocks the number of the rank's blocks. work is shared scratch, free again on return. Throws
+  // UNSUPPORTED for 2^32 ids of a part and more.
+  void build(const Inbox& inbox, std::span<const GradientRows> gradients,
              std::span<const uint8_t> wanted, core::Threads& threads, core::Scratch& work);
 
   std::span<const int64_t> rows(size_t part) const { return parts_[part].rows; }  // ascending
@@ -85,7 +93,7 @@ class IndexPlan {
   void place_buckets();
   void place_rows();
   template <class Row, bool kWeighted>
-  void write(const Inbox& inbox, std::span<const float* const> gradients, const Task& task) const;
+  void write(const Inbox& inbox, std::span<const GradientRows> gradients, const Task& task) const;
   template <class Row, bool kWeighted>
   void sort(Bucket& bucket) const;
   template <class Row, bool kWeighted>

@@ -245,7 +245,10 @@ void Lookup::lay_out_gradients() {
     scaled = scaled || model.optimizer_of(static_cast<int32_t>(t)).max_gradient != 0;
   }
   const bool unscaled = options_.weight_gradient && scaled;
-  packing_.lay_out(routed_, unscaled, *gradient_buffer_);
+  const bool lends = options_.borrow && !options_.weight_gradient && divisor() == 1 &&
+                     !batch_.expansion().present() &&
+                     collection_->options().output_dtype == SHARDREC_FLOAT32;
+  packing_.lay_out(routed_, unscaled, lends, *gradient_buffer_);
   gradients_laid_out_ = true;
 }
 

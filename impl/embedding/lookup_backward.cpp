@@ -66,7 +66,8 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
-  update.group(inbox_, gradients, collection_->settings().step_after(collection_->step()), with);
+  update.group(inbox_, gradients, packing_.lent(),
+               collection_->settings().step_after(collection_->step()), with);
   if (of_weights_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(gradients, with);

@@ -91,7 +91,8 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   std::span<const TableStep> steps, const Workshop& with) {
+                   std::span<const GradientRows> lent, std::span<const TableStep> steps,
+                   const Workshop& with) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
@@ -101,10 +102,14 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     size_t at = sizeof header;
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < blocks.size(); ++b) {
-      gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b] =
-          static_cast<const float*>(static_cast<const void*>(message.data() + at));
-      const size_t bytes =
-          rows_bytes(received[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
+      GradientRows& rows = gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b];
+      if (source == layout_.rank() && lent[b].rows != nullptr) {
+        rows = lent[b];
+        continue;
+      }
+      const int64_t width = layout_.parts()[static_cast<size_t>(blocks[b].part)].width;
+      rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};
+      const size_t bytes = rows_bytes(received[b].rows, width);
       at += bytes;
       if (header.unscaled != 0 && !blocks[b].sequence) again += bytes;
     }

@@ -45,11 +45,13 @@ class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards);
 
-  // Step one: builds the index plans; frozen tables have no rows. steps: by table. gradients stay
-  // where they arrived until apply() has returned. Throws CORRUPT_DATA when a message is not what
+  // Step one: builds the index plans; frozen tables have no rows. steps: by table. lent: by own
+  // block, where this rank's own gradients lie that are not in its message to itself. Gradients
+  // stay where they are until apply() has returned. Throws CORRUPT_DATA when a message is not what
   // the batch needs; nothing has changed then.
   void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-             std::span<const TableStep> steps, const Workshop& with);
+             std::span<const GradientRows> lent, std::span<const TableStep> steps,
+             const Workshop& with);
 
   // In place of all further steps: keeps the gradients for a later one.
   void accumulate(const Workshop& with);
@@ -120,7 +122,7 @@ class Update {
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
-  std::vector<const float*> gradient_blocks_;   // [source * blocks + block]
+  std::vector<GradientRows> gradient_blocks_;   // [source * blocks + block]
   core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
   std::vector<float*> buffers_;  // by own shard
   std::vector<Piece> pieces_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <list>
 #include <map>
 #include <mutex>
 
@@ -202,11 +203,21 @@ void read_table(shardrec_collection* tables, int32_t table, shardrec_table_part 
   SR_OK(shardrec_collection_read(tables, table, part, 0, rows, &tensor));
 }
 
+// The gradients of a step while the lookup may read them.
+using Lent = std::list<HalfMatrix>;
+
+void give_gradient(const Deal& deal, shardrec_lookup* lookup, int32_t output, int64_t rows,
+                   int64_t columns, const std::vector<float>& gradient, Lent& lent) {
+  const HalfMatrix& given = lent.emplace_back(deal.output_dtype, rows, columns, gradient);
+  SR_OK(shardrec_lookup_set_gradient(lookup, output, &given.tensor));
+  if (!deal.borrow) lent.clear();
+}
+
 // Copies of the outputs of the sequences of the samples [first, first + count) of a step; gives
-// their gradients where asked to.
+// their gradients.
 void take_sequences(const Scenario& scenario, const Deal& deal, shardrec_lookup* lookup,
                     const Slice& slice, const std::vector<Sample>& step, int64_t first,
-                    int64_t count, std::vector<std::vector<std::vector<float>>>& out) {
+                    int64_t count, std::vector<std::vector<std::vector<float>>>& out, Lent& lent) {
   out.assign(static_cast<size_t>(count), std::vector<std::vector<float>>(scenario.features.size()));
   int32_t output = 0;
   for (size_t f = 0; f < scenario.features.size(); ++f) {
@@ -229,8 +240,7 @@ void take_sequences(const Scenario& scenario, const Deal& deal, shardrec_lookup*
       at += ids * dim;
     }
     if (rows == 0) continue;  // needs no gradient
-    const HalfMatrix gradient_matrix(deal.output_dtype, rows, dim, gradient);
-    SR_OK(shardrec_lookup_set_gradient(lookup, output, &gradient_matrix.tensor));
+    give_gradient(deal, lookup, output, rows, dim, gradient, lent);
   }
 }
 
@@ -313,6 +323,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &lookup_options));
   SR_OK(shardrec_options_set_i64(lookup_options, SHARDREC_OPTION_WEIGHT_GRADIENT,
                                  deal.weight_gradient ? 1 : 0));
+  SR_OK(shardrec_options_set_i64(lookup_options, SHARDREC_OPTION_BORROW, deal.borrow ? 1 : 0));
   SR_OK(shardrec_lookup_create(tables, lookup_options, &lookup));
   shardrec_options_destroy(&lookup_options);
 
@@ -355,14 +366,14 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       }
     }
     std::vector<std::vector<std::vector<float>>> sequences;
-    take_sequences(scenario, deal, lookup, slice, scenario.steps[s], first, count, sequences);
+    Lent lent;
+    take_sequences(scenario, deal, lookup, slice, scenario.steps[s], first, count, sequences, lent);
     if (::testing::Test::HasFatalFailure()) return;
     {
       const std::lock_guard lock(mutex);
       std::move(sequences.begin(), sequences.end(), outcome.sequences[s].begin() + first);
     }
-    const HalfMatrix gradient(deal.output_dtype, count, width, slice.gradient);
-    SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
+    give_gradient(deal, lookup, 0, count, width, slice.gradient, lent);
     if (scenario.frozen_table >= 0) {
       const auto table = static_cast<size_t>(scenario.frozen_table);
       SR_OK(shardrec_collection_set_frozen(tables, scenario.frozen_table,
@@ -514,6 +525,7 @@ Scenario random_scenario(std::mt19937_64& random, int steps) {
   scenario.ids_are_32 = between(random, 0, 1) == 1;
   scenario.by_offsets = between(random, 0, 1) == 1;
   scenario.seed = between(random, 0, 1000);
+  scenario.divisor = static_cast<double>(1 + scenario.seed % 2);
   std::normal_distribution<float> normal;
   for (int s = 0; s < steps; ++s) {
     // Beyond 512 samples, so that gradients are summed over several blocks.
@@ -557,6 +569,7 @@ Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks) {
   deal.ranks = ranks;
   deal.ranks_per_node = static_cast<int>(between(random, 1, ranks));
   deal.threads = static_cast<int>(between(random, 1, 2));
+  deal.borrow = (scenario.seed / 2 + ranks) % 2 == 1;
   for (const TableSpec& table : scenario.tables) {
     TablePlanSpec plan;
     if (between(random, 0, 4) == 0) {
@@ -576,6 +589,7 @@ Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, in
   Deal deal;
   deal.ranks = ranks;
   deal.ranks_per_node = ranks_per_node;
+  deal.borrow = (scenario.seed / 2 + ranks) % 2 == 1;
   deal.share = deal_out(scenario, random, ranks);
   shardrec_model* model = make_model(scenario);
   shardrec_topology* topology = nullptr;
