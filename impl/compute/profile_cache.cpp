@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -21,15 +23,12 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Built in place: a profile without rows owns no memory, so this one is never destroyed nor leaked.
+// Needs no memory, and is not destroyed at exit.
 const MemoryProfile& no_profile() noexcept {
-  union Kept {
-    MemoryProfile profile;
-    Kept() noexcept : profile{} {}
-    ~Kept() {}
-  };
-  static const Kept kept;
-  return kept.profile;
+  alignas(MemoryProfile) static std::array<std::byte, sizeof(MemoryProfile)> room;
+  static const MemoryProfile* const profile =
+      std::construct_at(static_cast<MemoryProfile*>(static_cast<void*>(room.data())));
+  return *profile;
 }
 
 const MemoryProfile& load() noexcept {

@@ -220,8 +220,10 @@ class TeamProbe {
     const auto until = Clock::now() + sizes_.fine_time;
     for (int round = 0; round < sizes_.fine_rounds; ++round) {
       for (Contest& contest : contests_) {
-        for (Candidate& candidate : contest.candidates) {
+        // The likely best last: the others bring the state of updated rows into the caches.
+        for (size_t i = contest.candidates.size(); i > 0; --i) {
           if (Clock::now() > until) return;
+          Candidate& candidate = contest.candidates[i - 1];
           measure(area, team, contest, candidate.way, sizes_.fine, candidate.fine);
         }
       }

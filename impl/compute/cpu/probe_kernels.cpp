@@ -13,7 +13,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 HWY_BEFORE_NAMESPACE();
@@ -74,8 +73,10 @@ void gather(const ProbeGather& job) noexcept {
 }
 
 template <size_t kRowBytes, PrefetchHint kHint>
-void update(const ProbeUpdate& job) noexcept {
+void update(const ProbeUpdate& given) noexcept {
+  const ProbeUpdate job = given;  // in registers: stores of vectors may alias it
   constexpr size_t kColumns = kRowBytes / sizeof(float);
+  constexpr size_t kHeld = std::min(kColumns / kStep, kMostSums);  // vectors of the gradient
   for (int64_t i = 0; i < job.count; ++i) {
     if (i + job.distance < job.count) {
       const auto ahead = static_cast<size_t>(job.rows[i + job.distance]);
@@ -83,19 +84,30 @@ void update(const ProbeUpdate& job) noexcept {
       prefetch<sizeof(float), kHint>(job.state + ahead);
     }
     const float* g = job.gradients + static_cast<size_t>(i % kProbeGradients) * kColumns;
+    Vector held[kHeld];
     Vector squares = hn::Zero(kFloats);
-    for (size_t c = 0; c < kColumns; c += kStep) {
+    for (size_t v = 0; v < kHeld; ++v) {
+      held[v] = hn::Load(kFloats, g + v * kStep);
+      squares = hn::MulAdd(held[v], held[v], squares);
+    }
+    for (size_t c = kHeld * kStep; c < kColumns; c += kStep) {
       const Vector vector = hn::Load(kFloats, g + c);
       squares = hn::MulAdd(vector, vector, squares);
     }
     float& state = job.state[job.rows[i]];
-    state += hn::GetLane(hn::SumOfLanes(kFloats, squares)) / static_cast<float>(kColumns);
-    const Vector rate = hn::Set(kFloats, -0.01f / (std::sqrt(state) + 1e-8f));
+    const float sum =
+        state + hn::GetLane(hn::SumOfLanes(kFloats, squares)) / static_cast<float>(kColumns);
+    state = sum;
+    // One number: whole vectors of roots and quotients would be the limit for short rows.
+    const hn::CappedTag<float, 1> one;
+    const float root = hn::GetLane(hn::Sqrt(hn::Set(one, sum)));
+    const Vector rate = hn::Set(kFloats, -0.01f / (root + 1e-8f));
     float* row = job.table + static_cast<size_t>(job.rows[i]) * kColumns;
-    for (size_t c = 0; c < kColumns; c += kStep) {
-      hn::Store(hn::MulAdd(rate, hn::Load(kFloats, g + c), hn::Load(kFloats, row + c)), kFloats,
-                row + c);
-    }
+    const auto step = [&](Vector gradient, size_t c) {
+      hn::Store(hn::MulAdd(rate, gradient, hn::Load(kFloats, row + c)), kFloats, row + c);
+    };
+    for (size_t v = 0; v < kHeld; ++v) step(held[v], v * kStep);
+    for (size_t c = kHeld * kStep; c < kColumns; c += kStep) step(hn::Load(kFloats, g + c), c);
   }
 }
 
