@@ -38,16 +38,6 @@ class GradientSum {
     (this->*last_tile_)(u, whole_);
   }
 
-  // Does one block hold all occurrences of row u, for certain?
-  HWY_INLINE bool is_one_block(int64_t u) const { return job_.run[u + 1] - job_.run[u] == 1; }
-
-  // Sums kVectors vectors of the gradient of a row of one block, from a column on; kTail: the last
-  // vector is partial.
-  template <size_t kVectors, bool kTail>
-  HWY_INLINE void one_block(int64_t u, size_t column, Vector (&total)[kVectors]) const {
-    block<kVectors, kTail>(job_.run[u], job_.run[u + 1], column, prefetch_end(column), total);
-  }
-
  private:
   using Tile = void (GradientSum::*)(int64_t u, size_t column) const noexcept;
 

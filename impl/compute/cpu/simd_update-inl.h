@@ -7,6 +7,7 @@
 #define SHARDREC_SIMD_UPDATE_INL
 #endif
 
+#include <algorithm>
 #include <array>
 #include <type_traits>
 
@@ -163,44 +164,6 @@ class Stepper {
     }
   }
 
-  // Does in_registers() do for this job what row() does?
-  template <size_t kVectors>
-  HWY_INLINE bool fits_registers() const {
-    return job_.width == static_cast<int64_t>(kVectors * kStep) &&
-           (kNeeds<Step>.sums == 0 || job_.sums != nullptr || job_.statistics == 1);
-  }
-
-  // row() of a whole row whose gradient is in registers.
-  template <class Row, size_t kVectors>
-  HWY_INLINE void in_registers(int64_t u, Row w, Vector (&gradient)[kVectors]) const {
-    const Tail none(0);
-    const auto range = range_of(u, w, ColumnRange{0, job_.width}, 0);
-    Rates rates{};
-    if constexpr (kNeeds<Step>.sums != 0) {
-      if (kMovesInSums<Step> || job_.sums == nullptr) {
-        Vector lanes[kLaneVectors][kNeeds<Step>.sums];
-        SHARDREC_UNROLL
-        for (auto& of_vector : lanes) {
-          SHARDREC_UNROLL
-          for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
-        }
-        SHARDREC_UNROLL
-        for (size_t v = 0; v < kVectors; ++v) {
-          sum_at<Step, true, false>(k_, range, v * kStep, none, gradient[v],
-                                    lanes[v % kLaneVectors]);
-        }
-        float own[kMostSums];
-        add_up(lanes, own);
-        if (job_.sums == nullptr) rates = own_rates(range, own);
-      }
-      if (job_.sums != nullptr) rates = shared_rates(u, range.state);
-    }
-    SHARDREC_UNROLL
-    for (size_t v = 0; v < kVectors; ++v) {
-      step_at<Step, false>(k_, rates, range, v * kStep, none, gradient[v]);
-    }
-  }
-
   // The sums of a range, without a change.
   HWY_INLINE void sums(int64_t u, float* w, float* gradient, ColumnRange columns,
                        float* out) const {
@@ -260,31 +223,102 @@ HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
   }
 }
 
-// Rows of kVectors whole vectors: from the gradients to the stored row all stays in registers.
+// Can rows of kVectors whole vectors be updated in registers?
+template <class Step, class Type, size_t kVectors>
+HWY_INLINE bool fits_registers(const RowUpdate& job) {
+  return job.width == static_cast<int64_t>(kVectors * kStep) &&
+         (std::is_same_v<Type, Float32Rows> || !job.rounding.stochastic) &&
+         (kNeeds<Step>.sums == 0 || job.sums != nullptr || job.statistics == 1);
+}
+
+// From the gradients to the stored row all stays in registers. What the job says is copied first:
+// it is not read again after each store.
 template <class Step, class Type, size_t kVectors>
 void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_row,
                          std::byte* memory) noexcept {
+  using Stored = typename Type::Stored;
+  using Row = std::conditional_t<std::is_same_v<Type, Float32Rows>, FloatRow, HalfRow<Type>>;
+  constexpr StateNeeds needs = kNeeds<Step>;
+  constexpr size_t kWidth = kVectors * kStep;
   const RowScratch scratch(memory, job.width);
-  const GradientSum sum(job, first_row, last_row, scratch.gradient);
-  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
-  const Stepper<Step> stepper(job);
-  for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
-    Vector gradient[kVectors];
-    if (sum.is_one_block(u)) {
-      sum.template one_block<kVectors, false>(u, 0, gradient);
-    } else {
-      sum.row(u);
+  const GradientSum several(job, first_row, last_row, scratch.gradient);
+  const Constants k(job.step);
+  const OptimizerStep step = job.step;
+  const Tail none(0);
+  auto* const table = static_cast<Stored*>(job.table);
+  const size_t stride = job.stride;
+  const int64_t* const rows = job.rows;
+  const int64_t* const run = job.run;
+  const uint32_t* const bags = job.bags;
+  const float* const* const gradients = job.gradients;
+  const float* const weights = job.weights;
+  const float* const shared_sums = job.sums;
+  const auto sum_columns =
+      static_cast<float>(shared_sums != nullptr ? job.statistic_columns : job.width);
+  float* const m = needs.matrices > 0 ? job.matrices[0] : nullptr;
+  float* const v = needs.matrices > 1 ? job.matrices[1] : nullptr;
+  float* const values = needs.row_values > 0 ? job.state[0] : nullptr;
+  const int64_t last_occurrence = run[last_row] - 1;
+  const int64_t distance = prefetch_distance(kWidth * sizeof(float));
+  // Always inlined: gcc leaves out the calls of functions that only prefetch.
+  const auto prefetch_all = [&](int64_t u) __attribute__((always_inline)) {
+    const auto row = static_cast<size_t>(rows[u]);
+    prefetch_bytes<kWidth * sizeof(Stored)>(table + row * stride);
+    if constexpr (needs.matrices > 0) prefetch_bytes<kWidth * sizeof(float)>(m + row * kWidth);
+    if constexpr (needs.matrices > 1) prefetch_bytes<kWidth * sizeof(float)>(v + row * kWidth);
+    if constexpr (needs.row_values > 0) __builtin_prefetch(values + row, 0, 2);
+  };
+
+  for (int64_t u = first_row; u < std::min(last_row, first_row + kRowsAhead); ++u) prefetch_all(u);
+  for (int64_t u = first_row; u < last_row; ++u) {
+    prefetch_all(std::min(u + kRowsAhead, last_row - 1));
+    Vector g[kVectors];
+    const int64_t o = run[u];
+    if (HWY_LIKELY(run[u + 1] - o == 1)) {
+      prefetch(gradients[bags[std::min(o + distance, last_occurrence)]], kWidth);
+      const Vector weight = hn::Set(kFloats, weights == nullptr ? 1.0F : weights[o]);
+      const float* from = gradients[bags[o]];
       SHARDREC_UNROLL
-      for (size_t v = 0; v < kVectors; ++v) {
-        gradient[v] = hn::LoadU(kFloats, scratch.gradient + v * kStep);
+      for (size_t i = 0; i < kVectors; ++i) {
+        g[i] = hn::MulAdd(weight, hn::LoadU(kFloats, from + i * kStep), hn::Zero(kFloats));
+      }
+    } else {
+      several.row(u);
+      SHARDREC_UNROLL
+      for (size_t i = 0; i < kVectors; ++i) {
+        g[i] = hn::LoadU(kFloats, scratch.gradient + i * kStep);
       }
     }
-    if constexpr (std::is_same_v<Type, Float32Rows>) {
-      stepper.in_registers(u, FloatRow{table.row(u)}, gradient);
-    } else {
-      stepper.in_registers(u, HalfRow<Type>{table.row(u)}, gradient);
+    const auto row = static_cast<size_t>(rows[u]);
+    const RangeOfRow<Row> range{.columns = kWidth,
+                                .w = {table + row * stride},
+                                .m = m + (needs.matrices > 0 ? row * kWidth : 0),
+                                .v = v + (needs.matrices > 1 ? row * kWidth : 0),
+                                .state = values + (needs.row_values > 0 ? row : 0)};
+    Rates rates{};
+    if constexpr (needs.sums != 0) {
+      float own[kMostSums];
+      if (kMovesInSums<Step> || shared_sums == nullptr) {
+        Vector lanes[kLaneVectors][needs.sums];
+        SHARDREC_UNROLL
+        for (size_t i = 0; i < kLaneVectors; ++i) {
+          SHARDREC_UNROLL
+          for (int n = 0; n < needs.sums; ++n) lanes[i][n] = hn::Zero(kFloats);
+        }
+        SHARDREC_UNROLL
+        for (size_t i = 0; i < kVectors; ++i) {
+          sum_at<Step, true, false>(k, range, i * kStep, none, g[i], lanes[i % kLaneVectors]);
+        }
+        add_up(lanes, own);
+      }
+      rates = Step::rates(step, range.state,
+                          shared_sums == nullptr ? own : shared_sums + u * needs.sums, sum_columns);
     }
-  });
+    SHARDREC_UNROLL
+    for (size_t i = 0; i < kVectors; ++i) {
+      step_at<Step, false>(k, rates, range, i * kStep, none, g[i]);
+    }
+  }
 }
 
 // Rows of any width: the gradient's sum goes through scratch, and so do rows of 16 bits.
@@ -305,15 +339,13 @@ void update_in_memory(const RowUpdate& job, int64_t first_row, int64_t last_row,
 template <class Step, class Type>
 void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
                  std::byte* memory) noexcept {
-  const Stepper<Step> stepper(job);
-  const bool as_is = std::is_same_v<Type, Float32Rows> || !job.rounding.stochastic;
-  if (as_is && stepper.template fits_registers<8>()) {
+  if (fits_registers<Step, Type, 8>(job)) {
     update_in_registers<Step, Type, 8>(job, first_row, last_row, memory);
-  } else if (as_is && stepper.template fits_registers<4>()) {
+  } else if (fits_registers<Step, Type, 4>(job)) {
     update_in_registers<Step, Type, 4>(job, first_row, last_row, memory);
-  } else if (as_is && stepper.template fits_registers<2>()) {
+  } else if (fits_registers<Step, Type, 2>(job)) {
     update_in_registers<Step, Type, 2>(job, first_row, last_row, memory);
-  } else if (as_is && stepper.template fits_registers<1>()) {
+  } else if (fits_registers<Step, Type, 1>(job)) {
     update_in_registers<Step, Type, 1>(job, first_row, last_row, memory);
   } else {
     update_in_memory<Step, Type>(job, first_row, last_row, memory);

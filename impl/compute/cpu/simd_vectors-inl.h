@@ -124,6 +124,15 @@ HWY_INLINE void prefetch(const T* row, size_t columns) {
   __builtin_prefetch(row + columns - 1, 0, 2);
 }
 
+// The same of a row that begins a line, or fits into one.
+template <size_t kBytes, class T>
+HWY_INLINE void prefetch_bytes(const T* row) {
+  SHARDREC_UNROLL
+  for (size_t c = 0; c < kBytes / sizeof(T); c += 64 / sizeof(T)) {
+    __builtin_prefetch(row + c, 0, 2);
+  }
+}
+
 // How many rows ahead of their use.
 HWY_INLINE int64_t prefetch_distance(size_t row_bytes) {
   const size_t rows = (size_t{16} << 10) / row_bytes;
