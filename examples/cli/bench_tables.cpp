@@ -51,15 +51,15 @@ shardrec_dtype parse_output_dtype(const std::string& name) {
 }
 
 // `count` times 2^-10, which every dtype holds exactly.
-std::vector<std::byte> make_gradient(shardrec_dtype dtype, size_t count) {
+LineBytes make_gradient(shardrec_dtype dtype, size_t count) {
   if (dtype == SHARDREC_FLOAT32) {
     const std::vector<float> values(count, 0x1p-10f);
-    std::vector<std::byte> bytes(count * sizeof(float));
+    LineBytes bytes(count * sizeof(float));
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
   }
   const std::vector<uint16_t> values(count, dtype == SHARDREC_FLOAT16 ? 0x1400 : 0x3a80);
-  std::vector<std::byte> bytes(count * sizeof(uint16_t));
+  LineBytes bytes(count * sizeof(uint16_t));
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,23 @@ struct StepTimes {  // seconds
   double cpu = 0;       // of the whole process, from this rank's begin to the end of its backward
   BenchPhases phases{};
 };
+
+// Bytes that begin a cache line, as hosts keep their matrices.
+template <typename T>
+struct LineAllocator {
+  using value_type = T;
+  LineAllocator() = default;
+  template <typename U>
+  explicit LineAllocator(const LineAllocator<U>& /*other*/) {}
+  T* allocate(size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64}));
+  }
+  void deallocate(T* memory, size_t /*count*/) noexcept {
+    ::operator delete(memory, std::align_val_t{64});
+  }
+  bool operator==(const LineAllocator& /*other*/) const = default;
+};
+using LineBytes = std::vector<std::byte, LineAllocator<std::byte>>;
 
 class BenchRank {
  public:
@@ -68,8 +86,8 @@ class BenchRank {
   std::vector<double> ids_;
   std::vector<double> unique_rows_;
   shardrec_dtype output_dtype_;
-  std::vector<std::byte> out_;
-  std::vector<std::byte> gradient_;
+  LineBytes out_;
+  LineBytes gradient_;
 };
 
 double bench_now();  // seconds of a steady clock

@@ -2,9 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <numeric>
 
 namespace shardrec::embedding {
+namespace {
+
+// Outputs of more bytes would push each other out of the last cache before anybody reads them. What
+// the system says of that cache is not asked: on virtual machines it is often not so.
+constexpr size_t kStreamingBytes = size_t{16} << 20;
+
+bool starts_line(const void* address) { return std::bit_cast<uintptr_t>(address) % 64 == 0; }
+
+}  // namespace
 
 DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
   const auto blocks = layout.blocks_of(layout.rank());
@@ -39,7 +49,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
 void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
                            std::span<const Shard> shards, int32_t output,
                            const compute::Kernels& kernels, core::Threads& threads,
-                           const OutputView& out) {
+                           const OutputView& out, size_t bytes) {
   if (!open_) return;
   const auto& output_of = layout_.output().output;
   for (size_t p = 0; p < pieces_.size(); ++p) {
@@ -47,6 +57,8 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
     const bool wanted = output_of[static_cast<size_t>(feature)] == output;
     first_task_[p + 1] = first_task_[p] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
+  streaming_ = out.element == compute::Element::kFloat32 && bytes > kStreamingBytes &&
+               starts_line(out.data) && out.stride * static_cast<int64_t>(sizeof(float)) % 64 == 0;
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
@@ -91,7 +103,9 @@ void DirectLookup::look_up(const RoutedBatch& routed, const Inbox& inbox,
       .out = out.at(first, column),
       .out_element = out.element,
       .out_stride = static_cast<size_t>(out.stride),
-      .mean = feature.pooling == SHARDREC_POOLING_MEAN};
+      .mean = feature.pooling == SHARDREC_POOLING_MEAN,
+      .streaming = streaming_ && starts_line(out.at(first, column)) &&
+                   piece.columns.cols * static_cast<int64_t>(sizeof(float)) % 64 == 0};
   kernels.pooled_lookup(job, 0, items);
 }
 

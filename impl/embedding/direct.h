@@ -28,10 +28,10 @@ class DirectLookup {
   // By block of this rank (Layout::blocks_of): is it direct?
   std::span<const uint8_t> blocks() const { return open_ ? direct_ : none_; }
 
-  // Looks up the direct blocks of an output.
+  // Looks up the direct blocks of an output of so many bytes.
   void compute(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
                int32_t output, const compute::Kernels& kernels, core::Threads& threads,
-               const OutputView& out);
+               const OutputView& out, size_t bytes);
 
  private:
   // Columns of a direct block that lie side by side in the output.
@@ -51,6 +51,7 @@ class DirectLookup {
   std::vector<uint8_t> none_;
   std::vector<Piece> pieces_;
   std::vector<int64_t> first_task_;  // chunks of the pieces before, while looking up
+  bool streaming_ = false;           // while looking up
 };
 
 }  // namespace shardrec::embedding

@@ -179,10 +179,16 @@ void Lookup::exchange_and_look_up() {
   count_memory();
 }
 
+size_t Lookup::output_bytes(int32_t output) const {
+  const auto [rows, columns] = output_shape(output);
+  return static_cast<size_t>(rows * columns) *
+         compute::element_bytes(element_of(collection_->options().output_dtype));
+}
+
 void Lookup::assemble(int32_t output, const OutputView& out) {
   PhaseTimer timer(collection_->counters(), Phase::kLookup);
   direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->kernels(),
-                  collection_->threads(), out);
+                  collection_->threads(), out, output_bytes(output));
   timer.next(Phase::kOutputExchange);
   assembly_.assemble(routed_, batch_.expansion(), output, collection_->kernels(),
                      collection_->threads(), collection_->work(), out);

@@ -70,6 +70,7 @@ class Lookup {
   };
 
   void exchange_and_look_up();
+  size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
   void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);

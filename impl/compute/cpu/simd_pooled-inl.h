@@ -8,6 +8,7 @@
 #endif
 
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "compute/cpu/simd_half-inl.h"
@@ -31,6 +32,7 @@ class Pool {
   static void run(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
     if (job.width <= 0 || first_bag >= last_bag) return;
     Pool(job, job.offsets[last_bag]).bags(first_bag, last_bag);
+    if (job.streaming) hwy::FlushStream();
   }
 
  private:
@@ -45,6 +47,8 @@ class Pool {
         width_(static_cast<size_t>(job.width)),
         end_(end),
         distance_(prefetch_distance(width_ * sizeof(Stored))),
+        lines_(width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
+               std::bit_cast<uintptr_t>(job.table) % 64 == 0),
         tail_(width_ % kStep) {}
 
   void bags(int64_t first_bag, int64_t last_bag) const noexcept {
@@ -64,6 +68,17 @@ class Pool {
     }
   }
 
+  // A row that is one tile of whole lines has so many of them; others are as wide as they are.
+  template <size_t kVectors, bool kTail>
+  HWY_INLINE void prefetch_row(const Stored* row) const {
+    constexpr size_t kBytes = kVectors * kStep * sizeof(Stored);
+    if (!kTail && kBytes % 64 == 0 && lines_) {
+      prefetch_bytes<kBytes>(row);
+    } else {
+      prefetch(row, width_);
+    }
+  }
+
   HWY_INLINE const Stored* row(int64_t i) const {
     return table_ + static_cast<size_t>(ids_[i]) * job_.stride;
   }
@@ -79,7 +94,7 @@ class Pool {
     const int64_t prefetch_end =
         column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
     for (int64_t i = job_.offsets[bag]; i < end; ++i) {
-      if (i < prefetch_end) prefetch(row(i + distance_), width_);
+      if (i < prefetch_end) prefetch_row<kVectors, kTail>(row(i + distance_));
       const Stored* from = row(i) + column;
       const Vector weight = hn::Set(kFloats, kWeighted ? job_.weights[i] : 1.0F);
       SHARDREC_UNROLL
@@ -100,6 +115,12 @@ class Pool {
     const size_t at = static_cast<size_t>(bag) * job_.out_stride + column;
     switch (job_.out_element) {
       case Element::kFloat32:
+        if constexpr (!kTail) {
+          if (job_.streaming) {
+            put<StreamedOutput, kVectors, kTail>(sum, at);
+            break;
+          }
+        }
         put<FloatOutput, kVectors, kTail>(sum, at);
         break;
       case Element::kFloat16:
@@ -116,6 +137,13 @@ class Pool {
     template <bool kPartial>
     static HWY_INLINE void put(Vector x, float* to, const Tail& tail) {
       store<kPartial>(x, to, tail);
+    }
+  };
+  struct StreamedOutput {
+    using Stored = float;
+    template <bool kPartial>
+    static HWY_INLINE void put(Vector x, float* to, const Tail&) {
+      hn::Stream(x, kFloats, to);
     }
   };
   template <class Half>
@@ -169,6 +197,7 @@ class Pool {
   size_t width_;
   int64_t end_;  // of the ids of this call
   int64_t distance_;
+  bool lines_;  // a row is one tile and begins a line
   Tail tail_;
 };
 
