@@ -158,6 +158,9 @@ struct Kernels {
   // 16-lane sum of row[c] * y[c].
   float (*dot)(const void* row, Element element, const float* y, int64_t columns) noexcept;
 
+  // out = ids, rows at most 2^31. Are all of them in [0, rows)? Of others, anything is written.
+  bool (*narrow_ids)(const int64_t* ids, int64_t rows, int32_t* out, int64_t count) noexcept;
+
   void (*add)(const float* x, float* sum, int64_t columns) noexcept;  // sum += x
   void (*divide)(float* x, float divisor, int64_t columns) noexcept;  // x /= divisor
 };

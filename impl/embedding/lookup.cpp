@@ -53,7 +53,8 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->threads());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, collection_->threads(), *outgoing.buffer);
+  verdict_ = routed_.route(batch_, verdict_, collection_->kernels(), collection_->threads(),
+                           *outgoing.buffer);
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);

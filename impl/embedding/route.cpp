@@ -6,6 +6,9 @@
 namespace shardrec::embedding {
 namespace {
 
+// Ids of one piece.
+constexpr int64_t kPieceIds = int64_t{1} << 15;
+
 template <class T>
 T* at(std::byte* base, size_t offset) {
   return static_cast<T*>(static_cast<void*>(base + offset));
@@ -41,9 +44,11 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           core::Threads& threads, core::Scratch& buffer) {
+                           const compute::Kernels& kernels, core::Threads& threads,
+                           core::Scratch& buffer) {
   const auto features = static_cast<int64_t>(features_.size());
   ids_sent_ = 0;
+  pieces_.clear();
   std::fill(filling_.begin(), filling_.end(), Filling{});
   make_room(batch);
   Verdict found = verdict;
@@ -51,22 +56,45 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
     threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
       for (int64_t f = first; f < last; ++f) count(batch, static_cast<int32_t>(f));
     });
-    for (const Feature& feature : features_) {
-      if (found.good()) found = feature.verdict;
-    }
+    found = first_verdict(batch);
   }
   lay_out(batch, found, buffer);
+  if (found.good() && batch.bags() != 0) {
+    cut_pieces();
+    threads.parallel_for(std::ssize(pieces_), 1, [&](int64_t first, int64_t last) {
+      for (int64_t p = first; p < last; ++p) {
+        Piece& piece = pieces_[static_cast<size_t>(p)];
+        piece.last == 0 ? write(batch, piece.feature) : narrow(batch, kernels, piece);
+      }
+    });
+    found = first_verdict(batch);
+    if (!found.good()) lay_out(batch, found, buffer);
+  }
   if (!found.good() || batch.bags() == 0) {
     std::fill(blocks_.begin(), blocks_.end(), SentBlock{});
     for (Feature& feature : features_) feature.samples = feature.ids = feature.out_of_range = 0;
     return found;
   }
-  threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
-    for (int64_t f = first; f < last; ++f) write(batch, static_cast<int32_t>(f));
-  });
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
   if (deduplicates_) deduplicate(buffer.data(), batch.weighted(), threads);
   return found;
+}
+
+void RoutedBatch::cut_pieces() {
+  size_t most = 0;
+  for (const Feature& feature : features_) {
+    most += 2 + static_cast<size_t>(feature.ids / kPieceIds);
+  }
+  core::reserve_with_slack(pieces_, most);
+  for (size_t f = 0; f < features_.size(); ++f) {
+    pieces_.push_back({.feature = static_cast<int32_t>(f)});
+    if (!features_[f].narrows) continue;
+    for (int64_t first = 0; first < features_[f].ids; first += kPieceIds) {
+      pieces_.push_back({.feature = static_cast<int32_t>(f),
+                         .first = first,
+                         .last = std::min(first + kPieceIds, features_[f].ids)});
+    }
+  }
 }
 
 // Sizes of the features, and memory for what is remembered of them.
@@ -80,6 +108,8 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
     feature.ids = batch.ids(number);
     feature.out_of_range = 0;
     feature.verdict = {};
+    feature.narrows = feature.whole && batch.ids_are_64() && !layout_.ids_are_64(feature.table) &&
+                      feature.policy == SHARDREC_OUT_OF_RANGE_ERROR;
     if (drops(feature)) words += static_cast<size_t>(feature.samples);
     if (feature.keeps_intervals) words += static_cast<size_t>(feature.ids);
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/kernels.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/batch.h"
@@ -58,8 +59,8 @@ class RoutedBatch {
 
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
-  Verdict route(const CheckedBatch& batch, const Verdict& verdict, core::Threads& threads,
-                core::Scratch& buffer);
+  Verdict route(const CheckedBatch& batch, const Verdict& verdict, const compute::Kernels& kernels,
+                core::Threads& threads, core::Scratch& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -105,6 +106,7 @@ class RoutedBatch {
     bool sequence = false;
     bool whole = false;  // every block of it holds all its ids
     bool keeps_intervals = false;
+    bool narrows = false;  // its ids are checked and written at once, in pieces
     // Of the batch.
     int64_t samples = 0;
     int64_t ids = 0;
@@ -138,6 +140,18 @@ class RoutedBatch {
   template <class Id, class WireId>
   void write_whole(const CheckedBatch& batch, const Id* values, int32_t feature);
 
+  // A share of the writing of a feature: all but its ids, which others narrow; or ids
+  // [first, last) of them.
+  struct Piece {
+    int32_t feature = 0;
+    int64_t first = 0;
+    int64_t last = 0;
+    bool good = true;
+  };
+  void cut_pieces();
+  void narrow(const CheckedBatch& batch, const compute::Kernels& kernels, Piece& piece);
+  Verdict first_verdict(const CheckedBatch& batch);
+
   void make_room(const CheckedBatch& batch);
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, core::Scratch& buffer);
   BlockRecord record_of(const Block& block, const Filling& filling) const;
@@ -158,6 +172,7 @@ class RoutedBatch {
   std::vector<Feature> features_;
   std::vector<SentBlock> blocks_;
   std::vector<Filling> filling_;
+  std::vector<Piece> pieces_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<size_t> message_offsets_;
   core::Scratch chunk_memory_;

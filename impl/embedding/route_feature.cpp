@@ -25,7 +25,55 @@ inline int64_t row_for(int64_t id, int64_t rows, shardrec_out_of_range policy) {
   return policy == SHARDREC_OUT_OF_RANGE_CLAMP ? 0 : -1;
 }
 
+Verdict bad_id(int32_t feature, int64_t position, int64_t id, int64_t rows) {
+  return {.defect = Defect::kIdRange,
+          .argument = Argument::kValues,
+          .feature = feature,
+          .position = position,
+          .value = id,
+          .limit = rows};
+}
+
 }  // namespace
+
+// The first defect of the ids, in the order of the features. Where there is one, the ids that are
+// narrowed are looked at again.
+Verdict RoutedBatch::first_verdict(const CheckedBatch& batch) {
+  bool good = true;
+  for (const Feature& feature : features_) good = good && feature.verdict.good();
+  for (const Piece& piece : pieces_) good = good && piece.good;
+  for (size_t f = 0; f < features_.size() && !good; ++f) {
+    if (!features_[f].verdict.good()) return features_[f].verdict;
+    if (!features_[f].narrows) continue;
+    const auto number = static_cast<int32_t>(f);
+    const auto* ids = static_cast<const int64_t*>(batch.values());
+    const int64_t rows = layout_.model().tables[static_cast<size_t>(features_[f].table)].rows;
+    for (int64_t i = batch.first_id(number); i < batch.first_id(number) + batch.ids(number); ++i) {
+      if (!in_range(ids[i], rows)) return bad_id(number, i, ids[i], rows);
+    }
+  }
+  return {};
+}
+
+// Writes a piece of the ids of a feature, each block of which holds them all.
+void RoutedBatch::narrow(const CheckedBatch& batch, const compute::Kernels& kernels, Piece& piece) {
+  const Feature& own = of(piece.feature);
+  const TableLayout& layout = layout_.table(own.table);
+  const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
+  const auto* ids =
+      static_cast<const int64_t*>(batch.values()) + batch.first_id(piece.feature) + piece.first;
+  const int64_t count = piece.last - piece.first;
+  const int32_t* written = nullptr;
+  for (const int32_t part : layout.receivers) {
+    auto* out = static_cast<int32_t*>(filling_[block_index(part, own.ordinal)].id_data);
+    if (written == nullptr) {
+      piece.good = kernels.narrow_ids(ids, rows, out + piece.first, count);
+      written = out + piece.first;
+    } else {
+      std::memcpy(out + piece.first, written, static_cast<size_t>(count) * sizeof(int32_t));
+    }
+  }
+}
 
 void RoutedBatch::count(const CheckedBatch& batch, int32_t feature) {
   batch.ids_are_64() ? count_feature(batch, static_cast<const int64_t*>(batch.values()), feature)
@@ -56,22 +104,14 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
   const int64_t begin = batch.first_id(feature);
   const int64_t end = begin + own.ids;
   const bool refuses = own.policy == SHARDREC_OUT_OF_RANGE_ERROR;
-  const auto bad_id = [&](int64_t position) -> Verdict {
-    return {.defect = Defect::kIdRange,
-            .argument = Argument::kValues,
-            .feature = feature,
-            .position = position,
-            .value = values[position],
-            .limit = rows};
-  };
 
   if (own.whole) {
     int64_t bad = 0;
-    for (int64_t i = begin; i < end; ++i) bad += in_range(values[i], rows) ? 0 : 1;
+    for (int64_t i = begin; i < end && !own.narrows; ++i) bad += in_range(values[i], rows) ? 0 : 1;
     if (bad != 0 && refuses) {
       int64_t i = begin;
       while (in_range(values[i], rows)) ++i;
-      own.verdict = bad_id(i);
+      own.verdict = bad_id(feature, i, values[i], rows);
       return;
     }
     own.out_of_range = bad;
@@ -93,7 +133,7 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
       int64_t row = values[i];
       if (!in_range(row, rows)) {
         if (refuses) {
-          own.verdict = bad_id(i);
+          own.verdict = bad_id(feature, i, values[i], rows);
           return;
         }
         ++own.out_of_range;
@@ -131,7 +171,9 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
   for (const int32_t part : layout.receivers) {
     Filling& filling = filling_[block_index(part, own.ordinal)];
     auto* ids = static_cast<WireId*>(filling.id_data);
-    if (own.out_of_range == 0) {
+    if (own.narrows) {
+      // narrow() does
+    } else if (own.out_of_range == 0) {
       for (int64_t i = 0; i < count; ++i) ids[i] = static_cast<WireId>(values[begin + i]);
     } else {
       for (int64_t i = 0; i < count; ++i) {

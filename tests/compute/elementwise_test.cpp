@@ -27,6 +27,37 @@ float scaled(const ScaleGradient& scale, float x) {
   return quotient(value, scale.length);
 }
 
+TEST(NarrowIds, AreCopiedAndCheckedAgainstTheRows) {
+  Random random(12);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> strays = {
+      -1, -5, -kMost - 1, kMost, int64_t{1} << 32, int64_t{1} << 40};
+  for (const int64_t rows : {int64_t{1}, int64_t{7}, int64_t{1000}, int64_t{1} << 31}) {
+    for (int64_t count = 0; count <= 40; ++count) {
+      std::vector<int64_t> ids(static_cast<size_t>(count));
+      for (int64_t& id : ids)
+        id = uniform(random, 0, 3) == 0 ? rows - 1 : uniform(random, 0, rows - 1);
+      const std::vector<int32_t> expected(ids.begin(), ids.end());
+      for (int set = 0; set < cpu_kernel_count(); ++set) {
+        const Kernels& kernels = cpu_kernels_at(set);
+        std::vector<int32_t> out(static_cast<size_t>(count) + 1, -9);
+        ASSERT_TRUE(kernels.narrow_ids(ids.data(), rows, out.data(), count)) << kernels.name;
+        ASSERT_EQ(out.back(), -9) << kernels.name;
+        out.pop_back();
+        ASSERT_EQ(out, expected) << kernels.name;
+        for (int64_t i = 0; i < count; ++i) {
+          std::vector<int64_t> bad = ids;
+          const auto choice = static_cast<size_t>(uniform(random, 0, std::ssize(strays)));
+          bad[static_cast<size_t>(i)] = choice < strays.size() ? strays[choice] : rows;
+          out.resize(static_cast<size_t>(count));
+          ASSERT_FALSE(kernels.narrow_ids(bad.data(), rows, out.data(), count))
+              << kernels.name << " id " << bad[static_cast<size_t>(i)] << " of " << rows << " rows";
+        }
+      }
+    }
+  }
+}
+
 TEST(ScaleGradient, DividesThenClampsThenDividesByTheLengthExactly) {
   Random random(11);
   for (int64_t columns = 0; columns <= 130; ++columns) {

@@ -127,7 +127,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
     embedding::RoutedBatch routed(source, false);
     routed.set_deduplicates(deduplicates);
     core::Scratch buffer;
-    ASSERT_TRUE(routed.route(batch, {}, threads, buffer).good());
+    ASSERT_TRUE(routed.route(batch, {}, compute::cpu_kernels(), threads, buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
@@ -186,7 +186,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   embedding::RoutedBatch routed(source, false);
   routed.set_deduplicates(true);
   core::Scratch buffer;
-  ASSERT_TRUE(routed.route(batch, {}, threads, buffer).good());
+  ASSERT_TRUE(routed.route(batch, {}, compute::cpu_kernels(), threads, buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;

@@ -47,6 +47,15 @@ void divide(float* x, float divisor, int64_t columns) noexcept {
   for (int64_t c = 0; c < columns; ++c) x[c] /= divisor;
 }
 
+bool narrow_ids(const int64_t* ids, int64_t rows, int32_t* out, int64_t count) noexcept {
+  bool good = true;
+  for (int64_t i = 0; i < count; ++i) {
+    good = good && static_cast<uint64_t>(ids[i]) < static_cast<uint64_t>(rows);
+    out[i] = static_cast<int32_t>(ids[i]);
+  }
+  return good;
+}
+
 template <class Id>
 void pool_bags(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
   const Id* ids = static_cast<const Id*>(job.ids.data);
@@ -101,6 +110,7 @@ const Kernels& scalar_kernels() {
                                     .widen = widen,
                                     .narrow = narrow,
                                     .dot = dot,
+                                    .narrow_ids = narrow_ids,
                                     .add = add,
                                     .divide = divide};
   return kKernels;

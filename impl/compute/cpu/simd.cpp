@@ -4,8 +4,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compute/cpu/simd.cpp"
-#include <hwy/foreach_target.h>
 #include <hwy/cache_control.h>
+#include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include "compute/cpu/row_kernels.h"
@@ -75,6 +75,7 @@ const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
                           .widen = widen,
                           .narrow = narrow,
                           .dot = dot,
+                          .narrow_ids = narrow_ids,
                           .add = add,
                           .divide = divide};
 

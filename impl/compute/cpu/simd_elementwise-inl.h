@@ -198,6 +198,34 @@ void divide(float* x, float divisor, int64_t columns) noexcept {
   }
 }
 
+bool narrow_ids(const int64_t* ids, int64_t rows, int32_t* out, int64_t count) noexcept {
+  using Longs = hn::ScalableTag<uint64_t>;
+  using Halved = hn::Rebind<uint32_t, Longs>;
+  constexpr Longs kLongs;
+  constexpr Halved kHalved;
+  constexpr auto kIds = static_cast<int64_t>(HWY_LANES(uint64_t));
+  // The sign bit of an id below 0 is set; of one above the last, that of its distance to it.
+  auto signs = hn::Zero(kLongs);
+  const auto last = hn::Set(kLongs, static_cast<uint64_t>(rows) - 1);
+  int64_t i = 0;
+  for (; i + kIds <= count; i += kIds) {
+    const auto id = hn::BitCast(kLongs, hn::LoadU(hn::ScalableTag<int64_t>(), ids + i));
+    signs = hn::Or(signs, hn::Or(id, hn::Sub(last, id)));
+    hn::StoreU(hn::BitCast(hn::RebindToSigned<Halved>(), hn::TruncateTo(kHalved, id)),
+               hn::RebindToSigned<Halved>(), out + i);
+  }
+  HWY_ALIGN uint64_t of_lane[HWY_LANES(uint64_t)];
+  hn::Store(signs, kLongs, of_lane);
+  uint64_t sign = 0;
+  for (const uint64_t lane : of_lane) sign |= lane;
+  for (; i < count; ++i) {
+    const auto id = static_cast<uint64_t>(ids[i]);
+    sign |= id | (static_cast<uint64_t>(rows) - 1 - id);
+    out[i] = static_cast<int32_t>(ids[i]);
+  }
+  return sign >> 63 == 0;
+}
+
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
