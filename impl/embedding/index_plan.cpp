@@ -9,8 +9,8 @@
 namespace shardrec::embedding {
 namespace {
 
-// Occurrences of a bucket, about: two such arrays fit in a second-level cache beside a gradient.
-constexpr int64_t kBucketOccurrences = 4096;
+// Occurrences of a bucket, about: two such arrays fit in a first-level cache.
+constexpr int64_t kBucketOccurrences = 1024;
 constexpr int kMostBucketBits = 10;  // so many streams are written at once
 // A task reads about this many ids.
 constexpr int64_t kTaskIds = int64_t{1} << 14;

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 namespace shardrec::embedding {
 
@@ -29,7 +30,7 @@ struct Digits {
 };
 
 inline constexpr int kMostPasses = 8;
-inline constexpr int kMostDigitBits = 11;
+inline constexpr int kMostDigitBits = 10;
 
 // The cheapest way for n entries: a pass visits every entry, and every value of its digit.
 constexpr Digits digits_for(int64_t n, int bits) {
@@ -52,21 +53,27 @@ template <class Entry>
 std::span<Entry> sort_occurrences(std::span<Entry> entries, std::span<Entry> other, int bits) {
   const Digits digits = digits_for(std::ssize(entries), bits);
   const size_t values = size_t{1} << digits.bits;
-  const size_t mask = values - 1;
+  const auto digit = [&](const Entry& entry, int pass) {
+    return static_cast<size_t>(entry.row >> (pass * digits.bits)) & (values - 1);
+  };
+  // The counts of two digits are taken at once.
+  std::array<uint32_t, size_t{2} << kMostDigitBits> places;
   for (int pass = 0; pass < digits.passes; ++pass) {
-    const int shift = pass * digits.bits;
-    std::array<uint32_t, size_t{1} << kMostDigitBits> place;
-    std::fill_n(place.begin(), values, 0U);
-    for (const Entry& entry : entries) ++place[static_cast<size_t>(entry.row >> shift) & mask];
+    uint32_t* place = places.data() + (pass % 2 == 0 ? 0 : values);
+    if (pass % 2 == 0) {
+      std::fill_n(place, 2 * values, 0U);
+      if (pass + 1 < digits.passes) {
+        for (const Entry& entry : entries) {
+          ++place[digit(entry, pass)];
+          ++place[values + digit(entry, pass + 1)];
+        }
+      } else {
+        for (const Entry& entry : entries) ++place[digit(entry, pass)];
+      }
+    }
     uint32_t total = 0;
-    for (size_t v = 0; v < values; ++v) {
-      const uint32_t count = place[v];
-      place[v] = total;
-      total += count;
-    }
-    for (const Entry& entry : entries) {
-      other[place[static_cast<size_t>(entry.row >> shift) & mask]++] = entry;
-    }
+    for (size_t v = 0; v < values; ++v) total += std::exchange(place[v], total);
+    for (const Entry& entry : entries) other[place[digit(entry, pass)]++] = entry;
     std::swap(entries, other);
   }
   return entries;
