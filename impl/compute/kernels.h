@@ -71,7 +71,7 @@ struct ColumnMap {
 //
 // The gradient of a row is the sum over its blocks, in ascending order, of the sum inside the
 // block:
-//   block = 0; for o in the block: block = fma(weights[o], gradient, block)
+//   block = 0; for o in the block: block = fma(weights[o], gradient * gradient_scale, block)
 //   g = 0; for each block: g = g + block                         (the first block: g = block)
 // then one step (formulas: optimizer.h).
 struct RowUpdate {
@@ -85,6 +85,7 @@ struct RowUpdate {
   const float* weights = nullptr;
   const float* const* gradients = nullptr;
   const uint32_t* blocks = nullptr;
+  float gradient_scale = 1;  // a power of two
   OptimizerStep step;
   // Where the part stands in its table, for stochastic rounding only: row r is first_row + r, and
   // the maps tile [0, width) in ascending offsets. No maps: column c is column c.

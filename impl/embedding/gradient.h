@@ -17,14 +17,20 @@
 
 namespace shardrec::embedding {
 
+// Can the owner divide the gradients of a table, by a power of two, as it adds them up? It is the
+// same then, bit for bit: nothing is done to them between the division and the sum.
+bool divides_late(const Layout& layout, int32_t table);
+
 class GradientPacking {
  public:
   explicit GradientPacking(const Layout& layout);
 
   // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
-  // gradients are packed as they are, too. lends: the caller's gradients are there until the step
-  // is taken, are of floats, and not divided: own blocks that need no other change are not packed.
-  void lay_out(const RoutedBatch& routed, bool unscaled, bool lends, core::Scratch& buffer);
+  // gradients are packed as they are, too. late: owners divide where they can. lends: the caller's
+  // gradients are floats and there until the step is taken: own blocks that need no change are not
+  // packed.
+  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
+               core::Scratch& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -60,6 +66,9 @@ class GradientPacking {
                      const compute::Kernels& kernels) const;
 
   bool may_lend(const Block& block) const;
+  bool is_late(int32_t table) const {
+    return late_ && late_tables_[static_cast<size_t>(table)] != 0;
+  }
 
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
@@ -68,7 +77,9 @@ class GradientPacking {
   std::vector<GradientRows> lent_;  // by own block
   size_t first_own_target_ = 0;
   bool lending_ = false;
-  std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
+  bool late_ = false;
+  std::vector<uint8_t> late_tables_;  // divides_late()
+  std::vector<int64_t> first_task_;   // chunks of the targets before, while packing
 };
 
 }  // namespace shardrec::embedding

@@ -128,6 +128,9 @@ void Layout::build_routing(TableLayout& layout, int32_t table) {
     even = even && (last ? length <= first : length == first);
   }
   routing.even = even ? first : 0;
+  if (routing.even > 1 && routing.cuts.back() <= int64_t{UINT32_MAX}) {
+    routing.reciprocal = UINT64_MAX / static_cast<uint64_t>(routing.even) + 1;
+  }
 }
 
 void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t table) {

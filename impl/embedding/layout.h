@@ -51,6 +51,9 @@ struct Routing {
   std::vector<int32_t> first_target;
   std::vector<int32_t> targets;
   int64_t even = 0;  // length of all intervals but the last, 0: uneven; spares the search
+  // Upper half of row * reciprocal = row / even: above 2^64 / even by at most 1, which is exact for
+  // rows below 2^32. 0: divide.
+  uint64_t reciprocal = 0;
 
   size_t intervals() const { return cuts.size() - 1; }
 };

@@ -1,6 +1,8 @@
 #include "embedding/lookup.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 #include "core/tensor.h"
 
@@ -219,6 +221,15 @@ float Lookup::divisor() const {
   }
 }
 
+// The same on all ranks. By a power of two that leaves nothing of a gradient out of range.
+bool Lookup::divides_late() const {
+  if (options_.weight_gradient || collection_->options().divisor == SHARDREC_DIVISOR_SAMPLES) {
+    return false;
+  }
+  int exponent = 0;
+  return std::frexp(divisor(), &exponent) == 0.5F && std::abs(exponent) < 64;
+}
+
 void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   check_output(output);
   if (state_ != State::kForwarded) {
@@ -252,10 +263,10 @@ void Lookup::lay_out_gradients() {
     scaled = scaled || model.optimizer_of(static_cast<int32_t>(t)).max_gradient != 0;
   }
   const bool unscaled = options_.weight_gradient && scaled;
-  const bool lends = options_.borrow && !options_.weight_gradient && divisor() == 1 &&
-                     !batch_.expansion().present() &&
+  const bool lends = options_.borrow && !options_.weight_gradient &&
+                     (divisor() == 1 || divides_late()) && !batch_.expansion().present() &&
                      collection_->options().output_dtype == SHARDREC_FLOAT32;
-  packing_.lay_out(routed_, unscaled, lends, *gradient_buffer_);
+  packing_.lay_out(routed_, unscaled, divides_late(), lends, *gradient_buffer_);
   gradients_laid_out_ = true;
 }
 

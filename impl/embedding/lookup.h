@@ -88,6 +88,7 @@ class Lookup {
   void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
   void count_memory();
   float divisor() const;
+  bool divides_late() const;
 
   std::shared_ptr<Collection> collection_;
   LookupOptions options_;

@@ -66,7 +66,7 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
-  update.group(inbox_, gradients, packing_.lent(),
+  update.group(inbox_, gradients, packing_.lent(), divides_late() ? 1 / divisor() : 1,
                collection_->settings().step_after(collection_->step()), with);
   if (of_weights_ != nullptr) {
     timer.next(Phase::kGradientExchange);

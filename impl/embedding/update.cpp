@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "embedding/gradient.h"
+
 namespace shardrec::embedding {
 namespace {
 
@@ -77,6 +79,7 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
     kept_.emplace_back(shard.width());
+    late_.push_back(divides_late(layout, shard.table()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -91,8 +94,8 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   std::span<const GradientRows> lent, std::span<const TableStep> steps,
-                   const Workshop& with) {
+                   std::span<const GradientRows> lent, float late_scale,
+                   std::span<const TableStep> steps, const Workshop& with) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
@@ -122,6 +125,7 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     }
   }
   steps_ = steps;
+  late_scale_ = late_scale;
   from_kept_ = false;
   from_replicas_ = false;
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -180,6 +184,7 @@ compute::RowUpdate Update::job_for(size_t shard) const {
     kept_[shard].describe(job);
   } else {
     plan_.describe(shard, job);
+    if (late_[shard] != 0) job.gradient_scale = late_scale_;
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;

@@ -46,11 +46,11 @@ class Update {
   Update(const Layout& layout, std::span<Shard> shards);
 
   // Step one: builds the index plans; frozen tables have no rows. steps: by table. lent: by own
-  // block, where this rank's own gradients lie that are not in its message to itself. Gradients
-  // stay where they are until apply() has returned. Throws CORRUPT_DATA when a message is not what
-  // the batch needs; nothing has changed then.
+  // block, where this rank's own gradients lie that are not in its message to itself. late_scale:
+  // of gradients that are divided late. Gradients stay where they are until apply() has returned.
+  // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
   void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-             std::span<const GradientRows> lent, std::span<const TableStep> steps,
+             std::span<const GradientRows> lent, float late_scale, std::span<const TableStep> steps,
              const Workshop& with);
 
   // In place of all further steps: keeps the gradients for a later one.
@@ -119,6 +119,8 @@ class Update {
   std::vector<RowGradients> own_replicas_;  // by place
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
+  float late_scale_ = 1;
+  std::vector<uint8_t> late_;  // by own shard: divides_late()
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged

@@ -32,7 +32,8 @@ void sum_gradient(const RowUpdate& job, int64_t u, float* sum, float* block) noe
     for (; o < end && job.blocks[job.bags[o]] == number; ++o) {
       const float* gradient = job.gradients[job.bags[o]];
       const float weight = job.weights == nullptr ? 1.0F : job.weights[o];
-      for (int64_t c = 0; c < job.width; ++c) block[c] = std::fma(weight, gradient[c], block[c]);
+      for (int64_t c = 0; c < job.width; ++c)
+        block[c] = std::fma(weight, gradient[c] * job.gradient_scale, block[c]);
     }
     for (int64_t c = 0; c < job.width; ++c) sum[c] = first ? block[c] : sum[c] + block[c];
     first = false;

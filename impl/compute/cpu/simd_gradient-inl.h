@@ -59,6 +59,7 @@ class GradientSum {
   HWY_INLINE int64_t block(int64_t o, int64_t end, size_t column, int64_t prefetch_end,
                            Vector (&sum)[kVectors]) const {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
+    const Vector scale = hn::Set(kFloats, job_.gradient_scale);
     SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
     for (; o < end; ++o) {
@@ -67,10 +68,11 @@ class GradientSum {
       const Vector weight = hn::Set(kFloats, job_.weights == nullptr ? 1.0F : job_.weights[o]);
       SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
-        sum[v] = hn::MulAdd(weight, hn::LoadU(kFloats, from + v * kStep), sum[v]);
+        sum[v] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + v * kStep)), sum[v]);
       }
       if constexpr (kTail) {
-        sum[kWhole] = hn::MulAdd(weight, tail_.load(from + kWhole * kStep), sum[kWhole]);
+        sum[kWhole] =
+            hn::MulAdd(weight, hn::Mul(scale, tail_.load(from + kWhole * kStep)), sum[kWhole]);
       }
     }
     return end;

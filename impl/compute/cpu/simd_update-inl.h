@@ -243,6 +243,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
   const RowScratch scratch(memory, job.width);
   const GradientSum several(job, first_row, last_row, scratch.gradient);
   const Constants k(job.step);
+  const Vector scale = hn::Set(kFloats, job.gradient_scale);
   const OptimizerStep step = job.step;
   const Tail none(0);
   auto* const table = static_cast<Stored*>(job.table);
@@ -280,7 +281,8 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
       const float* from = gradients[bags[o]];
       SHARDREC_UNROLL
       for (size_t i = 0; i < kVectors; ++i) {
-        g[i] = hn::MulAdd(weight, hn::LoadU(kFloats, from + i * kStep), hn::Zero(kFloats));
+        g[i] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + i * kStep)),
+                          hn::Zero(kFloats));
       }
     } else {
       several.row(u);
