@@ -39,6 +39,12 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
       feature.sequence = layout.is_sequence(table.features[k]);
       feature.whole = table.routing.intervals() == 1 && policy != SHARDREC_OUT_OF_RANGE_DROP;
       feature.keeps_intervals = !feature.whole && (feature.sequence || weight_gradient);
+      if (feature.whole) continue;
+      for (const int32_t receiver : table.routing.targets) {
+        const int32_t part = table.receivers[static_cast<size_t>(receiver)];
+        feature.targets.push_back(
+            {block_index(part, k), layout.parts()[static_cast<size_t>(part)].row});
+      }
     }
   }
 }

@@ -98,6 +98,11 @@ class RoutedBatch {
   int64_t out_of_range(int32_t feature) const { return of(feature).out_of_range; }
 
  private:
+  // A block that ids of an interval go to.
+  struct Target {
+    size_t filling = 0;
+    int64_t row = 0;  // first one of the block's part
+  };
   struct Feature {
     // Of the model.
     int32_t table = 0;
@@ -106,7 +111,8 @@ class RoutedBatch {
     bool sequence = false;
     bool whole = false;  // every block of it holds all its ids
     bool keeps_intervals = false;
-    bool narrows = false;  // its ids are checked and written at once, in pieces
+    bool narrows = false;         // its ids are checked and written at once, in pieces
+    std::vector<Target> targets;  // as Routing::targets of its table; empty where it is whole
     // Of the batch.
     int64_t samples = 0;
     int64_t ids = 0;

@@ -150,9 +150,7 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
       const size_t interval = interval_of(routing, row);
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
-        const int32_t part =
-            layout.receivers[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
-        Filling& filling = filling_[block_index(part, own.ordinal)];
+        Filling& filling = filling_[own.targets[static_cast<size_t>(n)].filling];
         ++filling.ids;
         filling.bags += filling.last_sample != sample;
         filling.last_sample = sample;
@@ -250,9 +248,8 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
       if (own.intervals != nullptr) own.intervals[i - first_id] = static_cast<int32_t>(interval);
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
-        const int32_t p =
-            layout.receivers[static_cast<size_t>(routing.targets[static_cast<size_t>(n)])];
-        Filling& filling = filling_[block_index(p, own.ordinal)];
+        const Target& target = own.targets[static_cast<size_t>(n)];
+        Filling& filling = filling_[target.filling];
         if (own.sequence) reach(filling, i - first_id, filling.ids);
         if (filling.last_sample != sample) {
           if (!own.sequence) reach(filling, sample, filling.bags);
@@ -267,8 +264,7 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
         } else {
           ++filling.dense[sample];
         }
-        const int64_t local = row - layout_.parts()[static_cast<size_t>(p)].row;
-        static_cast<WireId*>(filling.id_data)[filling.ids] = static_cast<WireId>(local);
+        static_cast<WireId*>(filling.id_data)[filling.ids] = static_cast<WireId>(row - target.row);
         if (filling.weight_data != nullptr) filling.weight_data[filling.ids] = batch.weights()[i];
         ++filling.ids;
       }
