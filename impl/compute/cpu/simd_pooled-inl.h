@@ -16,17 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// sum + weight * x, rounded once. Without weights the weight is 1, and a sum does the same.
-template <bool kWeighted>
-HWY_INLINE Vector add([[maybe_unused]] Vector weight, Vector x, Vector sum) {
-  if constexpr (kWeighted) {
-    return hn::MulAdd(weight, x, sum);
-  } else {
-    return hn::Add(x, sum);
-  }
-}
-
-template <class Id, class Type, bool kWeighted>
+template <class Id, class Type>
 class Pool {
  public:
   static void run(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
@@ -44,6 +34,7 @@ class Pool {
       : job_(job),
         table_(static_cast<const Stored*>(job.table)),
         ids_(static_cast<const Id*>(job.ids.data)),
+        weights_(job.weights),
         width_(static_cast<size_t>(job.width)),
         end_(end),
         distance_(prefetch_distance(width_ * sizeof(Stored))),
@@ -96,15 +87,14 @@ class Pool {
     for (int64_t i = job_.offsets[bag]; i < end; ++i) {
       if (i < prefetch_end) prefetch_row<kVectors, kTail>(row(i + distance_));
       const Stored* from = row(i) + column;
-      const Vector weight = hn::Set(kFloats, kWeighted ? job_.weights[i] : 1.0F);
+      const Vector weight = hn::Set(kFloats, weights_ == nullptr ? 1.0F : weights_[i]);
       SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
-        sum[v] =
-            add<kWeighted>(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
+        sum[v] = hn::MulAdd(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
       }
       if constexpr (kTail) {
-        sum[kWhole] = add<kWeighted>(
-            weight, Type::template load<true>(from + kWhole * kStep, tail_), sum[kWhole]);
+        sum[kWhole] = hn::MulAdd(weight, Type::template load<true>(from + kWhole * kStep, tail_),
+                                 sum[kWhole]);
       }
     }
     if (job_.mean && end != job_.offsets[bag]) {
@@ -194,6 +184,7 @@ class Pool {
   const PooledLookup& job_;
   const Stored* table_;
   const Id* ids_;
+  const float* weights_;  // null: all 1, and the product is the element
   size_t width_;
   int64_t end_;  // of the ids of this call
   int64_t distance_;
@@ -201,18 +192,16 @@ class Pool {
   Tail tail_;
 };
 
-// [element][64-bit ids][weighted]
+// [element][64-bit ids]
 using PoolBags = void (*)(const PooledLookup&, int64_t, int64_t) noexcept;
 template <class Type>
-inline constexpr std::array<std::array<PoolBags, 2>, 2> kPool = {
-    {{Pool<int32_t, Type, false>::run, Pool<int32_t, Type, true>::run},
-     {Pool<int64_t, Type, false>::run, Pool<int64_t, Type, true>::run}}};
+inline constexpr std::array<PoolBags, 2> kPool = {Pool<int32_t, Type>::run,
+                                                  Pool<int64_t, Type>::run};
 inline constexpr std::array kPoolTable = {kPool<Float32Rows>, kPool<HalfRows<Float16>>,
                                           kPool<HalfRows<Bfloat16>>};
 
 void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
-  const auto& pool = kPoolTable[static_cast<size_t>(job.element)];
-  pool[job.ids.is_64 ? 1 : 0][job.weights == nullptr ? 0 : 1](job, first_bag, last_bag);
+  kPoolTable[static_cast<size_t>(job.element)][job.ids.is_64 ? 1 : 0](job, first_bag, last_bag);
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -1,5 +1,5 @@
 // The optimizers' formulas (optimizer.h), one vector of columns at a time. Each is a struct:
-//   kKind
+//   kKind, kDecayMode
 //   step(k, rates, columns)             moves state and w
 // and, where state_needs() names sums,
 //   sum<tail>(k, columns, tail, sums)   adds to the 16-lane sums; may move moments (kMovesInSums)
@@ -85,6 +85,7 @@ HWY_INLINE void add_square(Vector x, Vector& lane) { lane = hn::MulAdd(x, x, lan
 template <WeightDecay kDecay>
 struct Sgd {
   static constexpr OptimizerKind kKind = OptimizerKind::kSgd;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
     const Vector e = penalised<kDecay>(k, x.w, x.g);
@@ -95,6 +96,7 @@ struct Sgd {
 template <WeightDecay kDecay>
 struct Adagrad {
   static constexpr OptimizerKind kKind = OptimizerKind::kAdagrad;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
     const Vector e = penalised<kDecay>(k, x.w, x.g);
@@ -107,6 +109,7 @@ struct Adagrad {
 template <WeightDecay kDecay>
 struct RowwiseAdagrad {
   static constexpr OptimizerKind kKind = OptimizerKind::kRowwiseAdagrad;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   template <bool kTail>
   static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail&, Vector* sums) {
@@ -130,6 +133,7 @@ struct RowwiseAdagrad {
 template <WeightDecay kDecay>
 struct Adam {
   static constexpr OptimizerKind kKind = OptimizerKind::kAdam;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
     x.m = first_moment(k, x.m, x.g);
@@ -142,6 +146,7 @@ struct Adam {
 template <WeightDecay kDecay>
 struct PartialRowwiseAdam {
   static constexpr OptimizerKind kKind = OptimizerKind::kPartialRowwiseAdam;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   template <bool kTail>
   static HWY_INLINE void sum(const Constants&, Columns& x, const Tail&, Vector* sums) {
@@ -164,6 +169,7 @@ struct PartialRowwiseAdam {
 template <WeightDecay kDecay>
 struct Lamb {
   static constexpr OptimizerKind kKind = OptimizerKind::kLamb;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   template <bool kTail>
   static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail& tail, Vector* sums) {
@@ -187,6 +193,7 @@ struct Lamb {
 template <WeightDecay kDecay>
 struct PartialRowwiseLamb {
   static constexpr OptimizerKind kKind = OptimizerKind::kPartialRowwiseLamb;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   template <bool kTail>
   static HWY_INLINE void sum(const Constants& k, Columns& x, const Tail&, Vector* sums) {
@@ -213,6 +220,7 @@ struct PartialRowwiseLamb {
 template <WeightDecay kDecay>
 struct LarsSgd {
   static constexpr OptimizerKind kKind = OptimizerKind::kLarsSgd;
+  static constexpr WeightDecay kDecayMode = kDecay;
 
   template <bool kTail>
   static HWY_INLINE void sum(const Constants&, Columns& x, const Tail&, Vector* sums) {

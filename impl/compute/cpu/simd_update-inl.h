@@ -59,6 +59,12 @@ struct HalfRow {
   }
 };
 
+// Do the sums depend on more than the gradient?
+template <class Step>
+inline constexpr bool kSumsReadRows =
+    !(Step::kKind == OptimizerKind::kPartialRowwiseAdam ||
+      (Step::kKind == OptimizerKind::kRowwiseAdagrad && Step::kDecayMode != WeightDecay::kL2));
+
 template <class Step, bool kTail, class Row>
 HWY_INLINE Columns columns_at(const RangeOfRow<Row>& range, size_t c, const Tail& tail, Vector g) {
   Columns x{range.w.template load<kTail>(c, tail), g, g, g};
@@ -361,13 +367,18 @@ void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, fl
   const GradientSum sum(job, first_row, last_row, scratch.gradient);
   const TableRows<Type> table(job, scratch, RoundingUse::kStep);
   const Stepper<Step> stepper(job);
-  for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
+  const auto visit = [&](int64_t u) HWY_ATTR {
     sum.row(u);
-    float* w = table.open(u);
+    float* w = kSumsReadRows<Step> ? table.open(u) : scratch.row;
     for (int r = 0; r < count; ++r) {
       stepper.sums(u, w, scratch.gradient, ranges[r], out + (u * count + r) * kNeeds<Step>.sums);
     }
-  });
+  };
+  if constexpr (kSumsReadRows<Step>) {
+    for_rows(job, table, stepper, first_row, last_row, visit);
+  } else {
+    for (int64_t u = first_row; u < last_row; ++u) visit(u);
+  }
 }
 
 template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
