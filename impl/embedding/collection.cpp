@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "comm/agree.h"
+#include "compute/profile_cache.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -38,6 +39,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
   const int rank = communicator_->rank();
   const int size = communicator_->size();
   counters_.track.rank = rank;
+  compute::memory_profile();  // its file is read now, not in the first step
   collectives_ = std::make_unique<comm::Collectives>(
       communicator_->open_channel(comm::Purpose::kControl), rank, size);
   channel_ = communicator_->open_channel(comm::Purpose::kOutput);

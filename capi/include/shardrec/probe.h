@@ -44,7 +44,8 @@ extern "C" {
  * id, and the row and 4 bytes of state twice.
  * Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
  * CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control, char **out_text);
+SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control,
+                                            char **out_text);
 
 /* This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
  * Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.

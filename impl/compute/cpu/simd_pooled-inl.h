@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "compute/cpu/simd_half-inl.h"
+#include "compute/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
@@ -21,7 +22,7 @@ class Pool {
  public:
   static void run(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
     if (job.width <= 0 || first_bag >= last_bag) return;
-    Pool(job, job.offsets[last_bag]).bags(first_bag, last_bag);
+    Pool(job, first_bag, last_bag).bags(first_bag, last_bag);
     if (job.streaming) hwy::FlushStream();
   }
 
@@ -30,14 +31,17 @@ class Pool {
   using Bags = void (Pool::*)(int64_t first_bag, int64_t last_bag) const noexcept;
   using Tile = void (Pool::*)(int64_t bag, size_t column) const noexcept;
 
-  HWY_INLINE Pool(const PooledLookup& job, int64_t end)
+  HWY_INLINE Pool(const PooledLookup& job, int64_t first_bag, int64_t last_bag)
       : job_(job),
         table_(static_cast<const Stored*>(job.table)),
         ids_(static_cast<const Id*>(job.ids.data)),
         weights_(job.weights),
         width_(static_cast<size_t>(job.width)),
-        end_(end),
-        distance_(prefetch_distance(width_ * sizeof(Stored))),
+        end_(job.offsets[last_bag]),
+        distance_(prefetch_for(
+                      MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
+                      (job.offsets[last_bag] - job.offsets[first_bag]) / (last_bag - first_bag) + 1)
+                      .distance_rows),
         lines_(width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
                std::bit_cast<uintptr_t>(job.table) % 64 == 0),
         tail_(width_ % kStep) {}

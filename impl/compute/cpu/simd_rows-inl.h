@@ -9,11 +9,17 @@
 
 #include "compute/cpu/rounding.h"
 #include "compute/cpu/simd_random-inl.h"
+#include "compute/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-inline constexpr int64_t kRowsAhead = 24;  // prefetched before their turn
+// How many rows of an update are prefetched before their turn.
+template <class Type>
+HWY_INLINE int64_t rows_ahead(const RowUpdate& job) {
+  const int64_t bytes = job.width * int64_t{sizeof(typename Type::Stored)};
+  return prefetch_for(MemoryAccess::kUpdate, bytes, 1).distance_rows;
+}
 
 // The scratch of a call on rows: row_update_scratch_bytes().
 struct RowScratch {

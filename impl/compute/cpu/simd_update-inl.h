@@ -216,14 +216,15 @@ template <class Type, class Step, class Visit>
 HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
                          const Stepper<Step>& stepper, int64_t first_row, int64_t last_row,
                          Visit visit) {
-  for (int64_t u = first_row; u < last_row && u < first_row + kRowsAhead; ++u) {
+  const int64_t ahead = rows_ahead<Type>(job);
+  for (int64_t u = first_row; u < last_row && u < first_row + ahead; ++u) {
     table.prefetch_row(u);
     stepper.prefetch_state(u);
   }
   for (int64_t u = first_row; u < last_row; ++u) {
-    if (u + kRowsAhead < last_row) {
-      table.prefetch_row(u + kRowsAhead);
-      stepper.prefetch_state(u + kRowsAhead);
+    if (u + ahead < last_row) {
+      table.prefetch_row(u + ahead);
+      stepper.prefetch_state(u + ahead);
     }
     visit(u);
   }
@@ -276,9 +277,10 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
     if constexpr (needs.row_values > 0) __builtin_prefetch(values + row, 0, 2);
   };
 
-  for (int64_t u = first_row; u < std::min(last_row, first_row + kRowsAhead); ++u) prefetch_all(u);
+  const int64_t ahead = rows_ahead<Type>(job);
+  for (int64_t u = first_row; u < std::min(last_row, first_row + ahead); ++u) prefetch_all(u);
   for (int64_t u = first_row; u < last_row; ++u) {
-    prefetch_all(std::min(u + kRowsAhead, last_row - 1));
+    prefetch_all(std::min(u + ahead, last_row - 1));
     Vector g[kVectors];
     const int64_t o = run[u];
     if (HWY_LIKELY(run[u + 1] - o == 1)) {
