@@ -175,7 +175,8 @@ inline std::vector<Bounded> gradient_of(const RowUpdate& job, int64_t u, ColumnR
     Bounded sum = 0;
     for (int64_t o = job.run[u]; o < job.run[u + 1]; ++o) {
       const double weight = job.weights == nullptr ? 1.0 : job.weights[o];
-      sum = sum + Bounded(weight) * static_cast<double>(job.gradients[job.bags[o]][c]);
+      const double gradient = static_cast<double>(job.gradients[job.bags[o]][c]);
+      sum = sum + Bounded(weight) * (gradient * static_cast<double>(job.gradient_scale));
     }
     // Summed in blocks, the partial sums may be larger than those above.
     sum.error *= 2;

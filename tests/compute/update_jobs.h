@@ -1,6 +1,7 @@
 // Random row updates with the memory they point to.
 #pragma once
 
+#include <cmath>
 #include <string>
 
 #include "compute/jobs.h"
@@ -174,6 +175,7 @@ class UpdateJob {
             .weights = shape_.weighted ? weights_.data() : nullptr,
             .gradients = gradient_rows_.data(),
             .blocks = blocks_.data(),
+            .gradient_scale = std::ldexp(1.0F, static_cast<int>(-(shape_.unique % 3))),
             .step = shape_.step,
             .rounding = rounding_,
             .first_row = first_row_,
