@@ -195,6 +195,7 @@ class TeamProbe {
     }
   }
 
+  bool measured() const { return copy_ > 0; }
   void add_to(MemoryProfile& profile) const {
     profile.copies.push_back({.threads = threads_, .gb_per_second = copy_ / kBytesPerGb});
     for (const Contest& contest : contests_) profile.rows.push_back(result_of(contest, threads_));
@@ -289,8 +290,9 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
 
   MemoryProfile profile{.machine = this_machine(), .table_bytes = sizes.table};
   alone.add_to(profile);
-  if (threads > 1) together.add_to(profile);
-  profile.quiet = was_quiet(profile);
+  if (together.measured()) together.add_to(profile);
+  // Where no second thread came in time, others have the processors.
+  profile.quiet = was_quiet(profile) && (threads == 1 || together.measured());
   profile.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (control != nullptr) control->add(control->total() - control->done());
   return profile;
