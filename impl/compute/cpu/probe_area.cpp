@@ -156,7 +156,8 @@ double ProbeArea::copy_rate(ProbeTeam& team) {
     std::memcpy(table_.data() + half + share.begin * kPage, table_.data() + share.begin * kPage,
                 static_cast<size_t>((share.end - share.begin) * kPage));
   });
-  return static_cast<double>(half / kPage * kPage * 2) / seconds;
+  const int64_t copied = half / kPage * kPage;
+  return 2 * static_cast<double>(copied) / seconds;
 }
 
 }  // namespace shardrec::compute::cpu
