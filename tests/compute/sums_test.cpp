@@ -174,6 +174,7 @@ TEST(RowGradients, AppliedAsOneOccurrenceGiveTheBitsOfTheUpdateItself) {
       view.run = run.data();
       view.blocks = blocks.data();
       view.weights = nullptr;
+      view.gradient_scale = 1;
       kernels.row_update(view, 0, shape.unique, scratch.data());
       ASSERT_TRUE(same_bits(job.now, direct)) << kernels.name << " " << name_of(step);
     }
