@@ -65,8 +65,9 @@ class SignalsBlocked {
 
 // oneTBB has one pool of workers per process, by default one less than the processors. Ranks that
 // share a process need the sum of their workers, or the arena of one would starve that of another.
-// The limit is a process-wide setting of which the smallest live value holds, so exactly one is
-// kept here, and only while the sum exceeds the default.
+// The limit is a process-wide setting, made once, when the sum first exceeds the default, and kept:
+// oneTBB may need memory to take one back, and ends the process where there is none. How many
+// threads work is up to the arenas.
 class WorkerLimit {
  public:
   static WorkerLimit& instance() {
@@ -97,16 +98,10 @@ class WorkerLimit {
     constexpr int64_t kMost =
         256;  // oneTBB's own limit on small machines; beyond it, it warns on stderr
     const int64_t processors = tbb::info::default_concurrency();
-    const int64_t wanted = std::min(workers_ + 1, std::max(kMost, processors));
-    const int64_t limit = wanted > processors ? wanted : 0;
-    if (limit == limit_) return;
-    std::unique_ptr<tbb::global_control> next;
-    if (limit != 0) {
-      next = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
-                                                   static_cast<size_t>(limit));
-    }
-    control_ = std::move(next);  // the old one ends after the new one began
-    limit_ = limit;
+    if (control_ != nullptr || workers_ + 1 <= processors) return;
+    control_ =
+        std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
+                                              static_cast<size_t>(std::max(kMost, processors)));
   }
 
   // oneTBB frees its tables when its last worker ends, in an order that only it knows. Where the
@@ -115,7 +110,6 @@ class WorkerLimit {
       kThreadSanitizer ? tbb::task_scheduler_handle{tbb::attach{}} : tbb::task_scheduler_handle{};
   std::mutex mutex_;
   int64_t workers_ = 0;
-  int64_t limit_ = 0;  // 0: oneTBB's default
   std::unique_ptr<tbb::global_control> control_;
 };
 
