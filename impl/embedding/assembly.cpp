@@ -154,14 +154,14 @@ void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& e
   const int64_t last = std::min(first + kChunk, routed.items(feature));
   const Source* sources = sources_.data() + first_source_[static_cast<size_t>(feature)];
   const auto lengths = routed.lengths(feature);
-  const bool direct = out.element == compute::Element::kFloat32 && !expansion.present();
+  const bool in_place = out.element == compute::Element::kFloat32 && !expansion.present();
 
   for (const Segment& segment : table.segments) {
     if (is_direct(segment, sources)) continue;
     const int64_t column = layout_.output().column[static_cast<size_t>(feature)] + segment.col;
     start_chunk(segment, feature, chunk, work);
     for (int64_t bag = first; bag < last; ++bag) {
-      float* row = direct ? static_cast<float*>(out.at(bag, column)) : work.row;
+      float* row = in_place ? static_cast<float*>(out.at(bag, column)) : work.row;
       const uint32_t length = lengths[static_cast<size_t>(bag)];
       if (length == 0) {
         std::memset(row, 0, static_cast<size_t>(segment.cols) * sizeof(float));
@@ -169,7 +169,7 @@ void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& e
         add_parts(segment, kernels, sources, bag, work, row);
         if (mean) kernels.divide(row, static_cast<float>(length), segment.cols);
       }
-      if (direct) continue;
+      if (in_place) continue;
       if (!expansion.present()) {
         kernels.narrow(row, out.element, out.at(bag, column), segment.cols);
         continue;

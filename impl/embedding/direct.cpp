@@ -23,10 +23,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     const Part& part = layout.parts()[static_cast<size_t>(blocks[b].part)];
     const TableLayout& table = layout.table(part.table);
     // A sequence is direct where all of its ids come here.
-    const bool all_ids = table.routing.intervals() == 1 &&
-                         layout.model().tables[static_cast<size_t>(part.table)].out_of_range !=
-                             SHARDREC_OUT_OF_RANGE_DROP;
-    bool direct = !blocks[b].sequence || all_ids;
+    bool direct = !blocks[b].sequence || table.whole;
     for (const Segment& segment : table.segments) {
       const bool adds =
           std::any_of(segment.addends.begin(), segment.addends.end(), [&](const Addend& addend) {

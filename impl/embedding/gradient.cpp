@@ -27,14 +27,6 @@ void add_samples(std::span<const uint32_t> samples, const OutputView& gradient, 
 
 }  // namespace
 
-bool divides_late(const Layout& layout, int32_t table) {
-  if (layout.model().optimizer_of(table).max_gradient != 0) return false;
-  const auto& features = layout.table(table).features;
-  return std::none_of(features.begin(), features.end(), [&](int32_t feature) {
-    return layout.model().features[static_cast<size_t>(feature)].pooling == SHARDREC_POOLING_MEAN;
-  });
-}
-
 GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
   size_t blocks = 0;
@@ -45,20 +37,15 @@ GradientPacking::GradientPacking(const Layout& layout)
   }
   for (const Block& block : layout.blocks_of(layout.rank())) lends_.push_back(may_lend(block));
   lent_.resize(lends_.size());
-  for (size_t t = 0; t < layout.table_count(); ++t) {
-    late_tables_.push_back(divides_late(layout, static_cast<int32_t>(t)));
-  }
   first_task_.resize(blocks + 1);
 }
 
 // Are the gradients of an own block what the caller gives, side by side, but for a late division?
 bool GradientPacking::may_lend(const Block& block) const {
   const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
-  const plan::Table& table = layout_.model().tables[static_cast<size_t>(part.table)];
-  if (part.columns.size() != 1 || !divides_late(layout_, part.table)) return false;
+  const TableLayout& table = layout_.table(part.table);
   // Of a sequence, all ids must have come here.
-  return !block.sequence || (layout_.table(part.table).routing.intervals() == 1 &&
-                             table.out_of_range != SHARDREC_OUT_OF_RANGE_DROP);
+  return part.columns.size() == 1 && table.divides_late && (!block.sequence || table.whole);
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,

@@ -17,10 +17,6 @@
 
 namespace shardrec::embedding {
 
-// Can the owner divide the gradients of a table, by a power of two, as it adds them up? It is the
-// same then, bit for bit: nothing is done to them between the division and the sum.
-bool divides_late(const Layout& layout, int32_t table);
-
 class GradientPacking {
  public:
   explicit GradientPacking(const Layout& layout);
@@ -66,9 +62,7 @@ class GradientPacking {
                      const compute::Kernels& kernels) const;
 
   bool may_lend(const Block& block) const;
-  bool is_late(int32_t table) const {
-    return late_ && late_tables_[static_cast<size_t>(table)] != 0;
-  }
+  bool is_late(int32_t table) const { return late_ && layout_.table(table).divides_late; }
 
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
@@ -78,8 +72,7 @@ class GradientPacking {
   size_t first_own_target_ = 0;
   bool lending_ = false;
   bool late_ = false;
-  std::vector<uint8_t> late_tables_;  // divides_late()
-  std::vector<int64_t> first_task_;   // chunks of the targets before, while packing
+  std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
 };
 
 }  // namespace shardrec::embedding

@@ -26,6 +26,13 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
     add_parts(plan, table);
     build_routing(tables_[t], table);
     build_segments(tables_[t], plan, table);
+    tables_[t].whole = tables_[t].routing.intervals() == 1 &&
+                       model_.tables[t].out_of_range != SHARDREC_OUT_OF_RANGE_DROP;
+    tables_[t].divides_late =
+        model_.optimizer_of(table).max_gradient == 0 &&
+        std::none_of(tables_[t].features.begin(), tables_[t].features.end(), [&](int32_t feature) {
+          return model_.features[static_cast<size_t>(feature)].pooling == SHARDREC_POOLING_MEAN;
+        });
   }
   first_block_.resize(parts_.size());
   for (size_t p = 0; p < parts_.size(); ++p) {

@@ -80,6 +80,11 @@ struct TableLayout {
   std::vector<int32_t> features;   // of the model, ascending
   Routing routing;
   std::vector<Segment> segments;  // ascending columns
+  // Does every receiver get all ids of a feature?
+  bool whole = false;
+  // Can owners divide gradients by a power of two as they add them up? It is the same then, bit for
+  // bit: nothing is done to them between the division and the sum.
+  bool divides_late = false;
   bool replicated = false;
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
   // Do ranks look up their own ids only, in their own replica?

@@ -37,7 +37,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
       feature.ordinal = k;
       feature.policy = policy;
       feature.sequence = layout.is_sequence(table.features[k]);
-      feature.whole = table.routing.intervals() == 1 && policy != SHARDREC_OUT_OF_RANGE_DROP;
+      feature.whole = table.whole;
       feature.keeps_intervals = !feature.whole && (feature.sequence || weight_gradient);
       if (feature.whole) continue;
       for (const int32_t receiver : table.routing.targets) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "embedding/gradient.h"
-
 namespace shardrec::embedding {
 namespace {
 
@@ -79,7 +77,6 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
     kept_.emplace_back(shard.width());
-    late_.push_back(divides_late(layout, shard.table()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -184,7 +181,7 @@ compute::RowUpdate Update::job_for(size_t shard) const {
     kept_[shard].describe(job);
   } else {
     plan_.describe(shard, job);
-    if (late_[shard] != 0) job.gradient_scale = late_scale_;
+    if (layout_.table(own.table()).divides_late) job.gradient_scale = late_scale_;
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;
