@@ -80,21 +80,17 @@ class WorkerLimit {
   int64_t add(int workers) {
     const std::lock_guard lock(mutex_);
     workers_ += workers;
-    apply();
+    raise_limit();
     return static_cast<int64_t>(
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
   }
   void remove(int workers) noexcept {
     const std::lock_guard lock(mutex_);
     workers_ -= workers;
-    try {
-      apply();
-    } catch (const std::bad_alloc&) {  // the limit stays as wide as it was
-    }
   }
 
  private:
-  void apply() {
+  void raise_limit() {
     constexpr int64_t kMost =
         256;  // oneTBB's own limit on small machines; beyond it, it warns on stderr
     const int64_t processors = tbb::info::default_concurrency();
