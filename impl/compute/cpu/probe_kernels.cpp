@@ -1,19 +1,16 @@
 // The instruction sets of simd.cpp, and one without vectors.
-#define HWY_DISABLED_TARGETS                                                              \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | \
-   HWY_PPC8 | HWY_RVV | HWY_WASM | HWY_WASM_EMU256)
-#define HWY_DISABLE_PCLMUL_AES
+#include "compute/cpu/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compute/cpu/probe_kernels.cpp"
-#include "compute/cpu/probe_kernels.h"
-
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "compute/cpu/probe_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {

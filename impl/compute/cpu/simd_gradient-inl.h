@@ -11,9 +11,16 @@
 #include <utility>
 
 #include "compute/cpu/simd_vectors-inl.h"
+#include "compute/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+// How many gradient rows are prefetched before their turn.
+HWY_INLINE int64_t gradients_ahead(const RowUpdate& job) {
+  const int64_t bytes = job.width * int64_t{sizeof(float)};
+  return prefetch_for(MemoryAccess::kGather, bytes, 1).distance_rows;
+}
 
 class GradientSum {
  public:
@@ -24,7 +31,7 @@ class GradientSum {
         width_(static_cast<size_t>(job.width)),
         whole_((width_ - 1) / kTileColumns * kTileColumns),
         end_(job.run[last_row]),
-        distance_(prefetch_distance(width_ * sizeof(float))),
+        distance_(gradients_ahead(job)),
         tail_(width_ % kStep) {
     const size_t vectors = (width_ - whole_ + kStep - 1) / kStep;
     last_tile_ = kTiles[2 * (vectors - 1) + (width_ % kStep == 0 ? 0 : 1)];
@@ -54,10 +61,10 @@ class GradientSum {
     return o;
   }
 
-  // The sum of occurrences [o, end), all of one block; returns end.
+  // The sum of occurrences [o, end), all of one block.
   template <size_t kVectors, bool kTail>
-  HWY_INLINE int64_t block(int64_t o, int64_t end, size_t column, int64_t prefetch_end,
-                           Vector (&sum)[kVectors]) const {
+  HWY_INLINE void block(int64_t o, int64_t end, size_t column, int64_t prefetch_end,
+                        Vector (&sum)[kVectors]) const {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
     const Vector scale = hn::Set(kFloats, job_.gradient_scale);
     SHARDREC_UNROLL
@@ -75,7 +82,6 @@ class GradientSum {
             hn::MulAdd(weight, hn::Mul(scale, tail_.load(from + kWhole * kStep)), sum[kWhole]);
       }
     }
-    return end;
   }
 
   // The first tile prefetches, for all of them.
@@ -90,7 +96,9 @@ class GradientSum {
     Vector of_block[kVectors];
     int64_t o = job_.run[u];
     for (bool first = true; o < end; first = false) {
-      o = block<kVectors, kTail>(o, block_end(o, end), column, prefetch_end(column), of_block);
+      const int64_t behind = block_end(o, end);
+      block<kVectors, kTail>(o, behind, column, prefetch_end(column), of_block);
+      o = behind;
       SHARDREC_UNROLL
       for (size_t v = 0; v < kVectors; ++v) {
         if (!first) of_block[v] = hn::Add(hn::LoadU(kFloats, sum + v * kStep), of_block[v]);

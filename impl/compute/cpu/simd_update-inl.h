@@ -267,7 +267,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
   float* const v = needs.matrices > 1 ? job.matrices[1] : nullptr;
   float* const values = needs.row_values > 0 ? job.state[0] : nullptr;
   const int64_t last_occurrence = run[last_row] - 1;
-  const int64_t distance = prefetch_distance(kWidth * sizeof(float));
+  const int64_t distance = gradients_ahead(job);
   // Always inlined: gcc leaves out the calls of functions that only prefetch.
   const auto prefetch_all = [&](int64_t u) __attribute__((always_inline)) {
     const auto row = static_cast<size_t>(rows[u]);

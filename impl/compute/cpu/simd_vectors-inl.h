@@ -133,12 +133,6 @@ HWY_INLINE void prefetch_bytes(const T* row) {
   }
 }
 
-// How many rows ahead of their use.
-HWY_INLINE int64_t prefetch_distance(size_t row_bytes) {
-  const size_t rows = (size_t{16} << 10) / row_bytes;
-  return static_cast<int64_t>(rows < 8 ? 8 : rows > 32 ? 32 : rows);
-}
-
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
