@@ -153,6 +153,31 @@ TEST(PooledLookup, MeansAreDividedAndOutputsRoundedAsTheOtherKernelsDo) {
   }
 }
 
+TEST(PooledLookup, StreamedOutputsHaveTheBitsOfOthers) {
+  Random random(5);
+  for (const int64_t width : {16, 32, 48, 64, 128, 144, 256, 1008}) {
+    for (const bool mean : {false, true}) {
+      PooledShape shape = random_shape(random, width, Numbers::kSpecial);
+      shape.padding = static_cast<size_t>(16 * uniform(random, 0, 2));
+      const PooledJob job(random, shape);
+      std::vector<float> expected;
+      PooledLookup view = job.view(expected);
+      view.mean = mean;
+      scalar().pooled_lookup(view, 0, shape.bags);
+      core::Scratch lines;  // begins a cache line
+      for (int set = 0; set < cpu_kernel_count(); ++set) {
+        const std::span<float> out = lines.resize_as<float>(expected.size());
+        std::fill(out.begin(), out.end(), PooledJob::kUntouched);
+        view.out = out.data();
+        view.streaming = true;
+        cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
+        ASSERT_TRUE(same_bits(std::vector<float>(out.begin(), out.end()), expected))
+            << cpu_kernels_at(set).name << " width " << width;
+      }
+    }
+  }
+}
+
 TEST(PooledLookup, TermsAreAddedInTheOrderOfTheIdsFusedAndFromZero) {
   // 1e8 + 1 is 1e8 in fp32, so the order shows; (1 + 2^-12)^2 - 1 shows the fused product.
   const std::vector<float> table = {1e8F, 1.0F, -1e8F, 1.0F + 0x1p-12F, -1.0F, -0.0F};

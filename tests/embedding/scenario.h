@@ -144,6 +144,9 @@ struct Outcome {
   int64_t bytes_gradient = 0;
 };
 
+// The tables, features and optimizers of a scenario. The caller destroys it.
+shardrec_model* make_model(const Scenario& scenario);
+
 Scenario random_scenario(std::mt19937_64& random, int steps);
 Deal one_rank(const Scenario& scenario);
 Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks);
