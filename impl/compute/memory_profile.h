@@ -1,6 +1,6 @@
 // What the memory of a machine does, as measured by cpu/probe.h: copies, gathers of random rows,
-// updates of rows, and which prefetches and stores were fastest. Read by the kernels (prefetch.h)
-// and the planner; it changes how fast they are, never a bit of what they compute.
+// updates of rows, and which prefetches and stores were fastest. Read by the kernels
+// (prefetch.h); it changes how fast they are, never a bit of what they compute.
 //
 // Rates count 1e9 bytes per second: a copy reads and writes; a gather reads 8 bytes of id per row
 // and the rows and writes the sums; an update reads 8 bytes of id per row, and reads and writes the
