@@ -14,6 +14,7 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <vector>
 
 #include "core/float_mode.h"
 
@@ -129,26 +130,45 @@ class Workers {
   int allowed_;
 };
 
-// One parallel_for: threads take pieces from it until none is left.
+// One parallel_for. Each thread has a lane, an equal part of the pieces, and takes what is left in
+// the lanes of others when its own is empty. So what one parallel_for has written in a cache is
+// mostly read from there by the next one that is cut alike.
 class Job {
  public:
+  explicit Job(int lanes) : lanes_(static_cast<size_t>(lanes)) {}
+
   void start(int64_t size, int64_t grain,
              const FunctionRef<void(int64_t, int64_t)>& body) noexcept {
     body_ = &body;
     size_ = size;
     grain_ = grain;
-    next_.store(0, std::memory_order_relaxed);
+    const int64_t pieces = (size - 1) / grain + 1;
+    const auto lanes = static_cast<int64_t>(lanes_.size());
+    const int64_t part = pieces / lanes;
+    const int64_t longer = pieces % lanes;  // so many lanes have one piece more
+    int64_t piece = 0;
+    for (int64_t i = 0; i < lanes; ++i) {
+      Lane& lane = lanes_[static_cast<size_t>(i)];
+      lane.next.store(piece, std::memory_order_relaxed);
+      piece += part + (i < longer ? 1 : 0);
+      lane.end = piece;
+    }
   }
 
-  void work() noexcept {
-    int64_t begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-    if (begin >= size_) return;
+  // On the thread with this lane.
+  void work(int lane) noexcept {
+    const size_t lanes = lanes_.size();
+    const auto own = static_cast<size_t>(lane) % lanes;
+    size_t visited = 0;
+    int64_t piece = take(own, visited);
+    if (piece < 0) return;
     const DefaultFloatMode mode;
     enter();
     do {
+      const int64_t begin = piece * grain_;
       (*body_)(begin, begin + std::min(grain_, size_ - begin));
-      begin = next_.fetch_add(grain_, std::memory_order_relaxed);
-    } while (begin < size_);
+      piece = take(own, visited);
+    } while (piece >= 0);
     inside_.fetch_sub(1, std::memory_order_relaxed);
   }
 
@@ -156,6 +176,23 @@ class Job {
   void forget_seen() noexcept { most_seen_.store(0, std::memory_order_relaxed); }
 
  private:
+  struct alignas(64) Lane {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  // A piece of lane `own`, or of the first one behind it that has any; visited: how many lanes are
+  // known to be empty. -1: none is left.
+  int64_t take(size_t own, size_t& visited) noexcept {
+    for (; visited < lanes_.size(); ++visited) {
+      Lane& lane = lanes_[(own + visited) % lanes_.size()];
+      if (lane.next.load(std::memory_order_relaxed) >= lane.end) continue;
+      const int64_t piece = lane.next.fetch_add(1, std::memory_order_relaxed);
+      if (piece < lane.end) return piece;
+    }
+    return -1;
+  }
+
   void enter() noexcept {
     const int inside = inside_.fetch_add(1, std::memory_order_relaxed) + 1;
     int seen = most_seen_.load(std::memory_order_relaxed);
@@ -166,7 +203,7 @@ class Job {
   const FunctionRef<void(int64_t, int64_t)>* body_ = nullptr;
   int64_t size_ = 0;
   int64_t grain_ = 1;
-  std::atomic<int64_t> next_{0};
+  std::vector<Lane> lanes_;
   std::atomic<int> inside_{0};
   std::atomic<int> most_seen_{0};
 };
@@ -196,7 +233,7 @@ class Team {
       reserve(2 * workers_.allowed());
       release(&fork_);
       start(helpers, &job);
-      job.work();
+      job.work(0);
       helpers_.wait();
       acquire(&join_);
     });
@@ -215,7 +252,7 @@ class Team {
             worker_signals_blocked = true;
           }
           acquire(&fork_);
-          job->work();
+          job->work(tbb::this_task_arena::current_thread_index());
           release(&join_);
         });
       }
@@ -245,11 +282,13 @@ class Team {
 }  // namespace
 
 struct Threads::Arena {
+  explicit Arena(int lanes) : job(lanes) {}
+
   Job job;
   std::unique_ptr<Team> team;  // null: one thread
 };
 
-Threads::Threads(int count) : count_(std::max(count, 1)), arena_(std::make_unique<Arena>()) {
+Threads::Threads(int count) : count_(std::max(count, 1)), arena_(std::make_unique<Arena>(count_)) {
   if (count_ == 1) return;
   arena_->team = std::make_unique<Team>(count_ - 1);
   // Meet once, so that the workers exist before the first step. Bounded: they may be busy
@@ -275,7 +314,7 @@ void Threads::parallel_for(int64_t size, int64_t grain, FunctionRef<void(int64_t
   Job& job = arena_->job;
   job.start(size, grain, body);
   if (count_ == 1 || pieces == 1) {
-    job.work();
+    job.work(0);
   } else {
     arena_->team->run(job, static_cast<int>(std::min<int64_t>(arena_->team->width(), pieces)) - 1);
   }

@@ -7,6 +7,7 @@
 #define SHARDREC_SIMD_GRADIENT_INL
 #endif
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -127,6 +128,92 @@ class GradientSum {
 
 inline constexpr std::array<GradientSum::Tile, 2 * kTileVectors> GradientSum::kTiles =
     tile_table(std::make_index_sequence<2 * kTileVectors>());
+
+// The summed gradient of rows of kVectors whole vectors, in registers: the bits of GradientSum.
+// What the job says is copied: it is not read again after each store of the caller.
+template <size_t kVectors>
+class RegisterSum {
+ public:
+  // For unique rows [first_row, last_row) of the job, taken in ascending order.
+  HWY_INLINE RegisterSum(const RowUpdate& job, int64_t first_row, int64_t last_row)
+      : run_(job.run),
+        bags_(job.bags),
+        blocks_(job.blocks),
+        gradients_(job.gradients),
+        weights_(job.weights),
+        scale_(job.gradient_scale),
+        last_(job.run[last_row] - 1),
+        distance_(gradients_ahead(job)) {
+    const int64_t begin = run_[first_row];
+    for (int64_t o = begin; o < std::min(last_ + 1, begin + distance_); ++o) {
+      prefetch(gradients_[bags_[o]], kWidth);
+    }
+  }
+
+  HWY_INLINE void row(int64_t u, Vector (&sum)[kVectors]) const {
+    int64_t o = run_[u];
+    const int64_t end = run_[u + 1];
+    clear(sum);
+    add(o, sum);
+    if (HWY_LIKELY(++o == end)) return;
+    // Sums of blocks, each from zero, are added one after the other.
+    Vector before[kVectors];
+    clear(before);
+    bool first = true;
+    uint32_t block = blocks_[bags_[o - 1]];
+    for (; o < end; ++o) {
+      const uint32_t next = blocks_[bags_[o]];
+      if (next != block) {
+        block = next;
+        join(first, before, sum);
+        first = false;
+        clear(sum);
+      }
+      add(o, sum);
+    }
+    if (first) return;
+    join(first, before, sum);
+    SHARDREC_UNROLL
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = before[v];
+  }
+
+ private:
+  static constexpr size_t kWidth = kVectors * kStep;
+
+  static HWY_INLINE void clear(Vector (&sum)[kVectors]) {
+    SHARDREC_UNROLL
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+  }
+
+  // before += sum; the first one is taken as it is, with the sign of its zeros.
+  static HWY_INLINE void join(bool first, Vector (&before)[kVectors],
+                              const Vector (&sum)[kVectors]) {
+    SHARDREC_UNROLL
+    for (size_t v = 0; v < kVectors; ++v) {
+      before[v] = first ? sum[v] : hn::Add(before[v], sum[v]);
+    }
+  }
+
+  HWY_INLINE void add(int64_t o, Vector (&sum)[kVectors]) const {
+    prefetch(gradients_[bags_[std::min(o + distance_, last_)]], kWidth);
+    const Vector scale = hn::Set(kFloats, scale_);
+    const Vector weight = hn::Set(kFloats, weights_ == nullptr ? 1.0F : weights_[o]);
+    const float* from = gradients_[bags_[o]];
+    SHARDREC_UNROLL
+    for (size_t v = 0; v < kVectors; ++v) {
+      sum[v] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + v * kStep)), sum[v]);
+    }
+  }
+
+  const int64_t* run_;
+  const uint32_t* bags_;
+  const uint32_t* blocks_;
+  const float* const* gradients_;
+  const float* weights_;  // null: all 1
+  float scale_;
+  int64_t last_;  // occurrence of this call
+  int64_t distance_;
+};
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -241,33 +241,24 @@ HWY_INLINE bool fits_registers(const RowUpdate& job) {
 // From the gradients to the stored row all stays in registers. What the job says is copied first:
 // it is not read again after each store.
 template <class Step, class Type, size_t kVectors>
-void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_row,
-                         std::byte* memory) noexcept {
+void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_row) noexcept {
   using Stored = typename Type::Stored;
   using Row = std::conditional_t<std::is_same_v<Type, Float32Rows>, FloatRow, HalfRow<Type>>;
   constexpr StateNeeds needs = kNeeds<Step>;
   constexpr size_t kWidth = kVectors * kStep;
-  const RowScratch scratch(memory, job.width);
-  const GradientSum several(job, first_row, last_row, scratch.gradient);
+  const RegisterSum<kVectors> sum(job, first_row, last_row);
   const Constants k(job.step);
-  const Vector scale = hn::Set(kFloats, job.gradient_scale);
   const OptimizerStep step = job.step;
   const Tail none(0);
   auto* const table = static_cast<Stored*>(job.table);
   const size_t stride = job.stride;
   const int64_t* const rows = job.rows;
-  const int64_t* const run = job.run;
-  const uint32_t* const bags = job.bags;
-  const float* const* const gradients = job.gradients;
-  const float* const weights = job.weights;
   const float* const shared_sums = job.sums;
   const auto sum_columns =
       static_cast<float>(shared_sums != nullptr ? job.statistic_columns : job.width);
   float* const m = needs.matrices > 0 ? job.matrices[0] : nullptr;
   float* const v = needs.matrices > 1 ? job.matrices[1] : nullptr;
   float* const values = needs.row_values > 0 ? job.state[0] : nullptr;
-  const int64_t last_occurrence = run[last_row] - 1;
-  const int64_t distance = gradients_ahead(job);
   // Always inlined: gcc leaves out the calls of functions that only prefetch.
   const auto prefetch_all = [&](int64_t u) __attribute__((always_inline)) {
     const auto row = static_cast<size_t>(rows[u]);
@@ -282,23 +273,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
   for (int64_t u = first_row; u < last_row; ++u) {
     prefetch_all(std::min(u + ahead, last_row - 1));
     Vector g[kVectors];
-    const int64_t o = run[u];
-    if (HWY_LIKELY(run[u + 1] - o == 1)) {
-      prefetch(gradients[bags[std::min(o + distance, last_occurrence)]], kWidth);
-      const Vector weight = hn::Set(kFloats, weights == nullptr ? 1.0F : weights[o]);
-      const float* from = gradients[bags[o]];
-      SHARDREC_UNROLL
-      for (size_t i = 0; i < kVectors; ++i) {
-        g[i] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + i * kStep)),
-                          hn::Zero(kFloats));
-      }
-    } else {
-      several.row(u);
-      SHARDREC_UNROLL
-      for (size_t i = 0; i < kVectors; ++i) {
-        g[i] = hn::LoadU(kFloats, scratch.gradient + i * kStep);
-      }
-    }
+    sum.row(u, g);
     const auto row = static_cast<size_t>(rows[u]);
     const RangeOfRow<Row> range{.columns = kWidth,
                                 .w = {table + row * stride},
@@ -350,13 +325,13 @@ template <class Step, class Type>
 void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
                  std::byte* memory) noexcept {
   if (fits_registers<Step, Type, 8>(job)) {
-    update_in_registers<Step, Type, 8>(job, first_row, last_row, memory);
+    update_in_registers<Step, Type, 8>(job, first_row, last_row);
   } else if (fits_registers<Step, Type, 4>(job)) {
-    update_in_registers<Step, Type, 4>(job, first_row, last_row, memory);
+    update_in_registers<Step, Type, 4>(job, first_row, last_row);
   } else if (fits_registers<Step, Type, 2>(job)) {
-    update_in_registers<Step, Type, 2>(job, first_row, last_row, memory);
+    update_in_registers<Step, Type, 2>(job, first_row, last_row);
   } else if (fits_registers<Step, Type, 1>(job)) {
-    update_in_registers<Step, Type, 1>(job, first_row, last_row, memory);
+    update_in_registers<Step, Type, 1>(job, first_row, last_row);
   } else {
     update_in_memory<Step, Type>(job, first_row, last_row, memory);
   }
