@@ -1,5 +1,8 @@
 // bench lookup: tables on one rank. bench step: the same tables sharded over ranks. One line of
 // JSON, or with --serve one per round that the input asks for.
+#include <sched.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
@@ -114,12 +117,23 @@ class Bench {
     }
   }
 
-  void print() const { std::cout << bench_report(options_, ranks_) << "\n" << std::flush; }
+  void print() const {
+    std::cout << bench_report(options_, ranks_, probed_ ? &*probed_ : nullptr) << "\n"
+              << std::flush;
+  }
 
   const BenchOptions& options_;
+  const std::optional<ProbedMemory> probed_ = ProbedMemory::cached();
   std::vector<RankTimes> ranks_;
   Rounds rounds_;
 };
+
+// That this process may use.
+int processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+}
 
 int bench(BenchOptions options) {
   for (const std::string& size : options.sizes) {
@@ -132,6 +146,7 @@ int bench(BenchOptions options) {
   options.shape.lengths = parse_bag_lengths(options.pooling);
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
+  if (options.threads == 0) options.threads = std::max(1, processors() / options.ranks);
   Bench(options).run();
   return 0;
 }
@@ -201,7 +216,10 @@ Run add_bench(CLI::App& app) {
   auto options = std::make_shared<BenchOptions>();
   CLI::App* command = app.add_subcommand("bench", "Measure; one line of JSON.");
   command->require_subcommand(1);
-  CLI::App* lookup = command->add_subcommand("lookup", "Begin, forward and backward on one rank.");
+  CLI::App* lookup = command->add_subcommand(
+      "lookup",
+      "Begin, forward and backward on one rank, and their shares of the bandwidth that `shardrec "
+      "probe` found.");
   add_batch_option(lookup, *options, "Samples of a step");
   add_shape_options(lookup, *options);
   CLI::App* step = command->add_subcommand("step", "The same, sharded over ranks.");

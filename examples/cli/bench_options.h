@@ -21,7 +21,7 @@ struct BenchOptions {
   std::string optimizer = "rowwise_adagrad";
   std::string row_statistics = "row";
   bool borrow = true;
-  int threads = 0;  // per rank; 0: the library's default
+  int threads = 0;  // per rank; 0 before it is known: processors / ranks
   int batches = 6;  // that rotate, so that no step finds its rows in the cache
   double seconds = 3;
   bool serve = false;

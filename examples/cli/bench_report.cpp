@@ -1,10 +1,10 @@
 #include "bench_report.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 
 namespace shardrec::cli {
 namespace {
@@ -60,52 +60,46 @@ void add_cpu(Json& json, const RankTimes& rank) {
   json["cpu_over_wall"] = cpu / wall;
 }
 
-// Floats of optimizer state for a row.
-double state_floats(const std::string& optimizer, double dim) {
-  if (optimizer == "rowwise_adagrad") return 1;
-  if (optimizer == "adagrad" || optimizer == "lars_sgd") return dim;
-  if (optimizer == "adam" || optimizer == "lamb") return 2 * dim;
-  if (optimizer.starts_with("partial_rowwise")) return dim + 1;
-  return 0;
+// Tables' counts of all ranks together.
+std::vector<double> sum(const std::vector<RankTimes>& ranks,
+                        std::vector<double> RankTimes::* counts) {
+  std::vector<double> total((ranks.front().*counts).size(), 0.0);
+  for (const RankTimes& rank : ranks) {
+    for (size_t t = 0; t < total.size(); ++t) total[t] += (rank.*counts)[t];
+  }
+  return total;
 }
 
-// The least traffic a step can do with: rows that are asked for again come from the cache if the
-// distinct rows of a batch fit in it.
-void add_bytes(Json& json, const BenchOptions& options, const std::vector<RankTimes>& ranks) {
-  const std::vector<BenchTable>& tables = options.shape.tables;
-  const double element = options.dtype == "float32" ? 4 : 2;
-  double ids = 0;
-  double unique = 0;
-  double rows = 0;  // bytes, of every id
-  double unique_rows = 0;
-  double state = 0;
-  double width = 0;
-  for (size_t t = 0; t < tables.size(); ++t) {
-    const auto dim = static_cast<double>(tables[t].dim);
-    width += dim;
-    for (const RankTimes& rank : ranks) {
-      ids += rank.ids[t];
-      unique += rank.unique_rows[t];
-      rows += rank.ids[t] * element * dim;
-      unique_rows += rank.unique_rows[t] * element * dim;
-      state += rank.unique_rows[t] * 4 * state_floats(options.optimizer, dim);
-    }
-  }
-  const double output = (options.output_dtype == "float32" ? 4.0 : 2.0) * width *
-                        static_cast<double>(options.shape.batch);
-  const double cache = static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
-  const double forward = 8 * ids + (unique_rows <= cache ? unique_rows : rows) + output;
-  const double backward = 8 * ids + output + 2 * unique_rows + 2 * state;
-  json["bytes_min"] = static_cast<int64_t>(forward + backward);
-  json["forward_bytes_min"] = static_cast<int64_t>(forward);
-  json["backward_bytes_min"] = static_cast<int64_t>(backward);
-  json["ids"] = static_cast<int64_t>(ids);
-  json["unique_rows"] = static_cast<int64_t>(unique);
+int64_t whole(const std::vector<double>& counts) {
+  return static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
+}
+
+// Shares: the time that the least traffic takes at the probed bandwidth, over the median. null:
+// there is nothing to hold the median against.
+void add_limits(Json& json, const BenchOptions& options, const std::vector<RankTimes>& ranks,
+                const ProbedMemory* probed) {
+  const std::vector<double> ids = sum(ranks, &RankTimes::ids);
+  const std::vector<double> unique_rows = sum(ranks, &RankTimes::unique_rows);
+  const LeastTraffic least = least_traffic(options, ids, unique_rows, probed);
+  json["bytes_min"] = static_cast<int64_t>(least.forward_bytes + least.backward_bytes);
+  json["forward_bytes_min"] = static_cast<int64_t>(least.forward_bytes);
+  json["backward_bytes_min"] = static_cast<int64_t>(least.backward_bytes);
+  json["ids"] = whole(ids);
+  json["unique_rows"] = whole(unique_rows);
+  const auto add = [&](const char* name, std::optional<double> seconds, double over) {
+    json[name] = seconds ? Json(1e3 * *seconds / over) : Json();
+  };
+  add("forward_limit_ms", least.forward_seconds, 1);
+  add("backward_limit_ms", least.backward_seconds, 1);
+  add("forward_share", least.forward_seconds, json["forward_ms_median"]);
+  add("update_share", least.backward_seconds, json["update_ms_median"]);
+  add("backward_share", least.backward_seconds, json["backward_ms_median"]);
 }
 
 }  // namespace
 
-std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks) {
+std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks,
+                         const ProbedMemory* probed) {
   Json json;
   json["tables"] = options.shape.tables.size();
   if (options.sizes.empty()) {
@@ -129,7 +123,7 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   add_cpu(json, ranks.front());
   json["create_ms"] = 1e3 * ranks.front().create;
   json["destroy_ms"] = 1e3 * ranks.front().destroy;
-  add_bytes(json, options, ranks);
+  add_limits(json, options, ranks, probed);
   return json.dump();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench_limit.h"
 #include "bench_options.h"
 #include "bench_tables.h"
 
@@ -17,7 +18,8 @@ struct RankTimes {
   std::vector<double> unique_rows;  // per table
 };
 
-// ranks: at least one, with as many steps each, at least one.
-std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks);
+// ranks: at least one, with as many steps each, at least one. probed: null where there is none.
+std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks,
+                         const ProbedMemory* probed);
 
 }  // namespace shardrec::cli

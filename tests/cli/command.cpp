@@ -42,9 +42,9 @@ std::string read_file(const std::string& path) {
 }
 
 Running::Running(const Scratch& scratch, const std::vector<std::string>& arguments,
-                 const std::string& input)
+                 const std::string& input, const std::string& program)
     : out_path_(scratch.path("stdout")), err_path_(scratch.path("stderr")) {
-  std::vector<std::string> words{SHARDREC_COMMAND};
+  std::vector<std::string> words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
@@ -58,10 +58,9 @@ Running::Running(const Scratch& scratch, const std::vector<std::string>& argumen
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, in_path.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_path_.c_str(), kCreate, 0644);
   posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_path_.c_str(), kCreate, 0644);
-  const int failed =
-      posix_spawn(&process_, SHARDREC_COMMAND, &files, nullptr, argv.data(), environ);
+  const int failed = posix_spawn(&process_, program.c_str(), &files, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&files);
-  if (failed != 0) throw std::runtime_error("cannot start " SHARDREC_COMMAND);
+  if (failed != 0) throw std::runtime_error("cannot start " + program);
 }
 
 void Running::interrupt() const { kill(process_, SIGINT); }

@@ -39,9 +39,9 @@ std::string read_file(const std::string& path);
 
 class Running {
  public:
-  // input: what the command reads from its standard input.
+  // input: what the command reads from its standard input. program: instead of the command.
   Running(const Scratch& scratch, const std::vector<std::string>& arguments,
-          const std::string& input = "");
+          const std::string& input = "", const std::string& program = SHARDREC_COMMAND);
   void interrupt() const;
   [[nodiscard]] std::string err() const { return read_file(err_path_); }
   Finished wait();

@@ -14,6 +14,7 @@ class Row:
     ratio: float | None = None
     lowest: float | None = None  # ratio of a round
     highest: float | None = None
+    share: float | None = None  # of the probed bandwidth, ours
     target: float | None = None
     at_most: bool = False  # the target is an upper bound
     group: str | None = None
@@ -49,6 +50,7 @@ def measured_row(measure, pair, rounds):
     ours = [own[measure.key] for _, own in rounds]
     other_ms, ours_ms = statistics.median(other), statistics.median(ours)
     ratios = [theirs / own for theirs, own in zip(other, ours)]
+    shares = [own.get(measure.key.replace("_ms_median", "_share")) for _, own in rounds]
     return row_of(
         measure,
         pair,
@@ -57,6 +59,7 @@ def measured_row(measure, pair, rounds):
         ratio=other_ms / ours_ms,
         lowest=min(ratios),
         highest=max(ratios),
+        share=None if None in shares else statistics.median(shares),
     )
 
 
@@ -87,7 +90,7 @@ def group_rows(rows, targets):
     return result
 
 
-HEADER = ("work", "threads", "beside", "its ms", "ours ms", "ratio", "rounds", "target", "met")
+HEADER = ("work", "threads", "beside", "its ms", "ours ms", "ratio", "rounds", "share", "target", "met")
 
 
 def target_of(row):
@@ -109,6 +112,7 @@ def cells(row):
         number(row.ours_ms),
         number(row.ratio),
         span,
+        number(row.share),
         target,
         met,
     )

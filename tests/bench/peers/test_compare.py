@@ -97,6 +97,17 @@ class Compare(unittest.TestCase):
         self.assertIn("| backward + SGD | 1 | FBGEMM | 1.11 (9.00 ms) missed | ≥ 3 |", result.stdout)
         self.assertIn("0 of 1 targets met", result.stdout)
 
+    def test_share_of_the_probed_bandwidth_is_that_of_the_measure(self):
+        self.program("tbe.py", [10])
+        shares = {"forward_share": 0.91, "update_share": 0.73, "backward_share": None}
+        self.program("shardrec", [1], shares)
+        result = self.compare("--only", "row-wise AdaGrad, uniform: A$|^forward: A$", "--threads", "2", "--quick")
+        found = {row["work"].split(",")[0]: row["share"] for row in self.rows() if row["other"] == "FBGEMM"}
+        self.assertEqual(
+            found, {"forward: A": 0.91, "update alone": 0.73, "backward + row-wise AdaGrad": None}
+        )
+        self.assertRegex(result.stdout, r"(?m)^forward: A .* 0\.91 ")
+
     def test_both_sides_get_the_same_work(self):
         self.program("tbe.py", [10])
         self.program("shardrec", [1])
