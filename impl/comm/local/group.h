@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/local/failure.h"
+#include "comm/failure.h"
 #include "comm/local/lanes.h"
 
 namespace shardrec::comm::local {

@@ -1,6 +1,5 @@
 #include "comm/local/local_group.h"
 
-#include <algorithm>
 #include <cstring>
 #include <new>
 #include <span>
@@ -12,28 +11,11 @@
 #include "comm/collectives.h"
 #include "comm/local/channel.h"
 #include "comm/local/group.h"
+#include "comm/split.h"
 #include "core/error.h"
 
 namespace shardrec::comm::local {
 namespace {
-
-struct Wanted {
-  int32_t color = 0;
-  int32_t key = 0;
-};
-
-// The largest n for which rank / n tells the nodes of the child's ranks apart as their nodes in the
-// parent do; 1, every rank on a node of its own, where there is none.
-int child_ranks_per_node(std::span<const int> nodes) {
-  const auto first_other =
-      std::find_if(nodes.begin(), nodes.end(), [&](int node) { return node != nodes.front(); });
-  const int guess = static_cast<int>(first_other - nodes.begin());
-  for (size_t i = 1; i < nodes.size(); ++i) {
-    const bool same = static_cast<int>(i) / guess == static_cast<int>(i - 1) / guess;
-    if (same != (nodes[i] == nodes[i - 1])) return 1;
-  }
-  return guess;
-}
 
 class LocalCommunicator final : public Communicator {
  public:
@@ -60,11 +42,7 @@ class LocalCommunicator final : public Communicator {
 
   Deadlines deadlines() const override { return group_->deadlines(rank_); }
   void set_deadlines(const Deadlines& deadlines) override {
-    for (const double seconds : {deadlines.step, deadlines.setup, deadlines.warn}) {
-      if (seconds > 0) continue;
-      core::fail(SHARDREC_INVALID_ARGUMENT,
-                 core::sentence("a deadline of ", decimal(seconds), " s; it must be above 0"));
-    }
+    check_deadlines(deadlines);
     group_->set_deadlines(rank_, deadlines);
   }
 
@@ -80,8 +58,7 @@ class LocalCommunicator final : public Communicator {
   void disconnect() noexcept override { group_->depart(rank_, Membership::kDestroyed); }
 
  private:
-  std::shared_ptr<Communicator> join_child(const Place& place, const Wanted& mine,
-                                           std::span<const ConstBytes> answers);
+  std::shared_ptr<Communicator> join_child(const Place& place, int color, const Part& part);
   void kill(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
     try {
       failure.*text = value;
@@ -107,7 +84,11 @@ std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   const auto answers = splitter_->all_gather(kSplit, std::as_bytes(std::span(&mine, 1)));
   const Place place{.rank = rank_, .operation = kSplit.name, .sequence = splits_++};
   try {
-    return join_child(place, mine, answers);
+    std::vector<Wanted> wanted(answers.size());
+    for (size_t rank = 0; rank < answers.size(); ++rank) {
+      std::memcpy(&wanted[rank], answers[rank].data(), sizeof(Wanted));
+    }
+    return join_child(place, color, part_of(*this, wanted));
   } catch (const std::bad_alloc&) {
     // The others would wait in the new communicator for a rank that never joins.
     fail(kSplit.name);
@@ -115,25 +96,12 @@ std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   }
 }
 
-std::shared_ptr<Communicator> LocalCommunicator::join_child(const Place& place, const Wanted& mine,
-                                                            std::span<const ConstBytes> answers) {
-  std::vector<std::pair<int32_t, int>> members;  // (key, rank) of this color
-  for (int rank = 0; rank < size(); ++rank) {
-    Wanted wanted;
-    std::memcpy(&wanted, answers[static_cast<size_t>(rank)].data(), sizeof wanted);
-    if (wanted.color == mine.color) members.emplace_back(wanted.key, rank);
-  }
-  std::sort(members.begin(), members.end());
-  std::vector<int> nodes;
-  for (const auto& [their_key, rank] : members) nodes.push_back(node_of(rank));
-  const auto own =
-      std::find(members.begin(), members.end(), std::pair<int32_t, int>(mine.key, rank_));
-
-  const std::shared_ptr<Group> child = group_->child(
-      place, mine.color, static_cast<int>(members.size()), child_ranks_per_node(nodes));
-  const int child_rank = static_cast<int>(own - members.begin());
-  child->set_deadlines(child_rank, deadlines());
-  return join(child, child_rank);
+std::shared_ptr<Communicator> LocalCommunicator::join_child(const Place& place, int color,
+                                                            const Part& part) {
+  const std::shared_ptr<Group> child =
+      group_->child(place, color, static_cast<int>(part.members.size()), part.ranks_per_node);
+  child->set_deadlines(part.rank, deadlines());
+  return join(child, part.rank);
 }
 
 }  // namespace

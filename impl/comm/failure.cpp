@@ -1,11 +1,11 @@
-#include "comm/local/failure.h"
+#include "comm/failure.h"
 
 #include <charconv>
 #include <utility>
 
 #include "core/error.h"
 
-namespace shardrec::comm::local {
+namespace shardrec::comm {
 namespace {
 
 using core::sentence;
@@ -16,6 +16,9 @@ shardrec_status status_of(Cause cause) noexcept {
     case Cause::kLeft:
     case Cause::kAbandoned:
     case Cause::kGaveUp:
+    case Cause::kLost:
+    case Cause::kTransport:
+    case Cause::kGarbled:
       return SHARDREC_PEER_FAILED;
     case Cause::kLate:
     case Cause::kUnread:
@@ -92,6 +95,14 @@ std::string describe(const Failure& failure, const Place& place) {
       return sentence(culprit, " is in \"", failure.culprit_operation, "\" while ", witness,
                       " is in ", operation, exchange,
                       "; the ranks made their objects in different order");
+    case Cause::kLost:
+      return sentence(culprit, " is gone: ", failure.reason);
+    case Cause::kTransport:
+      return sentence("the connection of ", witness, " with ", culprit, " failed in ", operation,
+                      exchange, ": ", failure.reason);
+    case Cause::kGarbled:
+      return sentence("what came from ", culprit, " in ", operation, exchange,
+                      " is no message of this library: ", failure.reason);
     case Cause::kAborted:
       break;
   }
@@ -125,4 +136,4 @@ std::string decimal(double value) {
   return {text, end.ptr};
 }
 
-}  // namespace shardrec::comm::local
+}  // namespace shardrec::comm

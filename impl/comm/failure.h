@@ -1,11 +1,11 @@
 // What killed a communicator. The first failure of a group is kept; every later call of every rank
-// throws it, in a sentence seen from that rank.
+// throws it, in a sentence seen from that rank. All engines word their failures here.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-namespace shardrec::comm::local {
+namespace shardrec::comm {
 
 enum class Cause : uint8_t {
   kDestroyed,  // the culprit's communicator was destroyed without leave(), and the witness waited
@@ -19,7 +19,11 @@ enum class Cause : uint8_t {
   kSize,       // in the same operation, with different sizes
   kPurpose,    // on channels of different purpose
   kAborted,    // Communicator::abort() of the culprit
+  kLost,       // the culprit is gone, as `reason` says: "its process ended", "silent for 4 s"
+  kTransport,  // the way to the culprit failed, as `reason` says
+  kGarbled,    // what came from the culprit is no message, for `reason`
 };
+inline constexpr int kCauses = 14;
 
 struct Failure {
   Cause cause = Cause::kAborted;
@@ -32,7 +36,7 @@ struct Failure {
   uint64_t size = 0;        // for kSize
   uint64_t culprit_size = 0;
   double seconds = 0;      // the deadline that passed
-  std::string reason{};    // for kAborted
+  std::string reason{};    // for kAborted, kLost, kTransport, kGarbled
   bool inherited = false;  // of the communicator that this one was split from; its numbers
 };
 
@@ -48,4 +52,4 @@ struct Place {
 // "0.05": shortest digits that mean the same, whatever the locale.
 std::string decimal(double value);
 
-}  // namespace shardrec::comm::local
+}  // namespace shardrec::comm

@@ -1,0 +1,30 @@
+// Who is in the part of a group that one rank joins in a split; the same on every engine.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace shardrec::comm {
+
+// What a rank brings to a split.
+struct Wanted {
+  int32_t color = 0;
+  int32_t key = 0;
+};
+
+struct Part {
+  std::vector<int> members;  // their ranks in the parent, ordered by (key, rank)
+  int rank = 0;              // of this rank in the part
+  int ranks_per_node = 1;
+};
+
+// wanted: of all ranks of `parent`, whose own is among them.
+Part part_of(const Communicator& parent, std::span<const Wanted> wanted);
+
+// Throws INVALID_ARGUMENT unless all are above 0.
+void check_deadlines(const Deadlines& deadlines);
+
+}  // namespace shardrec::comm
