@@ -14,6 +14,9 @@ constexpr int64_t kBucketOccurrences = 1024;
 constexpr int kMostBucketBits = 10;  // so many streams are written at once
 // A task reads about this many ids.
 constexpr int64_t kTaskIds = int64_t{1} << 14;
+// Memory that is written in many streams, or out of order, is fetched so many bytes ahead: a store
+// that misses the cache holds up all behind it.
+constexpr size_t kAheadBytes = 64;
 
 template <class T>
 T* carve(std::byte*& from, size_t count) {
@@ -182,7 +185,7 @@ void IndexPlan::cut_tasks(const Inbox& inbox) {
 void IndexPlan::make_room(bool weighted, core::Scratch& work) {
   size_t sorted = 0;
   size_t of_bags = 0;
-  size_t scratch = 0;
+  size_t scratch = kAheadBytes;
   for (const OfPart& part : parts_) {
     const auto n = static_cast<size_t>(part.occurrences);
     const auto bags = static_cast<size_t>(part.bags);
@@ -253,35 +256,45 @@ void IndexPlan::write(const Inbox& inbox, std::span<const GradientRows> gradient
   const OfPart& part = parts_[task.part];
   const auto own_blocks = layout_.blocks_of(layout_.rank());
   const ReceivedBlock& block = inbox.blocks(task.source)[task.block];
-  const GradientRows& gradient =
+  const GradientRows gradient =
       gradients[static_cast<size_t>(task.source) * own_blocks.size() + task.block];
   const auto feature_block = static_cast<uint32_t>(task.block - part.first_block) *
                              static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
   const bool sequence = own_blocks[task.block].sequence;
-  auto* entries = entries_at<Entry>(part.entries[0]);
-  int64_t id = task.from.id;
-  for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
-    const auto number =
+  // Numbers a bag, and says where its gradient row lies.
+  const auto ordinal_of = [&](int64_t row, int64_t gradient_row, int64_t sample) {
+    const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
+    part.gradient_of[ordinal] = gradient.rows + gradient_row * gradient.stride;
+    part.block_of[ordinal] =
         feature_block + static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
-    const auto ordinal_of = [&](int64_t row, int64_t gradient_row) {
-      const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
-      part.gradient_of[ordinal] = gradient.rows + gradient_row * gradient.stride;
-      part.block_of[ordinal] = number;
-      return ordinal;
+    return ordinal;
+  };
+  const auto write_ids = [&](const auto* ids) {
+    auto* const entries = entries_at<Entry>(part.entries[0]);
+    uint32_t* const place = task.place;
+    const int shift = part.shift;
+    const float* const weights = block.weights;
+    const auto put = [=](int64_t i, uint32_t ordinal) {
+      const auto row = ids[i];
+      Entry entry{.row = static_cast<Row>(row), .bag = ordinal};
+      if constexpr (kWeighted) entry.weight = weights != nullptr ? weights[i] : 1.0F;
+      Entry* const to = entries + place[static_cast<size_t>(row >> shift)]++;
+      __builtin_prefetch(to + kAheadBytes / sizeof(Entry), 1);
+      *to = entry;
     };
-    // Each id of a sequence is a bag of its own.
-    uint32_t ordinal = sequence ? 0 : ordinal_of(bag, gradient.by_sample ? sample : bag);
-    const int64_t first = id;
-    id += length;
-    for_each_row(block, first, id, [&, i = first](auto row) mutable {
-      if (sequence) ordinal = ordinal_of(i, i);
-      Entry& entry = entries[task.place[static_cast<size_t>(row >> part.shift)]++];
-      entry.row = static_cast<Row>(row);
-      entry.bag = ordinal;
-      if constexpr (kWeighted) entry.weight = block.weights != nullptr ? block.weights[i] : 1.0F;
-      ++i;
+    int64_t id = task.from.id;
+    for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
+      const int64_t end = id + length;
+      if (sequence) {  // each id is a bag of its own
+        for (; id < end; ++id) put(id, ordinal_of(id, id, sample));
+        return;
+      }
+      const uint32_t ordinal = ordinal_of(bag, gradient.by_sample ? sample : bag, sample);
+      for (; id < end; ++id) put(id, ordinal);
     });
-  });
+  };
+  block.id_data.is_64 ? write_ids(static_cast<const int64_t*>(block.id_data.data))
+                      : write_ids(static_cast<const int32_t*>(block.id_data.data));
 }
 
 template <class Row, bool kWeighted>

@@ -63,9 +63,11 @@ std::span<Entry> sort_occurrences(std::span<Entry> entries, std::span<Entry> oth
     if (pass % 2 == 0) {
       std::fill_n(place, 2 * values, 0U);
       if (pass + 1 < digits.passes) {
-        for (const Entry& entry : entries) {
-          ++place[digit(entry, pass)];
-          ++place[values + digit(entry, pass + 1)];
+        for (size_t i = 0; i < entries.size(); ++i) {
+          // Read in order, it is written out of order next.
+          __builtin_prefetch(other.data() + i, 1);
+          ++place[digit(entries[i], pass)];
+          ++place[values + digit(entries[i], pass + 1)];
         }
       } else {
         for (const Entry& entry : entries) ++place[digit(entry, pass)];
