@@ -1,9 +1,7 @@
 // Matrix products, computed by a plug-in that is loaded when it is first asked for: hosts that
 // bring their own framework never load it.
 //
-// The plug-in is looked for in the folders of SHARDREC_PLUGIN_PATH (separated by colons) when that
-// is set, else in `shardrec/` beside the file that holds this code, and in `../lib/shardrec/` from
-// there (a program that holds this code itself). Once loaded it stays. All functions: any thread.
+// Where the plug-in is looked for: core/plugin.h. Once loaded it stays. All functions: any thread.
 #pragma once
 
 #include <string>

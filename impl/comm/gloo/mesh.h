@@ -1,0 +1,38 @@
+// How ranks find each other: every rank opens one listening socket per peer, puts their addresses
+// into the job's store, and connects to the others'. A connection says nothing of who made it, so
+// with each address goes a random number, which the peer that read the store sends first
+// (Transport::greet).
+#pragma once
+
+#include <gloo/transport/context.h>
+#include <gloo/transport/device.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/plugin_side.h"
+#include "comm/transport_plugin.h"
+
+namespace shardrec::comm::gloo_plugin {
+
+using Secret = std::array<uint64_t, 2>;
+
+struct Mesh {
+  std::shared_ptr<gloo::transport::Device> device;
+  std::shared_ptr<gloo::transport::Context> context;
+  std::vector<Secret> expected;   // by peer: what it sends first
+  std::vector<Secret> presented;  // by peer: what this rank sends it
+};
+
+// Throws plugin::Failure. All of Gloo's work happens on a thread with signals blocked.
+Mesh connect_mesh(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+
+// Throws plugin::Failure when the store says that the job has failed. Does not wait.
+void check_job(const shardrec_transport_job& job);
+
+// "[/build/file.cc:12] Connection closed" without the place in Gloo's source.
+std::string message_of(const std::exception& thrown);
+
+}  // namespace shardrec::comm::gloo_plugin

@@ -1,0 +1,55 @@
+// A plug-in (transport_plugin.h) as the Carrier, and where it has bulletins the Board, of an engine
+// between processes. Loaded when an engine is first asked for; where it is looked for:
+// core/plugin.h. Once loaded it stays.
+//
+// Thread rule: any thread may call anything. The transport is closed, which takes up to a second,
+// when the carrier, the board and all requests are gone.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/remote/link.h"
+
+namespace shardrec::comm::remote {
+
+// Of the engines that are plug-ins: "gloo", "mpi". Throws UNSUPPORTED: another name, the plug-in is
+// missing (names the files looked for and the package to install) or speaks another ABI.
+void load_transport(const std::string& engine);
+bool transport_available(const std::string& engine) noexcept;
+// What carries, such as "Open MPI 4.1.4"; and whether a launcher says who the ranks are, so that
+// neither a store nor a rank is needed. Throw as load_transport does.
+std::string transport_library(const std::string& engine);
+bool transport_is_launched(const std::string& engine);
+
+// What the ranks share while they meet. Both throw core::Error; get waits until somebody has set
+// the key, and throws TIMEOUT. Any thread.
+struct TransportStore {
+  std::function<void(const std::string& key, ConstBytes value)> set;
+  std::function<std::vector<std::byte>(const std::string& key, double seconds)> get;
+};
+
+struct TransportJob {
+  std::string engine;
+  int rank = -1;  // -1 of a launched engine: as it was launched
+  int size = -1;
+  double seconds = 1800;
+  std::string interface{};                // a network interface or an address; empty: the default
+  const TransportStore* store = nullptr;  // where the engine needs one; used until this returns
+};
+
+struct Transport {
+  int rank = 0;
+  int size = 1;
+  std::shared_ptr<Carrier> carrier;
+  std::shared_ptr<Board> board;  // null: the engine has none
+};
+
+// Collective: returns when this rank can send to every other one. Throws UNSUPPORTED (the plug-in
+// is missing, or cannot be used here: says why), PEER_FAILED, TIMEOUT, OUT_OF_MEMORY, or what the
+// store threw.
+Transport open_transport(const TransportJob& job);
+
+}  // namespace shardrec::comm::remote

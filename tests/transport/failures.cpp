@@ -1,0 +1,184 @@
+// Scenarios about ranks that die or do not come, and launches that cannot work.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "core/error.h"
+#include "transport/scenarios.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+constexpr double kSoon = 1;  // seconds after a death
+
+void meet(Transport& transport, int without, uint32_t tag) {
+  std::vector<std::unique_ptr<Request>> requests;
+  for (int peer = 0; peer < transport.size; ++peer) {
+    if (peer == transport.rank || peer == without) continue;
+    requests.push_back(transport.carrier->receive(peer, tag, {}));
+    requests.push_back(transport.carrier->send(peer, tag, {}));
+  }
+  for (const auto& request : requests)
+    expect_outcome(request->wait(kPatience), Outcome::kDone, "meeting");
+}
+
+void expect_failed(const Result& result, int peer, const Stopwatch& watch) {
+  expect_outcome(result, Outcome::kFailed, "a wait for a dead rank");
+  expect(result.peer == peer, "rank " + std::to_string(result.peer) + " is blamed");
+  expect(result.text.find("rank " + std::to_string(peer)) != std::string::npos, result.text);
+  expect(watch.seconds() < kSoon + 0.2,
+         "a death was seen after " + std::to_string(watch.seconds()) + " s");
+}
+
+// Rank 0 dies: idle, while a message is half through to it and from it, while others write to it.
+void killed(const Job& job, bool half_through) {
+  Transport transport = open_job(job);
+  const size_t large = half_through ? size_t{256} << 20 : 0;
+  Bytes memory(std::max<size_t>(large, 1000));
+  Bytes other(memory.size());
+  meet(transport, -1, 0);
+  if (transport.rank == 0) {
+    std::vector<std::unique_ptr<Request>> requests;
+    for (int peer = 1; half_through && peer < transport.size; ++peer) {
+      requests.push_back(transport.carrier->receive(peer, 1, memory));
+      requests.push_back(transport.carrier->send(peer, 2, other));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(half_through ? 60 : 200));
+    kill(getpid(), SIGKILL);
+    return;
+  }
+  const auto receive = transport.carrier->receive(0, 2, memory);
+  std::unique_ptr<Request> send;
+  if (half_through) send = transport.carrier->send(0, 1, other);
+  const Stopwatch watch;
+  expect_failed(receive->wait(kPatience), 0, watch);
+  if (send) expect_failed(send->wait(kPatience), 0, watch);
+  expect_outcome(receive->wait(1), Outcome::kFailed, "a second wait");
+  try {
+    const auto more = transport.carrier->send(0, 3, std::span(memory).first(100));
+    expect(false, "a send to a dead rank was begun");
+  } catch (const core::Error& error) {
+    expect(error.status() == SHARDREC_PEER_FAILED, error.what());
+    expect(error.parts().rank == 0, "another rank is blamed for a send to the dead");
+  }
+  meet(transport, 0, 7);  // the others go on
+}
+
+// Writes to a rank that has just died, before anything tells of it.
+void written_to(const Job& job) {
+  Transport transport = open_job(job);
+  meet(transport, -1, 0);
+  if (transport.rank == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    kill(getpid(), SIGKILL);
+    return;
+  }
+  const Bytes bytes(100);
+  const Stopwatch watch;
+  bool failed = false;
+  std::vector<std::unique_ptr<Request>> requests;
+  for (uint32_t tag = 1; !failed && watch.seconds() < 10; ++tag) {
+    try {
+      requests.push_back(transport.carrier->send(0, tag, bytes));
+    } catch (const core::Error& error) {
+      expect(error.status() == SHARDREC_PEER_FAILED, error.what());
+      failed = true;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  expect(failed, "ten seconds of writing to a dead rank went well");
+  for (const auto& request : requests)
+    expect_outcome(request->wait(kPatience), Outcome::kFailed, "what was written to it");
+  meet(transport, 0, 7);
+}
+
+void one_dies_on_mpi(const Job& job) {
+  Transport transport = open_job(job);
+  meet(transport, -1, 0);
+  if (transport.rank == 0) kill(getpid(), SIGKILL);
+  transport.carrier->receive(0, 2, {})->wait(kPatience);
+}
+
+// Rank 0 never comes: the others are told in time, and who.
+void absent(const Job& job) {
+  if (job.rank == 0) return;
+  const Stopwatch watch;
+  try {
+    open_job(job, 0, 1);
+    expect(false, "met without rank 0");
+  } catch (const core::Error& error) {
+    expect(error.status() == SHARDREC_TIMEOUT, error.what());
+    expect(error.sentence().find("rank 0") != std::string::npos, error.what());
+  }
+  expect(watch.seconds() < 3, "it took " + std::to_string(watch.seconds()) + " s");
+}
+
+// The store tells that the job is over while ranks wait for each other.
+void store_fails(const Job& job) {
+  if (job.rank == 0) return;
+  TransportStore store = file_store(job.folder / "0");
+  const Stopwatch watch;
+  const auto get = store.get;
+  store.get = [&](const std::string& key, double seconds) {
+    if (watch.seconds() > 0.3) core::fail(SHARDREC_PEER_FAILED, "rank 0 is gone", {.rank = 0});
+    return get(key, seconds);
+  };
+  try {
+    open_transport(
+        {.engine = job.engine, .rank = job.rank, .size = job.size, .seconds = 30, .store = &store});
+    expect(false, "met without rank 0");
+  } catch (const core::Error& error) {
+    expect(error.status() == SHARDREC_PEER_FAILED && error.sentence() == "rank 0 is gone",
+           error.what());
+  }
+  expect(watch.seconds() < 1.5, "it took " + std::to_string(watch.seconds()) + " s");
+}
+
+// A plug-in that is not installed, or of another release, or no plug-in at all.
+void refused(const Job& job, const std::string& says) {
+  for (int i = 0; i < 2; ++i) {
+    try {
+      load_transport(job.engine);
+      expect(false, "loaded");
+    } catch (const core::Error& error) {
+      expect(error.status() == SHARDREC_UNSUPPORTED, error.what());
+      expect(error.sentence().find(says) != std::string::npos, error.what());
+    }
+  }
+}
+
+void unlaunched(const Job& job) {
+  try {
+    open_job(job);
+    expect(false, "a job of MPI without mpirun");
+  } catch (const core::Error& error) {
+    expect(error.status() == SHARDREC_UNSUPPORTED, error.what());
+    expect(error.sentence().find("mpirun") != std::string::npos, error.what());
+  }
+}
+
+}  // namespace
+
+const std::map<std::string, Scenario>& failure_scenarios() {
+  static const std::map<std::string, Scenario> all{
+      {"killed", [](const Job& job) { killed(job, false); }},
+      {"killed_half_through", [](const Job& job) { killed(job, true); }},
+      {"written_to", written_to},
+      {"one_dies_on_mpi", one_dies_on_mpi},
+      {"absent", absent},
+      {"store_fails", store_fails},
+      {"unlaunched", unlaunched},
+      {"missing",
+       [](const Job& job) {
+         refused(job, job.engine == "gloo" ? "libgloo-dev" : "openmpi-bin");
+         refused(job, "SHARDREC_PLUGIN_PATH");
+       }},
+      {"other_abi", [](const Job& job) { refused(job, "has ABI 1000 ("); }},
+      {"no_plugin", [](const Job& job) { refused(job, "cannot be loaded"); }}};
+  return all;
+}
+
+}  // namespace shardrec::comm::remote
