@@ -2,7 +2,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/float_mode.h"
+#include "core/signals.h"
 
 // The thread sanitizer's own annotations: oneTBB is not instrumented, so fork and join are
 // invisible to the sanitizer unless they are told here. Not weak references in every build: other
@@ -41,28 +41,6 @@ constexpr bool kThreadSanitizer = false;
 void acquire(void* /*address*/) noexcept {}
 void release(void* /*address*/) noexcept {}
 #endif
-
-// Blocks every signal of this thread; returns the mask before.
-sigset_t block_signals() noexcept {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  return before;
-}
-
-// Blocks every signal of this thread for a scope: threads that oneTBB starts meanwhile inherit
-// that.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept : before_(block_signals()) {}
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // oneTBB has one pool of workers per process, by default one less than the processors. Ranks that
 // share a process need the sum of their workers, or the arena of one would starve that of another.

@@ -1,0 +1,44 @@
+#include "comm/rendezvous/client.h"
+
+#include "comm/rendezvous/client_loop.h"
+#include "core/signals.h"
+
+namespace shardrec::comm::rendezvous {
+
+Client::Client(Connection connection, const Join& join)
+    : loop_(std::make_shared<ClientLoop>(std::move(connection), join)) {
+  const core::SignalsBlocked blocked;
+  thread_ = std::thread([loop = loop_] { loop->run(); });
+}
+
+Client::~Client() {
+  loop_->listen({});
+  loop_->close();
+  if (thread_.get_id() == std::this_thread::get_id()) {
+    thread_.detach();
+  } else {
+    thread_.join();
+  }
+}
+
+Formed Client::wait_until_formed(Clock::time_point deadline) {
+  return loop_->wait_until_formed(deadline);
+}
+
+void Client::announce(ConstBytes bulletin) noexcept { loop_->announce(bulletin); }
+
+void Client::listen(Listener listener) { loop_->listen(std::move(listener)); }
+
+void Client::set(std::string_view key, ConstBytes value, Clock::time_point deadline) {
+  const auto loop = loop_;
+  loop->set(key, value, deadline);
+}
+
+Bytes Client::get(std::string_view key, Clock::time_point deadline) {
+  const auto loop = loop_;
+  return loop->get(key, deadline);
+}
+
+void Client::close() noexcept { loop_->close(); }
+
+}  // namespace shardrec::comm::rendezvous

@@ -1,0 +1,107 @@
+#include "comm/rendezvous/connect.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+#include <thread>
+
+#include "comm/rendezvous/handshake.h"
+#include "core/error.h"
+
+namespace shardrec::comm::rendezvous {
+namespace {
+
+using core::fail;
+using core::sentence;
+
+constexpr milliseconds kFirstPause{20};
+constexpr milliseconds kLongestPause{500};
+
+// What ended one try; another may go better.
+struct Failed {
+  std::string why;
+};
+
+// Waits until the socket is ready for `events`; false at the deadline.
+bool wait_for(const Socket& socket, short events, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
+    pollfd waited{.fd = socket.descriptor(), .events = events, .revents = 0};
+    const int ready =
+        ::poll(&waited, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60000)));
+    if (ready > 0) return true;
+    if (Clock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) throw Failed{reason_of(errno)};
+  }
+}
+
+void read_all(const Socket& socket, std::span<std::byte> out, Clock::time_point deadline) {
+  while (!out.empty()) {
+    const Io io = socket.read(out);
+    if (io.outcome == Io::Outcome::kEnded) {
+      throw Failed{
+          sentence("the connection ended before both ends had proved who they are: ", io.how)};
+    }
+    out = out.subspan(io.bytes);
+    if (!out.empty() && !wait_for(socket, POLLIN, deadline)) {
+      throw Failed{"what listens there does not speak as a rendezvous does"};
+    }
+  }
+}
+
+Connection try_address(const Address& address, const Token& token, const Key& key, int rank,
+                       Clock::time_point deadline) {
+  Socket socket = Socket::connect(address);
+  if (!wait_for(socket, POLLOUT, deadline)) throw Failed{"no answer"};
+  if (const int error = socket.connect_error(); error != 0) throw Failed{reason_of(error)};
+  socket.watch(kHandshakeTime);
+  Challenge challenge{};
+  read_all(socket, challenge, deadline);
+  const Answer answer = answer_challenge(key, token.job, challenge, rank,
+                                         random_bytes<kNonceBytes>(), token.address());
+  const Io io = socket.write(answer);
+  if (io.outcome != Io::Outcome::kDone || io.bytes != answer.size()) {
+    throw Failed{sentence("the connection ended: ", io.how)};
+  }
+  Verdict verdict{};
+  read_all(socket, verdict, deadline);
+  check_verdict(key, challenge, answer, verdict, token.address());
+  return Connection(std::move(socket));
+}
+
+}  // namespace
+
+Connection connect(const Token& token, int rank, Clock::time_point deadline) {
+  const Key key(token.secret, token.job);
+  const auto began = Clock::now();
+  milliseconds pause = kFirstPause;
+  for (;;) {
+    std::string why;
+    for (const Address& address : look_up(token.host, token.port, why)) {
+      try {
+        return try_address(address, token, key, rank,
+                           std::min(deadline, Clock::now() + kHandshakeTime));
+      } catch (const Failed& failed) {
+        why = failed.why;
+      } catch (const core::Error& error) {
+        if (error.status() != SHARDREC_IO_ERROR) throw;
+        why = error.sentence();
+      }
+    }
+    const auto now = Clock::now();
+    if (now >= deadline) {
+      const auto waited = std::chrono::duration_cast<milliseconds>(now - began);
+      fail(SHARDREC_TIMEOUT,
+           sentence("rank ", rank, " did not reach the rendezvous at ", token.address(), " within ",
+                    waited.count(), " ms: ", why,
+                    "; it must run, in rank 0's process as a rule, before that time has passed"),
+           {.rank = rank, .operation = "join"});
+    }
+    std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
+    pause = std::min(2 * pause, kLongestPause);
+  }
+}
+
+}  // namespace shardrec::comm::rendezvous

@@ -1,0 +1,59 @@
+// Those who have connected and not yet proved to know the secret. Bounded in number, in bytes (only
+// an answer's worth is ever read of one) and in time; nothing of what they send is looked at before
+// its HMAC is. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "comm/rendezvous/handshake.h"
+#include "comm/rendezvous/poller.h"
+#include "comm/rendezvous/socket.h"
+
+namespace shardrec::comm::rendezvous {
+
+class Reception {
+ public:
+  struct Guest {
+    Socket socket;
+    int rank = 0;
+    Verdict verdict{};  // to be sent first
+  };
+
+  Reception(Socket listener, const Key& key, std::string job, milliseconds patience)
+      : listener_(std::move(listener)), key_(key), job_(std::move(job)), patience_(patience) {}
+
+  const Socket& listener() const noexcept { return listener_; }
+  // Lets in up to 64 of those who wait; each gets the next name and is added to the poller.
+  // False: the machine has no room for more now, ask later.
+  bool open_door(Poller& poller, uint64_t& next_name, Clock::time_point now);
+  bool knows(uint64_t name) const { return strangers_.contains(name); }
+  // Reads; a guest is one who knows the secret, and no longer a stranger.
+  std::optional<Guest> listen_to(uint64_t name);
+  // Sends away who has been here too long.
+  void clear(Clock::time_point now);
+
+  size_t count() const noexcept { return strangers_.size(); }
+  uint32_t turned_away() const noexcept { return turned_away_; }
+
+ private:
+  struct Stranger {
+    Socket socket;
+    Nonce nonce{};
+    Answer answer{};
+    size_t got = 0;
+    Clock::time_point since;
+  };
+
+  Socket listener_;
+  Key key_;
+  std::string job_;
+  milliseconds patience_;
+  std::map<uint64_t, Stranger> strangers_;  // the oldest first
+  uint32_t turned_away_ = 0;
+};
+
+}  // namespace shardrec::comm::rendezvous

@@ -1,0 +1,92 @@
+// The thread of the server: sockets in, the job in the middle, sockets out. Everything but stop()
+// and the counts is that one thread's.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "comm/rendezvous/awake_clock.h"
+#include "comm/rendezvous/connection.h"
+#include "comm/rendezvous/job.h"
+#include "comm/rendezvous/poller.h"
+#include "comm/rendezvous/reception.h"
+
+namespace shardrec::comm::rendezvous {
+
+class ServerLoop final : private Ways {
+ public:
+  ServerLoop(Reception reception, milliseconds silence);
+
+  // Until stop(); then it waits a little for the ranks to say goodbye, tells those that are left,
+  // and returns within 2 * kGoodbyeTime.
+  void run() noexcept;
+  // Any thread.
+  void stop() noexcept;
+
+  // Connections that have not proved to know the secret, and how many were sent away for that. Any
+  // thread.
+  size_t strangers() const noexcept { return strangers_.load(); }
+  uint32_t turned_away() const noexcept { return turned_away_.load(); }
+
+ private:
+  // Somebody who knows the secret; a member once it has joined.
+  struct Guest {
+    Connection connection;
+    int rank = 0;
+    bool member = false;
+    bool closing = false;  // when all is sent
+    bool finished = false;
+    bool dirty = false;
+    std::string broken{};
+    Clock::time_point since{};
+    Interest interest{};
+  };
+
+  void send(int rank, ConstBytes frame) override;
+  void close(int rank) override;
+
+  void turn();
+  bool is_over(Clock::time_point now);
+  milliseconds pause(Clock::time_point now) const;
+  void open_door(Clock::time_point now);
+  void welcome(uint64_t name, Reception::Guest arrival, Clock::time_point now);
+  void hear(uint64_t name, Guest& guest);
+  void handle(uint64_t name, Guest& guest, const Frame& frame);
+  void queue(uint64_t name, Guest& guest, ConstBytes bytes);
+  void close(uint64_t name, Guest& guest);
+  void mark(uint64_t name, Guest& guest);
+  void settle();
+  void drop(uint64_t name);
+  void drop_late_guests(Clock::time_point now);
+  Guest* guest_of(int rank, uint64_t& name);
+
+  static constexpr uint64_t kAlarm = 0;
+  static constexpr uint64_t kDoor = 1;
+
+  Poller poller_;
+  Alarm alarm_;
+  Reception reception_;
+  Job job_;
+  milliseconds silence_;
+  milliseconds beat_interval_;
+  AwakeClock awake_;
+  Clock::time_point next_beat_;
+  std::optional<Clock::time_point> door_opens_;  // while it is shut
+  uint64_t next_name_ = 2;
+  std::unordered_map<uint64_t, Guest> guests_;
+  std::unordered_map<int, uint64_t> members_;  // rank to name
+  std::vector<uint64_t> dirty_;                // have something to send, or to end
+  Bytes scratch_;
+
+  std::atomic<bool> stopping_{false};
+  std::optional<Clock::time_point> stop_began_;
+  std::optional<Clock::time_point> end_began_;
+  std::atomic<size_t> strangers_{0};
+  std::atomic<uint32_t> turned_away_{0};
+};
+
+}  // namespace shardrec::comm::rendezvous

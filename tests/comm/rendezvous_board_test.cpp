@@ -1,0 +1,245 @@
+// What ranks tell each other through the rendezvous, and the ends of clients and servers.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "rendezvous.h"
+
+namespace shardrec::comm::rendezvous {
+namespace {
+
+ConstBytes bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+TEST(RendezvousBoard, BulletinsReachEveryOtherRankInOneOrder) {
+  constexpr int kRanks = 4;
+  constexpr int kEach = 100;
+  Server server({});
+  auto meetings = meet(server.token(), kRanks);
+  std::array<Ear, kRanks> ears;
+  std::vector<std::thread> threads;
+  for (size_t rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      meetings[rank].client->listen(ears[rank].listener());
+      for (int i = 0; i < kEach; ++i) {
+        meetings[rank].client->announce(bytes(std::to_string(i)));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  std::vector<std::vector<std::pair<int, std::string>>> heard;
+  for (Ear& ear : ears) heard.push_back(ear.bulletins((kRanks - 1) * kEach));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const auto& mine = heard[static_cast<size_t>(rank)];
+    ASSERT_EQ(mine.size(), static_cast<size_t>((kRanks - 1) * kEach));
+    std::array<int, kRanks> next{};
+    for (const auto& [from, text] : mine) {
+      ASSERT_NE(from, rank) << "nobody hears its own bulletins";
+      ASSERT_EQ(text, std::to_string(next[static_cast<size_t>(from)]++));
+    }
+  }
+  // The server's order: any two ranks hear what both hear in the same order.
+  const auto without = [](std::vector<std::pair<int, std::string>> all, int a, int b) {
+    std::erase_if(all, [=](const auto& one) { return one.first == a || one.first == b; });
+    return all;
+  };
+  for (int a = 0; a < kRanks; ++a) {
+    for (int b = a + 1; b < kRanks; ++b) {
+      EXPECT_EQ(without(heard[static_cast<size_t>(a)], a, b),
+                without(heard[static_cast<size_t>(b)], a, b));
+    }
+  }
+}
+
+TEST(RendezvousBoard, WhatCameBeforeTheListenerIsTold) {
+  Server server({});
+  auto meetings = meet(server.token(), 2);
+  const std::string longest(kMostBulletinBytes, 'x');
+  meetings[0].client->announce(bytes(longest));
+  meetings[0].client->announce({});
+  std::this_thread::sleep_for(milliseconds(100));
+  Ear ear;
+  meetings[1].client->listen(ear.listener());
+  const auto heard = ear.bulletins(2);
+  ASSERT_EQ(heard.size(), 2U);
+  EXPECT_EQ(heard[0].second, longest);
+  EXPECT_EQ(heard[1].second, "");
+  // After the end of listening, nothing is told.
+  meetings[1].client->listen({});
+  meetings[0].client->announce(bytes("unheard"));
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_EQ(ear.bulletins(2).size(), 2U);
+}
+
+TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
+  Server server({});
+  auto meetings = meet(server.token(), 3);
+  std::array<Ear, 3> ears;
+  for (size_t rank = 0; rank < 3; ++rank) meetings[rank].client->listen(ears[rank].listener());
+  for (int i = 0; i < 50; ++i) meetings[1].client->announce(bytes(std::to_string(i)));
+  meetings[1] = {};
+  EXPECT_EQ(ears[0].bulletins(50).size(), 50U);
+  EXPECT_EQ(ears[2].bulletins(50).size(), 50U);
+  EXPECT_TRUE(ears[0].losses(1, 0.7).empty());
+  EXPECT_TRUE(ears[2].losses(1, 0).empty());
+  // Rank 0 leaves, then its server ends: that is in order too.
+  meetings[0] = {};
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_TRUE(ears[2].losses(1, 0.2).empty());
+}
+
+TEST(RendezvousBoard, RankZerosOrderlyEndWithItsServerIsNoLoss) {
+  auto server = std::make_unique<Server>(ServerOptions{});
+  auto meetings = meet(server->token(), 2);
+  Ear ear;
+  meetings[1].client->listen(ear.listener());
+  meetings[0] = {};
+  server.reset();
+  EXPECT_TRUE(ear.losses(1, 0.3).empty());
+}
+
+TEST(RendezvousBoard, AServerThatEndsBeforeItsRanksIsTheLossOfRankZero) {
+  auto server = std::make_unique<Server>(ServerOptions{});
+  auto meetings = meet(server->token(), 3);
+  std::array<Ear, 3> ears;
+  for (size_t rank = 0; rank < 3; ++rank) meetings[rank].client->listen(ears[rank].listener());
+  const auto start = Clock::now();
+  server.reset();
+  EXPECT_LT(seconds_since(start), 1.0) << "destroying is bounded";
+  for (Ear& ear : ears) {
+    const auto losses = ear.losses(1);
+    ASSERT_EQ(losses.size(), 1U);
+    EXPECT_EQ(losses[0].rank, 0);
+    EXPECT_NE(losses[0].how.find("ends with rank 0's process"), std::string::npos) << losses[0].how;
+  }
+}
+
+TEST(RendezvousBoard, AListenerMayEndListeningAndDestroyTheClientFromWithin) {
+  Server server({});
+  auto meetings = meet(server.token(), 2);
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool gone = false;
+  std::shared_ptr<Client> client = std::move(meetings[1].client);
+  Client* raw = client.get();
+  auto owner = std::make_shared<std::shared_ptr<Client>>(std::move(client));
+  raw->listen({.heard =
+                   [&, owner](int, ConstBytes) {
+                     owner->reset();
+                     const std::lock_guard lock(mutex);
+                     gone = true;
+                     changed.notify_all();
+                   },
+               .lost = [](int, const std::string&) {}});
+  meetings[0].client->announce(bytes("go"));
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(changed.wait_until(lock, in(10), [&] { return gone; }));
+}
+
+TEST(RendezvousStore, ValuesAreSharedAndWaitedFor) {
+  Server server({});
+  auto meetings = meet(server.token(), 2);
+  std::string large(kMostValueBytes, '\0');
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31);
+  std::thread waiting([&] { EXPECT_EQ(text_of(meetings[1].client->get("later", in(20))), large); });
+  std::this_thread::sleep_for(milliseconds(50));
+  meetings[0].client->set("later", bytes(large), in(20));
+  waiting.join();
+  meetings[1].client->set("k", bytes("1"), in(20));
+  meetings[0].client->set("k", {}, in(20));
+  EXPECT_EQ(text_of(meetings[1].client->get("k", in(20))), "");
+  EXPECT_EQ(text_of(meetings[0].client->get("later", in(20))), large);
+}
+
+TEST(RendezvousStore, WhatIsNotAcceptedIsSaid) {
+  Server server({});
+  auto meetings = meet(server.token(), 1);
+  Client& client = *meetings[0].client;
+  const auto status = [](const std::function<void()>& call) { return error_of(call)->status(); };
+  const std::string too_large(kMostValueBytes + 1, 'x');
+  EXPECT_EQ(status([&] { client.set("k", bytes(too_large), in(5)); }), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(status([&] { client.set(std::string(256, 'k'), {}, in(5)); }),
+            SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(status([&] { client.get("a\nb", in(5)); }), SHARDREC_INVALID_ARGUMENT);
+  const auto start = Clock::now();
+  EXPECT_EQ(status([&] { client.get("never", in(0.05)); }), SHARDREC_TIMEOUT);
+  EXPECT_LT(seconds_since(start), 5);
+  // Full: what is there stays, and what it replaces makes room.
+  const std::string value(kMostValueBytes, 'v');
+  std::optional<core::Error> error;
+  int stored = 0;
+  for (; stored < 2000 && !error; ++stored) {
+    error = error_of([&] { client.set(std::to_string(stored), bytes(value), in(20)); });
+  }
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status(), SHARDREC_OUT_OF_MEMORY);
+  EXPECT_LE(static_cast<size_t>(stored) * kMostValueBytes, kMostStoreBytes + kMostValueBytes);
+  client.set("0", bytes("small"), in(20));
+  client.set("more", bytes("small"), in(20));
+  EXPECT_EQ(text_of(client.get("0", in(20))), "small");
+  EXPECT_EQ(text_of(client.get("1", in(20))), value);
+}
+
+TEST(RendezvousStore, CallbacksOfTransportsAreTheStore) {
+  Server server({});
+  auto meetings = meet(server.token(), 2);
+  shardrec_transport_job first{};
+  shardrec_transport_job second{};
+  fill_store(first, *meetings[0].client);
+  fill_store(second, *meetings[1].client);
+  EXPECT_EQ(first.store_set(first.store, "k", "value", 5), SHARDREC_TRANSPORT_OK);
+  std::array<char, 8> buffer{};
+  uint64_t length = 0;
+  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), buffer.size(), &length, 10),
+            SHARDREC_TRANSPORT_OK);
+  EXPECT_EQ(length, 5U);
+  EXPECT_STREQ(buffer.data(), "value");
+  EXPECT_EQ(second.store_get(second.store, "none", buffer.data(), buffer.size(), &length, 0.01),
+            SHARDREC_TRANSPORT_TIMEOUT);
+  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), 3, &length, 10),
+            SHARDREC_TRANSPORT_FAILED);
+  meetings[1].client->close();
+  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), buffer.size(), &length, 10),
+            SHARDREC_TRANSPORT_CANCELLED);
+}
+
+TEST(RendezvousStore, CloseAndTheServersEndEndEveryWait) {
+  auto server = std::make_unique<Server>(ServerOptions{});
+  auto meetings = meet(server->token(), 2);
+  std::optional<core::Error> closed;
+  std::optional<core::Error> ended;
+  std::thread first([&] { closed = error_of([&] { meetings[0].client->get("never", in(60)); }); });
+  std::thread second([&] { ended = error_of([&] { meetings[1].client->get("never", in(60)); }); });
+  std::this_thread::sleep_for(milliseconds(100));
+  const auto start = Clock::now();
+  meetings[0].client->close();
+  first.join();
+  server.reset();
+  second.join();
+  EXPECT_LT(seconds_since(start), 2);
+  ASSERT_TRUE(closed && ended);
+  EXPECT_EQ(closed->status(), SHARDREC_CLOSED);
+  EXPECT_EQ(ended->status(), SHARDREC_PEER_FAILED) << ended->sentence();
+  EXPECT_EQ(ended->parts().rank, 0);
+}
+
+TEST(RendezvousStore, ARankMayNotWaitForKeysWithoutEnd) {
+  Server server({});
+  auto meetings = meet(server.token(), 1);
+  std::vector<std::thread> threads;
+  std::atomic<int> refused{0};
+  for (size_t i = 0; i < kMostWaitingGets + 5; ++i) {
+    threads.emplace_back([&, i] {
+      const auto error = error_of([&] { meetings[0].client->get(std::to_string(i), in(60)); });
+      if (error->status() == SHARDREC_OUT_OF_MEMORY) ++refused;
+    });
+  }
+  for (int i = 0; i < 1000 && refused.load() < 5; ++i) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  EXPECT_EQ(refused.load(), 5);
+  meetings[0].client->close();
+  for (auto& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace shardrec::comm::rendezvous
