@@ -41,17 +41,18 @@ inline std::optional<core::Error> error_of(const std::function<void()>& call) {
   return std::nullopt;
 }
 
-// Runs body on every rank of a group, each in a thread with a communicator of its own that it
-// leaves in order when body returns and destroys without leaving when body throws. Returns what the
-// ranks threw.
-inline std::vector<std::optional<core::Error>> run_ranks(int ranks, const Body& body,
-                                                         int ranks_per_node = 0) {
-  const auto group = local::make_group(ranks, ranks_per_node == 0 ? ranks : ranks_per_node);
-  std::vector<std::optional<core::Error>> errors(static_cast<size_t>(ranks));
+using Errors = std::vector<std::optional<core::Error>>;  // by rank
+
+// Runs body on every rank of a group, each in a thread with a communicator of its own, which `join`
+// gives; the rank leaves it in order when body returns and destroys it without leaving when body
+// throws. Returns what the ranks threw.
+inline Errors run_joined(int ranks, const std::function<std::shared_ptr<Communicator>(int)>& join,
+                         const Body& body) {
+  Errors errors(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto communicator = local::join(group, rank);
+      const auto communicator = join(rank);
       communicator->set_deadlines({.step = 60, .setup = 60, .warn = 30});  // no test hangs
       errors[static_cast<size_t>(rank)] = error_of([&] {
         body(*communicator);
@@ -61,6 +62,12 @@ inline std::vector<std::optional<core::Error>> run_ranks(int ranks, const Body& 
   }
   for (auto& thread : threads) thread.join();
   return errors;
+}
+
+// The same on the `local` engine.
+inline Errors run_ranks(int ranks, const Body& body, int ranks_per_node = 0) {
+  const auto group = local::make_group(ranks, ranks_per_node == 0 ? ranks : ranks_per_node);
+  return run_joined(ranks, [&](int rank) { return local::join(group, rank); }, body);
 }
 
 inline ConstBytes bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }

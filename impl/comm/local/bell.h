@@ -7,14 +7,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
 
-namespace shardrec::comm::local {
+#include "comm/clock.h"
 
-using Clock = std::chrono::steady_clock;
+namespace shardrec::comm::local {
 
 enum class Wish : uint8_t {
   kNothing,

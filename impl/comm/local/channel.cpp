@@ -23,12 +23,6 @@ void relax() noexcept {
 #endif
 }
 
-Clock::time_point after(Clock::time_point start, double seconds) {
-  constexpr double kForever = 1e9;  // half of what the clock's 64 bits of nanoseconds can hold
-  return start + std::chrono::duration_cast<Clock::duration>(
-                     std::chrono::duration<double>(std::min(seconds, kForever)));
-}
-
 }  // namespace
 
 LocalChannel::LocalChannel(std::shared_ptr<Group> group, int rank)

@@ -1,0 +1,54 @@
+// What ranks tell each other over the Board, whatever exchanges they are in: that a group is dead,
+// how far a rank came on channels that it has ended, that a rank has left. Frames have a version
+// and are checked on arrival.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "comm/failure.h"
+#include "comm/remote/link.h"
+
+namespace shardrec::comm::remote {
+
+inline constexpr size_t kBulletinBytes = 1024;
+
+// Whether a rank is a member of its group, and how it ended that.
+enum class Presence : uint8_t { kMember, kLeft, kDestroyed };
+
+// How far a rank came on a channel: it has posted the exchanges below `posted`, and takes what
+// belongs to those below `received`, without being waited for.
+struct Progress {
+  uint32_t channel = 0;
+  bool closed = false;  // its end is destroyed
+  uint64_t posted = 0;
+  uint64_t received = 0;
+};
+
+inline constexpr size_t kMostProgress = 32;  // in one bulletin
+
+struct Bulletin {
+  enum class Sort : uint8_t { kFailure = 1, kProgress, kDeparture };
+
+  Sort sort = Sort::kFailure;
+  uint64_t group = 0;
+  Failure failure{};                      // of kFailure; its texts are cut, its ranks at least 0
+  Presence presence = Presence::kMember;  // of kDeparture: kLeft or kDestroyed
+  size_t count = 0;                       // of kProgress
+  std::array<Progress, kMostProgress> progress{};
+};
+
+struct Frame {
+  std::array<std::byte, kBulletinBytes> bytes;
+  size_t size = 0;
+  ConstBytes view() const noexcept { return {bytes.data(), size}; }
+};
+
+Frame write_bulletin(const Bulletin& bulletin) noexcept;
+
+// nullopt: the bytes are no bulletin. Throws only where memory runs out.
+std::optional<Bulletin> read_bulletin(ConstBytes bytes);
+
+}  // namespace shardrec::comm::remote

@@ -1,0 +1,236 @@
+#include "comm/remote/channel.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::comm::remote {
+
+RemoteChannel::RemoteChannel(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group,
+                             Purpose purpose)
+    : hub_(std::move(hub)), group_(std::move(group)), purpose_(purpose) {
+  pool_.reserve(kRing);
+  hub_->enlist(*this);
+}
+
+void RemoteChannel::attach(uint32_t number) noexcept { number_.store(number); }
+
+RemoteChannel::~RemoteChannel() {
+  hub_->delist(*this);
+  std::optional<Progress> last = progress();
+  if (!last) return;
+  last->closed = true;
+  for (uint64_t n = last->posted - std::min<uint64_t>(last->posted, kRing); n < last->posted; ++n) {
+    if (group_->dead() || at(n) == nullptr || at(n)->sequence != n) continue;
+    try {
+      if (settle_sends(*at(n))) continue;
+      for (Leg& leg : at(n)->legs) leg.receiving.drop();
+      const bool borrowed = at(n)->owner == nullptr &&
+                            std::any_of(at(n)->legs.begin(), at(n)->legs.end(),
+                                        [](const Leg& leg) { return leg.sending[1].pending(); });
+      if (!borrowed) {
+        hub_->bury(std::move(at(n)), group_, last->channel);
+        continue;
+      }
+    } catch (...) {  // no memory: as if borrowed
+    }
+    // The memory may end with this call, and what it held is not sent.
+    last->posted = n;
+    break;
+  }
+  if (!group_->dead() && size() > 1) hub_->tell(*group_, *last);
+  group_->close_channel(last->channel);
+}
+
+std::optional<Progress> RemoteChannel::progress() const noexcept {
+  const uint32_t number = number_.load();
+  if (number == UINT32_MAX) return std::nullopt;
+  return Progress{.channel = number, .posted = posted_.load(), .received = arrived_.load()};
+}
+
+Place RemoteChannel::place_of(const Exchange& exchange) const noexcept {
+  return {
+      .rank = group_->rank(), .operation = exchange.operation.name, .sequence = exchange.sequence};
+}
+
+void RemoteChannel::check(const Place& place) const {
+  if (group_->departed()) {
+    core::fail(SHARDREC_CLOSED,
+               core::sentence("rank ", place.rank, " has closed or destroyed its communicator; \"",
+                              place.operation, "\" needs it"),
+               {.rank = place.rank, .operation = place.operation});
+  }
+  group_->check(place);
+}
+
+void RemoteChannel::check_post(const Operation& operation, std::span<const ConstBytes> send) {
+  const uint64_t n = posted_.load();
+  check({.rank = group_->rank(), .operation = operation.name, .sequence = n});
+  if (send.size() != static_cast<size_t>(size())) {
+    core::fail(SHARDREC_INTERNAL, core::sentence("post of \"", operation.name, "\" has ",
+                                                 send.size(), " messages for ", size(), " ranks"));
+  }
+  if (n < kMostInFlight || at(n - kMostInFlight) == nullptr) return;
+  Exchange& oldest = *at(n - kMostInFlight);
+  if (!oldest.released || !oldest.arrived() || !settle_sends(oldest)) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("post of \"", operation.name, "\" while exchange ", n - kMostInFlight,
+                              " of its channel is still being read; at most ", kMostInFlight,
+                              " may be in flight"));
+  }
+  recycle(oldest.sequence);
+}
+
+Exchange& RemoteChannel::take(uint64_t sequence) {
+  std::unique_ptr<Exchange>& place = at(sequence);
+  if (place == nullptr) {
+    if (pool_.empty()) {
+      place = std::make_unique<Exchange>(size());
+    } else {
+      place = std::move(pool_.back());
+      pool_.pop_back();
+    }
+    place->sequence = sequence;
+    place->legs[static_cast<size_t>(group_->rank())].inbound = Leg::Inbound::kDone;
+  }
+  return *place;
+}
+
+void RemoteChannel::finish(Exchange& exchange) noexcept {
+  if (exchange.released && exchange.reclaimed && exchange.arrived()) recycle(exchange.sequence);
+}
+
+void RemoteChannel::recycle(uint64_t sequence) noexcept {
+  at(sequence)->clear();
+  pool_.push_back(std::move(at(sequence)));
+}
+
+Exchange* RemoteChannel::find(Ticket ticket, const char* call) {
+  const uint64_t n = ticket.sequence;
+  const uint64_t next = posted_.load();
+  if (n >= next || next - n > kMostInFlight) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence(call, " of exchange ", n, " of a channel that has posted ", next,
+                              " and keeps the last ", kMostInFlight));
+  }
+  return at(n).get();
+}
+
+void RemoteChannel::ask_envelopes(Exchange& exchange) {
+  for (int i = 1; i < size(); ++i) {
+    const int peer = (group_->rank() + i) % size();
+    Leg& leg = exchange.legs[static_cast<size_t>(peer)];
+    if (leg.inbound != Leg::Inbound::kNothing) continue;
+    leg.receiving.start([&] {
+      return hub_->carrier().receive(group_->on_link(peer),
+                                     tag_of(number_, exchange.sequence, Piece::kEnvelope),
+                                     leg.incoming);
+    });
+    leg.inbound = Leg::Inbound::kEnvelope;
+  }
+}
+
+void RemoteChannel::send(Exchange& exchange, std::span<const ConstBytes> messages) {
+  Envelope envelope{.purpose = purpose_,
+                    .group = group_->id(),
+                    .channel = number_,
+                    .sequence = exchange.sequence,
+                    .kind = exchange.operation.kind,
+                    .detail = exchange.operation.detail,
+                    .size = exchange.operation.size,
+                    .name = exchange.operation.name};
+  for (int i = 1; i < size(); ++i) {
+    const int peer = (group_->rank() + i) % size();
+    if (group_->deaf(peer, number_, exchange.sequence)) continue;
+    Leg& leg = exchange.legs[static_cast<size_t>(peer)];
+    const ConstBytes message = messages[static_cast<size_t>(peer)];
+    envelope.bytes = message.size();
+    write_envelope(envelope, message, leg.outgoing);
+    const auto piece = [&](Piece which, ConstBytes bytes) {
+      leg.sending[static_cast<size_t>(which)].start([&] {
+        return hub_->carrier().send(group_->on_link(peer),
+                                    tag_of(number_, exchange.sequence, which), bytes);
+      });
+    };
+    piece(Piece::kEnvelope, leg.outgoing);
+    if (message.size() > kInlineBytes) piece(Piece::kMessage, message);
+  }
+}
+
+Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstBytes> send_to,
+                           std::shared_ptr<const void> owner) {
+  const std::lock_guard lock(turn_);
+  check_post(operation, send_to);
+  const uint64_t n = posted_.load();
+  Exchange& exchange = take(n);
+  Exchange& ahead = take(n + 1);
+  exchange.operation = operation;
+  exchange.owner = std::move(owner);
+  exchange.own = send_to[static_cast<size_t>(group_->rank())];
+  try {
+    ask_envelopes(exchange);
+    send(exchange, send_to);
+    ask_envelopes(ahead);
+  } catch (...) {
+    // Some peers have it, others will not: nobody may go on.
+    hub_->kill(*group_, {.cause = Cause::kGaveUp,
+                         .culprit = group_->rank(),
+                         .witness = group_->rank(),
+                         .sequence = n,
+                         .operation = operation.name});
+    throw;
+  }
+  posted_.store(n + 1);
+  count_arrivals();
+  hub_->poke_others(*this);
+  return {.sequence = n};
+}
+
+void RemoteChannel::release(Ticket ticket) noexcept {
+  const std::lock_guard lock(turn_);
+  Exchange* exchange = at(ticket.sequence).get();
+  if (exchange == nullptr || exchange->sequence != ticket.sequence) return;
+  if (ticket.sequence >= posted_.load()) return;
+  exchange->released = true;
+  finish(*exchange);
+}
+
+void RemoteChannel::count_arrivals() noexcept {
+  uint64_t n = arrived_.load();
+  while (n < posted_.load() && (at(n) == nullptr || at(n)->arrived())) ++n;
+  arrived_.store(n);
+}
+
+void RemoteChannel::poke() noexcept {
+  if (arrived_.load() == posted_.load()) return;
+  const std::unique_lock lock(turn_, std::try_to_lock);
+  if (!lock) return;
+  try {
+    for (uint64_t n = arrived_.load(); n < posted_.load(); ++n) {
+      if (at(n) != nullptr) advance(*at(n));
+    }
+  } catch (...) {  // it is on record, or its own thread will find it
+  }
+}
+
+void RemoteChannel::flush(Clock::time_point until) noexcept {
+  const std::unique_lock lock(turn_, std::try_to_lock);
+  if (!lock) return;
+  try {
+    for (const auto& exchange : ring_) {
+      if (exchange == nullptr) continue;
+      while (!settle_sends(*exchange)) {
+        const auto slow = std::find_if(exchange->legs.begin(), exchange->legs.end(),
+                                       [](const Leg& leg) { return !leg.sent(); });
+        Transfer& transfer = slow->sending[slow->sending[0].done() ? 1 : 0];
+        if (transfer.failed() || group_->dead() || Clock::now() >= until) break;
+        transfer.wait(0.01);
+      }
+    }
+  } catch (...) {  // it is on record
+  }
+}
+
+}  // namespace shardrec::comm::remote

@@ -1,0 +1,113 @@
+// One rank's end of a channel between processes. It has no thread of its own: messages are asked
+// for in its calls, and in calls on other channels of the link (poke).
+//
+// An exchange sends every peer an envelope (envelope.h), and a message that does not fit it right
+// after. Envelopes are asked for one exchange ahead, so that they travel before this rank comes to
+// it; a message as soon as its envelope is there. What arrives lies in memory of the exchange, the
+// own rank's message where the caller put it.
+//
+// Outlives the communicator it was opened on; destroying it leaves what it has posted to be sent.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/clock.h"
+#include "comm/communicator.h"
+#include "comm/failure.h"
+#include "comm/remote/exchange.h"
+#include "comm/remote/group.h"
+#include "comm/remote/hub.h"
+
+namespace shardrec::comm::remote {
+
+class RemoteChannel final : public Channel, public Endpoint {
+ public:
+  RemoteChannel(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group, Purpose purpose);
+  ~RemoteChannel() override;
+  RemoteChannel(const RemoteChannel&) = delete;
+  RemoteChannel& operator=(const RemoteChannel&) = delete;
+  // Once, before anything else.
+  void attach(uint32_t number) noexcept;
+
+  Ticket post(const Operation& operation, std::span<const ConstBytes> send,
+              std::shared_ptr<const void> owner) override;
+  void receive(Ticket ticket, std::span<ConstBytes> received) override;
+  void release(Ticket ticket) noexcept override;
+  void reclaim(Ticket ticket) override;
+
+  const Group& group() const noexcept override { return *group_; }
+  std::optional<Progress> progress() const noexcept override;
+  void poke() noexcept override;
+  void flush(Clock::time_point until) noexcept override;
+
+ private:
+  // One wait, until an exchange has arrived or is taken (waiting.cpp).
+  struct Wait {
+    Wish wish;
+    Exchange& exchange;
+    Place place;
+    Clock::time_point deadline;
+    Clock::time_point alarm;
+    double seconds;  // until the deadline
+    double warn;     // until the alarm
+  };
+  void wait(Exchange& exchange, Wish wish);
+  bool done(Exchange& exchange, Wish wish);
+  void look(Wait& wait);
+  void nap(const Wait& wait, double& longest);
+  bool late(const Wait& wait, int peer) const;
+  const Transfer& awaited(const Wait& wait, int peer) const;
+  [[noreturn]] void fail(const Wait& wait, Failure failure);
+  std::string describe(const Wait& wait, int peer) const;
+  void warn(const Wait& wait) const;
+
+  int size() const noexcept { return group_->size(); }
+  Place place_of(const Exchange& exchange) const noexcept;
+  void check(const Place& place) const;
+  void check_post(const Operation& operation, std::span<const ConstBytes> send);
+
+  // The exchange's memory; made where there is none.
+  Exchange& take(uint64_t sequence);
+  std::unique_ptr<Exchange>& at(uint64_t sequence) noexcept { return ring_[sequence % kRing]; }
+  // nullptr: it is over. Throws where it never was.
+  Exchange* find(Ticket ticket, const char* call);
+  void finish(Exchange& exchange) noexcept;  // gives its memory to later ones, if it is over
+  void recycle(uint64_t sequence) noexcept;
+
+  void ask_envelopes(Exchange& exchange);
+  void send(Exchange& exchange, std::span<const ConstBytes> messages);
+
+  // Looks at what has come of an exchange; true: everything.
+  bool advance(Exchange& exchange);
+  void advance_leg(Exchange& exchange, int peer);
+  // An envelope has come: it is of this exchange, or all are told.
+  void open(Exchange& exchange, int peer);
+  std::optional<Cause> difference(const Exchange& exchange, int peer) const;
+  [[noreturn]] void mismatch(Exchange& exchange);
+  // Looks at what is being sent, without what nobody takes any more; true: nothing is left.
+  bool settle_sends(Exchange& exchange);
+  void count_arrivals() noexcept;
+
+  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<Group> group_;
+  const Purpose purpose_;
+  std::atomic<uint32_t> number_{UINT32_MAX};
+
+  // What is posted and not reclaimed, one ahead, and one to tell them apart.
+  static constexpr size_t kRing = 2 * kMostInFlight;
+  std::mutex turn_;  // held by the one call in progress
+  std::array<std::unique_ptr<Exchange>, kRing> ring_;
+  std::vector<std::unique_ptr<Exchange>> pool_;
+  std::atomic<uint64_t> posted_{0};   // exchanges; the next one's sequence number
+  std::atomic<uint64_t> arrived_{0};  // all below have come, from all
+};
+
+}  // namespace shardrec::comm::remote

@@ -1,0 +1,167 @@
+// The Communicator of engines between processes: membership and splits. Exchanges are the
+// channels', failures the hub's.
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "comm/collectives.h"
+#include "comm/remote/channel.h"
+#include "comm/remote/group.h"
+#include "comm/remote/hub.h"
+#include "comm/remote/link.h"
+#include "comm/split.h"
+#include "core/error.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+// What a rank brings to a split. Ranks with the same process share its processors.
+struct Answer {
+  Wanted wanted;
+  uint64_t process = 0;
+};
+
+uint64_t this_process() {
+  static const uint64_t number = [] {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+  }();
+  return number;
+}
+
+class RemoteCommunicator final : public Communicator {
+ public:
+  RemoteCommunicator(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group)
+      : hub_(std::move(hub)), group_(std::move(group)) {}
+  ~RemoteCommunicator() override { disconnect(); }
+  RemoteCommunicator(const RemoteCommunicator&) = delete;
+  RemoteCommunicator& operator=(const RemoteCommunicator&) = delete;
+
+  int rank() const noexcept override { return group_->rank(); }
+  int size() const noexcept override { return group_->size(); }
+  int ranks_per_node() const noexcept override { return group_->shape().ranks_per_node; }
+  int ranks_in_process() const noexcept override { return group_->shape().ranks_in_process; }
+
+  std::shared_ptr<Channel> open_channel(Purpose purpose) override {
+    // A rank whose memory runs out has opened none.
+    const auto channel = std::make_shared<RemoteChannel>(hub_, group_, purpose);
+    channel->attach(group_->open_channel());
+    return channel;
+  }
+
+  std::shared_ptr<Communicator> split(int color, int key) override;
+
+  Deadlines deadlines() const override { return group_->deadlines(); }
+  void set_deadlines(const Deadlines& deadlines) override {
+    check_deadlines(deadlines);
+    group_->set_deadlines(deadlines);
+  }
+
+  void abort(const std::string& reason) noexcept override {
+    kill(Cause::kAborted, &Failure::reason, reason);
+  }
+  void fail(std::string_view operation) noexcept override {
+    kill(Cause::kGaveUp, &Failure::operation, operation);
+  }
+  void check() const override { group_->check({.rank = rank()}); }
+  void leave() noexcept override { hub_->depart(*group_, Presence::kLeft); }
+  void disconnect() noexcept override { hub_->depart(*group_, Presence::kDestroyed); }
+
+ private:
+  std::vector<Answer> ask_all(const Answer& mine);
+  std::shared_ptr<Communicator> join_part(const std::vector<Answer>& answers, uint64_t sequence);
+  void kill(Cause cause, std::string Failure::* text, std::string_view value) noexcept {
+    Failure failure{.cause = cause, .culprit = rank(), .witness = rank()};
+    try {
+      failure.*text = value;
+    } catch (...) {  // no memory for the words: the failure goes without them
+    }
+    hub_->kill(*group_, failure);
+  }
+
+  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<Group> group_;
+  std::unique_ptr<Collectives> splitter_;  // made by the first split
+  uint64_t splits_ = 0;
+};
+
+constexpr Operation kSplit{.name = "split", .patience = Patience::kSetup};
+
+std::vector<Answer> RemoteCommunicator::ask_all(const Answer& mine) {
+  if (splitter_ == nullptr) {
+    const auto channel = std::make_shared<RemoteChannel>(hub_, group_, Purpose::kControl);
+    channel->attach(group_->open_splitting());
+    splitter_ = std::make_unique<Collectives>(channel, rank(), size());
+  }
+  const auto messages = splitter_->all_gather(kSplit, std::as_bytes(std::span(&mine, 1)));
+  std::vector<Answer> answers(messages.size());
+  for (size_t peer = 0; peer < messages.size(); ++peer) {
+    if (messages[peer].size() != sizeof(Answer)) {
+      hub_->kill_and_throw(*group_,
+                           {.cause = Cause::kGarbled,
+                            .culprit = static_cast<int>(peer),
+                            .witness = rank(),
+                            .sequence = splits_,
+                            .operation = kSplit.name,
+                            .reason = "it has another length"},
+                           {.rank = rank(), .operation = kSplit.name, .sequence = splits_});
+    }
+    std::memcpy(&answers[peer], messages[peer].data(), sizeof(Answer));
+  }
+  return answers;
+}
+
+std::shared_ptr<Communicator> RemoteCommunicator::split(int color, int key) {
+  const auto answers = ask_all({.wanted = {.color = color, .key = key}, .process = this_process()});
+  try {
+    return join_part(answers, splits_++);
+  } catch (const std::bad_alloc&) {
+    // The others would wait in the new communicator for a rank that never joins.
+    fail(kSplit.name);
+    throw;
+  }
+}
+
+std::shared_ptr<Communicator> RemoteCommunicator::join_part(const std::vector<Answer>& answers,
+                                                            uint64_t sequence) {
+  const std::optional<Numbers> numbers = group_->shape().numbers.split(sequence);
+  if (!numbers) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("split ", sequence, " of a communicator that can be split ",
+                              group_->shape().numbers.splits(),
+                              " times in its life; split another one, or keep what was split"),
+               {.limit = static_cast<int64_t>(group_->shape().numbers.splits())});
+  }
+  std::vector<Wanted> wanted;
+  for (const Answer& answer : answers) wanted.push_back(answer.wanted);
+  Part part = part_of(*this, wanted);
+  int in_process = 0;
+  for (int& member : part.members) {
+    if (answers[static_cast<size_t>(member)].process == this_process()) ++in_process;
+    member = group_->on_link(member);
+  }
+  const auto group = std::make_shared<Group>(Group::Shape{.parent = group_,
+                                                          .members = std::move(part.members),
+                                                          .rank = part.rank,
+                                                          .ranks_per_node = part.ranks_per_node,
+                                                          .ranks_in_process = in_process,
+                                                          .numbers = *numbers});
+  group->set_deadlines(deadlines());
+  hub_->add(group, {.rank = rank(), .operation = kSplit.name, .sequence = sequence});
+  return std::make_shared<RemoteCommunicator>(hub_, group);
+}
+
+}  // namespace
+
+std::shared_ptr<Communicator> make_communicator(const Roster& roster,
+                                                std::shared_ptr<Carrier> carrier,
+                                                std::shared_ptr<Board> board) {
+  const auto hub = std::make_shared<Hub>(roster, std::move(carrier), std::move(board));
+  return std::make_shared<RemoteCommunicator>(hub, hub->root());
+}
+
+}  // namespace shardrec::comm::remote

@@ -1,0 +1,72 @@
+#include "comm/remote/exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::comm::remote {
+
+void Transfer::fail(std::string why) noexcept {
+  request_.reset();
+  failed_ = true;
+  why_ = std::move(why);
+  failed_at_ = Clock::now();
+}
+
+void Transfer::start(core::FunctionRef<std::unique_ptr<Request>()> request) {
+  try {
+    request_ = request();
+  } catch (const core::Error& error) {
+    if (error.status() == SHARDREC_OUT_OF_MEMORY) throw;
+    fail(error.sentence());
+  }
+}
+
+void Transfer::wait(double seconds) {
+  if (request_ == nullptr) return;
+  Result result = request_->wait(seconds);
+  switch (result.outcome) {
+    case Outcome::kDone:
+      request_.reset();
+      return;
+    case Outcome::kTimeout:
+      return;
+    case Outcome::kFailed:
+      return fail(std::move(result.text));
+    case Outcome::kCancelled:
+      return fail("the transport was cancelled");
+  }
+}
+
+void Leg::ask_sending() {
+  for (Transfer& transfer : sending) transfer.wait(0);
+}
+
+void Leg::drop_sending() noexcept {
+  for (Transfer& transfer : sending) transfer.drop();
+}
+
+void Exchange::clear() noexcept {
+  for (Leg& leg : legs) {
+    leg.receiving.drop();
+    leg.drop_sending();
+    leg.inbound = Leg::Inbound::kNothing;
+    leg.view = {};
+  }
+  owner.reset();
+  own = {};
+  reclaimed = false;
+  released = false;
+}
+
+bool Exchange::sent() const noexcept {
+  return std::all_of(legs.begin(), legs.end(), [](const Leg& leg) { return leg.sent(); });
+}
+
+bool Exchange::arrived() const noexcept {
+  return std::all_of(legs.begin(), legs.end(),
+                     [](const Leg& leg) { return leg.inbound == Leg::Inbound::kDone; });
+}
+
+}  // namespace shardrec::comm::remote

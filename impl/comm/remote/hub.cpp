@@ -1,0 +1,293 @@
+#include "comm/remote/hub.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "core/error.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+// How long the end of a membership waits for what was posted to be sent: peers that are well take
+// it at once.
+constexpr double kLinger = 1;
+
+// Bulletins about unknown groups that are kept: a peer may leave a split a little earlier.
+constexpr size_t kMostUnclaimed = 64;
+
+Group::Shape whole(const Roster& roster) {
+  std::vector<int> members(static_cast<size_t>(roster.size));
+  std::iota(members.begin(), members.end(), 0);
+  return {.members = std::move(members),
+          .rank = roster.rank,
+          .ranks_per_node = roster.ranks_per_node,
+          .ranks_in_process = roster.ranks_in_process};
+}
+
+bool sensible(const Failure& failure, const Group& group) noexcept {
+  return failure.culprit < group.size() && failure.witness < group.size() && !failure.inherited;
+}
+
+Failure loss_of(int rank, const Group& group, const std::string& how) {
+  return {.cause = Cause::kLost, .culprit = rank, .witness = group.rank(), .reason = how};
+}
+
+}  // namespace
+
+Hub::Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr<Board> board)
+    : carrier_(std::move(carrier)),
+      board_(std::move(board)),
+      root_(std::make_shared<Group>(whole(roster))),
+      lost_(static_cast<size_t>(roster.size)) {
+  groups_.emplace(root_->id(), root_);
+  board_->listen({.heard = [this](int from, ConstBytes bytes) { listen(from, bytes); },
+                  .lost = [this](int peer, const std::string& how) { listen_loss(peer, how); }});
+}
+
+Hub::~Hub() {
+  const Clock::time_point until = after(Clock::now(), kLinger);
+  for (sweep(); !graveyard_.empty() && Clock::now() < until; sweep()) {
+    for (Leg& leg : graveyard_.front().exchange->legs) {
+      for (Transfer& transfer : leg.sending) {
+        if (!transfer.pending()) continue;
+        try {
+          transfer.wait(0.01);
+        } catch (...) {
+          transfer.drop();
+        }
+      }
+    }
+  }
+  board_->listen({});
+}
+
+void Hub::add(const std::shared_ptr<Group>& group, const Place& place) {
+  std::vector<std::pair<int, Bulletin>> missed;
+  {
+    const std::lock_guard lock(mutex_);
+    group->shape().parent->check(place);  // nobody would kill the child any more
+    const auto mine = [&](const auto& item) { return item.second.group == group->id(); };
+    std::copy_if(unclaimed_.begin(), unclaimed_.end(), std::back_inserter(missed), mine);
+    groups_[group->id()] = group;
+    std::erase_if(unclaimed_, mine);
+    for (int rank = 0; rank < group->size(); ++rank) {
+      const auto& how = lost_[static_cast<size_t>(group->on_link(rank))];
+      if (how && group->hear_loss(rank, *how))
+        put_to_death_locked(*group, loss_of(rank, *group, *how));
+    }
+  }
+  for (const auto& [from, bulletin] : missed) hear(from, group, bulletin);
+}
+
+void Hub::put_to_death_locked(Group& group, const Failure& failure) noexcept {
+  if (group.dead()) return;
+  // No memory for the words: the failure goes without them.
+  const auto die = [&](Group& dying, bool inherited) {
+    Failure last{.cause = failure.cause, .culprit = failure.culprit, .witness = failure.witness};
+    try {
+      last = failure;
+    } catch (...) {
+    }
+    last.inherited = inherited;
+    dying.die(std::move(last));
+  };
+  // Those split from it first: who sees it dead sees them dead.
+  for (const auto& [id, known] : groups_) {
+    const std::shared_ptr<Group> part = known.lock();
+    if (part != nullptr && part->descends_from(group)) die(*part, true);
+  }
+  die(group, false);
+}
+
+bool Hub::put_to_death(Group& group, const Failure& failure) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (group.dead()) return false;
+    put_to_death_locked(group, failure);
+  }
+  return true;
+}
+
+void Hub::kill(Group& group, const Failure& failure) noexcept {
+  if (!put_to_death(group, failure)) return;
+  Bulletin bulletin{.sort = Bulletin::Sort::kFailure, .group = group.id()};
+  try {
+    bulletin.failure = failure;
+  } catch (...) {
+    bulletin.failure.cause = failure.cause;
+    bulletin.failure.culprit = failure.culprit;
+    bulletin.failure.witness = failure.witness;
+  }
+  announce(bulletin);
+  if (&group == root_.get()) carrier_->cancel();
+}
+
+void Hub::kill_and_throw(Group& group, const Failure& failure, const Place& place) {
+  kill(group, failure);
+  group.throw_dead(place);
+}
+
+void Hub::announce(const Bulletin& bulletin) noexcept {
+  board_->announce(write_bulletin(bulletin).view());
+}
+
+void Hub::tell(const Group& group, const Progress& progress) noexcept {
+  Bulletin bulletin{.sort = Bulletin::Sort::kProgress, .group = group.id(), .count = 1};
+  bulletin.progress[0] = progress;
+  announce(bulletin);
+}
+
+void Hub::depart(Group& group, Presence how) noexcept {
+  if (!group.depart(how)) return;
+  if (group.dead() || group.size() == 1) return;
+  {
+    const std::lock_guard lock(ends_mutex_);
+    Bulletin bulletin{.sort = Bulletin::Sort::kProgress, .group = group.id()};
+    const Clock::time_point until = after(Clock::now(), kLinger);
+    for (Endpoint* end : ends_) {
+      if (&end->group() != &group) continue;
+      if (how == Presence::kLeft) end->flush(until);
+      const std::optional<Progress> progress = end->progress();
+      if (!progress) continue;
+      bulletin.progress[bulletin.count++] = *progress;
+      if (bulletin.count < kMostProgress) continue;
+      announce(bulletin);
+      bulletin.count = 0;
+    }
+    if (bulletin.count != 0) announce(bulletin);
+  }
+  announce({.sort = Bulletin::Sort::kDeparture, .group = group.id(), .presence = how});
+}
+
+void Hub::enlist(Endpoint& endpoint) {
+  sweep();
+  const std::lock_guard lock(ends_mutex_);
+  ends_.push_back(&endpoint);
+}
+
+void Hub::delist(const Endpoint& endpoint) noexcept {
+  const std::lock_guard lock(ends_mutex_);
+  std::erase(ends_, &endpoint);
+}
+
+void Hub::poke_others(const Endpoint& endpoint) noexcept {
+  const std::unique_lock lock(ends_mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (Endpoint* end : ends_) {
+    if (end != &endpoint) end->poke();
+  }
+}
+
+void Hub::bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
+               uint32_t channel) {
+  const std::lock_guard lock(ends_mutex_);
+  graveyard_.push_back(
+      {.exchange = std::move(exchange), .group = std::move(group), .channel = channel});
+}
+
+void Hub::sweep() noexcept {
+  std::vector<Buried> over;  // ends after the lock: what it owns may be anything
+  const std::lock_guard lock(ends_mutex_);
+  for (Buried& buried : graveyard_) {
+    const Group& group = *buried.group;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      Leg& leg = buried.exchange->legs[static_cast<size_t>(rank)];
+      try {
+        leg.ask_sending();
+      } catch (...) {
+        leg.drop_sending();
+      }
+      const bool failed = leg.sending[0].failed() || leg.sending[1].failed();
+      if (failed || group.dead() || group.deaf(rank, buried.channel, buried.exchange->sequence)) {
+        leg.drop_sending();
+      }
+    }
+  }
+  const auto first_over =
+      std::partition(graveyard_.begin(), graveyard_.end(),
+                     [](const Buried& buried) { return !buried.exchange->sent(); });
+  try {
+    over.assign(std::make_move_iterator(first_over), std::make_move_iterator(graveyard_.end()));
+    graveyard_.erase(first_over, graveyard_.end());
+  } catch (...) {  // no memory: the next time
+  }
+}
+
+// Where memory runs out on the board's thread, nobody else would tell: all of it ends.
+void Hub::listen(int from, ConstBytes bytes) noexcept {
+  try {
+    hear(from, bytes);
+  } catch (...) {
+    give_up();
+  }
+}
+
+void Hub::listen_loss(int peer, const std::string& how) noexcept {
+  try {
+    hear_loss(peer, how);
+  } catch (...) {
+    give_up();
+  }
+}
+
+void Hub::give_up() noexcept {
+  put_to_death(*root_, {.cause = Cause::kGaveUp, .culprit = root_->rank()});
+  carrier_->cancel();
+}
+
+void Hub::hear(int from, ConstBytes bytes) {
+  std::optional<Bulletin> bulletin = read_bulletin(bytes);
+  if (!bulletin || from < 0 || from >= root_->size()) return;
+  std::shared_ptr<Group> group;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(bulletin->group);
+    if (found == groups_.end()) {
+      if (unclaimed_.size() == kMostUnclaimed) unclaimed_.pop_front();
+      unclaimed_.emplace_back(from, *std::move(bulletin));
+      return;
+    }
+    group = found->second.lock();
+  }
+  if (group != nullptr) hear(from, group, *bulletin);
+}
+
+void Hub::hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin) {
+  const int peer = group->rank_of(from);
+  if (peer < 0 || peer == group->rank()) return;
+  switch (bulletin.sort) {
+    case Bulletin::Sort::kFailure:
+      if (!sensible(bulletin.failure, *group)) return;
+      if (put_to_death(*group, bulletin.failure) && group == root_) carrier_->cancel();
+      return;
+    case Bulletin::Sort::kProgress:
+      for (size_t i = 0; i < bulletin.count; ++i) {
+        group->hear_progress(peer, bulletin.progress[i]);
+      }
+      return;
+    case Bulletin::Sort::kDeparture:
+      return group->hear_departure(peer, bulletin.presence);
+  }
+}
+
+// The board tells every rank, so that nobody needs to be told by this one.
+void Hub::hear_loss(int peer, const std::string& how) {
+  if (peer < 0 || peer >= root_->size()) return;
+  bool cancel = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_[static_cast<size_t>(peer)] = how;
+    // The link's own group comes first: its number is the lowest.
+    for (const auto& [id, known] : groups_) {
+      const std::shared_ptr<Group> group = known.lock();
+      const int rank = group == nullptr ? -1 : group->rank_of(peer);
+      if (rank < 0 || rank == group->rank() || !group->hear_loss(rank, how)) continue;
+      put_to_death_locked(*group, loss_of(rank, *group, how));
+      cancel = cancel || group == root_;
+    }
+  }
+  if (cancel) carrier_->cancel();
+}
+
+}  // namespace shardrec::comm::remote

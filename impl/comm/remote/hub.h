@@ -1,0 +1,110 @@
+// What all communicators of one link share: carrier and board, the groups (one and what was split
+// from it), their channels' ends, and sends that outlive their channel. Failures pass through here:
+// heard from the board, or noticed by a channel and then told to the others.
+//
+// Owned by the communicators and channels of this rank together; groups do not know it, so that it
+// never ends on the board's thread.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/clock.h"
+#include "comm/remote/bulletin.h"
+#include "comm/remote/exchange.h"
+#include "comm/remote/group.h"
+#include "comm/remote/link.h"
+
+namespace shardrec::comm::remote {
+
+// A channel's end, as the hub sees it.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+  virtual const Group& group() const noexcept = 0;
+  // nullopt: it is not open yet.
+  virtual std::optional<Progress> progress() const noexcept = 0;
+  // Asks for the messages whose envelopes have come, unless its thread is in a call.
+  virtual void poke() noexcept = 0;
+  // Waits until what was posted is sent, unless its thread is in a call.
+  virtual void flush(Clock::time_point until) noexcept = 0;
+};
+
+class Hub {
+ public:
+  Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr<Board> board);
+  // Waits a moment for sends that outlive their channel.
+  ~Hub();
+  Hub(const Hub&) = delete;
+  Hub& operator=(const Hub&) = delete;
+
+  Carrier& carrier() noexcept { return *carrier_; }
+  const std::shared_ptr<Group>& root() noexcept { return root_; }
+
+  // A group made by a split, in exchange place.sequence. Throws where its parent is dead.
+  void add(const std::shared_ptr<Group>& group, const Place& place);
+
+  // The first failure counts, for groups split from it too, here and on the other ranks. Returns
+  // when this rank's groups are dead.
+  void kill(Group& group, const Failure& failure) noexcept;
+  // Throws the first failure, which may be another one.
+  [[noreturn]] void kill_and_throw(Group& group, const Failure& failure, const Place& place);
+  // The end of this rank's membership.
+  void depart(Group& group, Presence how) noexcept;
+
+  void enlist(Endpoint& endpoint);
+  void delist(const Endpoint& endpoint) noexcept;
+  // Lets other channels' messages come while this rank is busy with one.
+  void poke_others(const Endpoint& endpoint) noexcept;
+  // What a closed channel has not sent yet.
+  void bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
+            uint32_t channel);
+  // Tells the others how far this rank came on a channel that it has closed.
+  void tell(const Group& group, const Progress& progress) noexcept;
+
+ private:
+  struct Buried {
+    std::unique_ptr<Exchange> exchange;
+    std::shared_ptr<const Group> group;
+    uint32_t channel = 0;
+  };
+
+  void listen(int from, ConstBytes bytes) noexcept;
+  void listen_loss(int peer, const std::string& how) noexcept;
+  void give_up() noexcept;
+  void hear(int from, ConstBytes bytes);
+  void hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin);
+  void hear_loss(int peer, const std::string& how);
+  // False: it was dead.
+  bool put_to_death(Group& group, const Failure& failure) noexcept;
+  void put_to_death_locked(Group& group, const Failure& failure) noexcept;
+  void announce(const Bulletin& bulletin) noexcept;
+  void sweep() noexcept;  // of the graveyard
+
+  const std::shared_ptr<Carrier> carrier_;
+  const std::shared_ptr<Board> board_;
+  std::shared_ptr<Group> root_;
+
+  std::mutex mutex_;  // groups and their deaths; no code of others runs under it
+  std::map<uint64_t, std::weak_ptr<Group>> groups_;
+  std::vector<std::optional<std::string>> lost_;  // by rank on the link
+  // About groups that this rank is not in, or not yet.
+  std::deque<std::pair<int, Bulletin>> unclaimed_;
+
+  std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried
+  std::vector<Endpoint*> ends_;
+  std::vector<Buried> graveyard_;
+};
+
+}  // namespace shardrec::comm::remote

@@ -1,0 +1,188 @@
+// How a rank waits on a channel, and when it stops waiting: for a late peer, one that will never
+// come, a dead group, an own end.
+//
+// A wait blocks in one request at a time, for a moment: what was heard of peers is looked at in
+// between. Only the end of the link's own group wakes a waiting rank by itself (Carrier::cancel).
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "comm/remote/channel.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+// While several envelopes are awaited, one may come before that which is waited in, and its message
+// is to be asked for.
+constexpr double kShortest = 0.0001;
+constexpr double kShort = 0.002;
+constexpr double kLong = 0.01;
+
+// The transport knows of a broken connection before the board has told what broke it.
+constexpr double kGrace = 0.4;
+
+}  // namespace
+
+void RemoteChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
+  const std::lock_guard lock(turn_);
+  Exchange* exchange = find(ticket, "receive");
+  if (exchange == nullptr) {
+    core::fail(SHARDREC_INTERNAL, core::sentence("receive of exchange ", ticket.sequence,
+                                                 ", which is over: it was reclaimed"));
+  }
+  wait(*exchange, Wish::kArrival);
+  for (int peer = 0; peer < size(); ++peer) {
+    const auto at = static_cast<size_t>(peer);
+    received[at] = peer == group_->rank() ? exchange->own : exchange->legs[at].view;
+  }
+}
+
+void RemoteChannel::reclaim(Ticket ticket) {
+  const std::lock_guard lock(turn_);
+  Exchange* exchange = find(ticket, "reclaim");
+  if (exchange == nullptr || exchange->reclaimed) return;
+  wait(*exchange, Wish::kRelease);
+  exchange->owner.reset();
+  exchange->reclaimed = true;
+  finish(*exchange);
+}
+
+bool RemoteChannel::done(Exchange& exchange, Wish wish) {
+  return wish == Wish::kArrival ? advance(exchange) : settle_sends(exchange);
+}
+
+void RemoteChannel::wait(Exchange& exchange, Wish wish) {
+  if (done(exchange, wish)) return;
+
+  const Deadlines deadlines = group_->deadlines();
+  const Clock::time_point start = Clock::now();
+  const double seconds =
+      exchange.operation.patience == Patience::kStep ? deadlines.step : deadlines.setup;
+  Wait wait{.wish = wish,
+            .exchange = exchange,
+            .place = place_of(exchange),
+            .deadline = after(start, seconds),
+            .alarm = after(start, deadlines.warn),
+            .seconds = seconds,
+            .warn = deadlines.warn};
+  double longest = kShortest;
+  do {
+    look(wait);
+    hub_->poke_others(*this);
+    nap(wait, longest);
+  } while (!done(exchange, wish));
+}
+
+const Transfer& RemoteChannel::awaited(const Wait& wait, int peer) const {
+  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
+  if (wait.wish == Wish::kArrival) return leg.receiving;
+  return leg.sending[leg.sending[0].done() ? 1 : 0];
+}
+
+bool RemoteChannel::late(const Wait& wait, int peer) const {
+  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
+  if (peer == group_->rank()) return false;
+  return wait.wish == Wish::kArrival ? leg.inbound != Leg::Inbound::kDone : !leg.sent();
+}
+
+void RemoteChannel::nap(const Wait& wait, double& longest) {
+  int chosen = -1;
+  int envelopes = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!late(wait, peer) || awaited(wait, peer).failed()) continue;
+    const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
+    const bool envelope = wait.wish == Wish::kArrival && leg.inbound == Leg::Inbound::kEnvelope;
+    if (chosen < 0 || (envelope && envelopes == 0)) chosen = peer;
+    envelopes += envelope ? 1 : 0;
+  }
+  double seconds = kLong;
+  if (envelopes > 1) {
+    seconds = longest;
+    longest = std::min(2 * longest, kShort);
+  }
+  const Clock::time_point now = Clock::now();
+  seconds = std::min(seconds, seconds_until(std::min(wait.deadline, wait.alarm), now));
+  if (seconds <= 0) return;
+  if (chosen < 0) {  // only failed ones are left
+    std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, kShort)));
+    return;
+  }
+  Leg& leg = wait.exchange.legs[static_cast<size_t>(chosen)];
+  if (wait.wish == Wish::kArrival) {
+    leg.receiving.wait(seconds);
+  } else {
+    leg.sending[leg.sending[0].done() ? 1 : 0].wait(seconds);
+  }
+}
+
+void RemoteChannel::fail(const Wait& wait, Failure failure) {
+  failure.witness = group_->rank();
+  failure.sequence = wait.place.sequence;
+  failure.operation = wait.place.operation;
+  hub_->kill_and_throw(*group_, failure, wait.place);
+}
+
+void RemoteChannel::look(Wait& wait) {
+  if (group_->departed()) {
+    // Left from another thread: the peers must not take this rank's half of the exchange for whole.
+    hub_->kill(*group_, {.cause = Cause::kGaveUp,
+                         .culprit = group_->rank(),
+                         .witness = group_->rank(),
+                         .sequence = wait.place.sequence,
+                         .operation = wait.place.operation});
+  }
+  check(wait.place);
+  const Clock::time_point now = Clock::now();
+  int first_late = -1;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!late(wait, peer)) continue;
+    if (first_late < 0) first_late = peer;
+    const uint64_t sequence = wait.place.sequence;
+    if (auto failure = group_->hopeless(peer, number_, sequence, wait.wish)) {
+      fail(wait, *std::move(failure));
+    }
+    const Transfer& transfer = awaited(wait, peer);
+    if (transfer.failed() && now >= after(transfer.failed_at(), kGrace)) {
+      fail(wait, {.cause = Cause::kTransport, .culprit = peer, .reason = transfer.why()});
+    }
+  }
+  if (first_late < 0) return;
+  if (now >= wait.deadline) {
+    fail(wait, {.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
+                .culprit = first_late,
+                .culprit_operation = describe(wait, first_late),
+                .seconds = wait.seconds});
+  }
+  if (now >= wait.alarm) {
+    warn(wait);
+    wait.alarm = Clock::time_point::max();
+  }
+}
+
+std::string RemoteChannel::describe(const Wait& wait, int peer) const {
+  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
+  if (wait.wish == Wish::kArrival && leg.inbound == Leg::Inbound::kMessage) {
+    return core::sentence("came, but not all of its ", leg.arrived.bytes, " bytes have arrived");
+  }
+  return group_->last_seen(peer);
+}
+
+void RemoteChannel::warn(const Wait& wait) const {
+  constexpr int kMostNamed = 8;
+  std::string names;
+  int count = 0;
+  for (int peer = 0; peer < size(); ++peer) {
+    if (!late(wait, peer) || ++count > kMostNamed) continue;
+    if (count > 1) names += ", ";
+    names += core::sentence("rank ", peer, " (", describe(wait, peer), ")");
+  }
+  if (count > kMostNamed) names += core::sentence(" and ", count - kMostNamed, " more");
+  core::log(
+      SHARDREC_LOG_WARNING, group_->rank(),
+      core::sentence("rank ", group_->rank(), " has waited ", decimal(wait.warn), " s in \"",
+                     wait.place.operation, "\" (exchange ", wait.place.sequence, ") for ", names));
+}
+
+}  // namespace shardrec::comm::remote
