@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 namespace shardrec::embedding {
 namespace {
@@ -47,9 +48,14 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
       const Part& other = layout.parts()[static_cast<size_t>(p)];
       const int64_t first = std::max(part.row, other.row);
       const int64_t last = std::min(part.row + part.rows, other.row + other.rows);
-      if (p != shard.part() && first < last) neighbours_.back().push_back({p, first, last});
+      if (p == shard.part() || first >= last) continue;
+      arrivals_.push_back({other.owner, p, neighbours_.size() - 1, neighbours_.back().size()});
+      neighbours_.back().push_back({p, first, last});
     }
   }
+  std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) {
+    return std::tie(a.source, a.part, a.shard) < std::tie(b.source, b.part, b.shard);
+  });
 }
 
 const Part& SharedStatistics::own_part(size_t shard) const {
@@ -117,63 +123,67 @@ void SharedStatistics::pack(core::Scratch& buffer) {
 }
 
 void SharedStatistics::add_up(std::span<const comm::ConstBytes> messages) {
+  open(messages);
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (shared_[i]) add_shard(i, messages);
+    if (shared_[i]) add_shard(i);
   }
 }
 
-void SharedStatistics::add_shard(size_t shard, std::span<const comm::ConstBytes> messages) {
-  const auto own_parts = layout_.parts_of(layout_.rank());
+// Where in the messages the sums of each neighbour are.
+void SharedStatistics::open(std::span<const comm::ConstBytes> messages) {
+  size_t before = 0;  // floats of the source's message
+  for (size_t i = 0; i < arrivals_.size(); ++i) {
+    const Arrival& arrival = arrivals_[i];
+    if (i == 0 || arrivals_[i - 1].source != arrival.source) before = 0;
+    Neighbour& neighbour = neighbours_[arrival.shard][arrival.neighbour];
+    std::tie(neighbour.first_unique, neighbour.last_unique) = unique_between(
+        rows_[arrival.shard], own_part(arrival.shard), neighbour.first_row, neighbour.last_row);
+    const comm::ConstBytes message = messages[static_cast<size_t>(arrival.source)];
+    const size_t count = static_cast<size_t>(neighbour.last_unique - neighbour.first_unique) *
+                         floats_per_row(neighbour.part);
+    if ((before + count) * sizeof(float) > message.size()) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", arrival.source, " sent row statistics that are cut off"),
+                 {.rank = int64_t{arrival.source}, .operation = "backward"});
+    }
+    const auto* sums = static_cast<const float*>(static_cast<const void*>(message.data()));
+    neighbour.sums = count == 0 ? nullptr : sums + before;
+    before += count;
+  }
+}
+
+void SharedStatistics::add_shard(size_t shard) {
   const Part& part = own_part(shard);
   const auto values = static_cast<size_t>(values_[static_cast<size_t>(part.table)]);
   adding_.clear();
   const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
-    if (first == last) return;  // sums may be null
+    if (first == last) return;  // sums are null
     const auto& ranges = ranges_[static_cast<size_t>(p)];
     for (size_t s = 0; s < ranges.size(); ++s) {
       adding_.push_back({column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
                          sums + s * values, floats_per_row(p), first, last});
     }
   };
-  add_ranges(own_parts[shard], own_sums_[shard], 0, std::ssize(rows_[shard]));
+  add_ranges(layout_.parts_of(layout_.rank())[shard], own_sums_[shard], 0,
+             std::ssize(rows_[shard]));
   for (const Neighbour& neighbour : neighbours_[shard]) {
-    const int source = layout_.parts()[static_cast<size_t>(neighbour.part)].owner;
-    const auto [first, last] =
-        unique_between(rows_[shard], part, neighbour.first_row, neighbour.last_row);
-    // Everything of the source's message before this piece: its earlier shards, for all of mine,
-    // and this shard, for my earlier ones.
-    size_t before = 0;
-    for (const int32_t p : layout_.parts_of(source)) {
-      if (p > neighbour.part) break;
-      for (size_t j = 0; j < rows_.size(); ++j) {
-        if (p == neighbour.part && j >= shard) break;
-        for (const Neighbour& other : neighbours_[j]) {
-          if (other.part != p) continue;
-          const auto [a, b] =
-              unique_between(rows_[j], own_part(j), other.first_row, other.last_row);
-          before += static_cast<size_t>(b - a) * floats_per_row(p);
-        }
-      }
-    }
-    const size_t count = static_cast<size_t>(last - first) * floats_per_row(neighbour.part);
-    const comm::ConstBytes message = messages[static_cast<size_t>(source)];
-    if ((before + count) * sizeof(float) > message.size()) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", source, " sent row statistics that are cut off"),
-                 {.rank = int64_t{source}, .operation = "backward"});
-    }
-    const auto* sums = static_cast<const float*>(static_cast<const void*>(message.data()));
-    add_ranges(neighbour.part, sums + before, first, last);
+    add_ranges(neighbour.part, neighbour.sums, neighbour.first_unique, neighbour.last_unique);
   }
   std::sort(adding_.begin(), adding_.end(),
             [](const Range& a, const Range& b) { return a.col < b.col; });
-  float* total = totals_[shard];
-  for (int64_t u = 0; u < std::ssize(rows_[shard]); ++u, total += values) {
-    std::fill_n(total, values, 0.0F);
-    for (const Range& range : adding_) {
-      if (u < range.first_unique || range.last_unique <= u) continue;
-      const float* sums = range.sums + static_cast<size_t>(u - range.first_unique) * range.stride;
-      for (size_t k = 0; k < values; ++k) total[k] += sums[k];
+  float* const totals = totals_[shard];
+  std::fill_n(totals, rows_[shard].size() * values, 0.0F);
+  for (const Range& range : adding_) {
+    const auto unique = static_cast<size_t>(range.last_unique - range.first_unique);
+    float* const to = totals + static_cast<size_t>(range.first_unique) * values;
+    if (range.stride == values) {
+      for (size_t i = 0; i < unique * values; ++i) to[i] += range.sums[i];
+      continue;
+    }
+    for (size_t u = 0; u < unique; ++u) {
+      for (size_t k = 0; k < values; ++k) {
+        to[u * values + k] += range.sums[u * range.stride + k];
+      }
     }
   }
 }

@@ -49,6 +49,17 @@ class SharedStatistics {
     int32_t part = 0;
     int64_t first_row = 0;  // overlap, rows of the table
     int64_t last_row = 0;
+    // Of the step: touched rows of the own shard in the overlap, as positions, and their sums.
+    int64_t first_unique = 0;
+    int64_t last_unique = 0;
+    const float* sums = nullptr;
+  };
+  // A piece of a message from `source`: what its shard of `part` adds to an own one.
+  struct Arrival {
+    int source = 0;
+    int32_t part = 0;
+    size_t shard = 0;
+    size_t neighbour = 0;  // of that shard
   };
   // One column range of a contribution while it is added up.
   struct Range {
@@ -61,13 +72,15 @@ class SharedStatistics {
 
   const Part& own_part(size_t shard) const;
   size_t floats_per_row(int32_t part) const;
-  void add_shard(size_t shard, std::span<const comm::ConstBytes> messages);
+  void open(std::span<const comm::ConstBytes> messages);
+  void add_shard(size_t shard);
 
   const Layout& layout_;
   bool needed_ = false;
   std::vector<int> values_;                                // by table
   std::vector<bool> shared_;                               // by own shard
   std::vector<std::vector<Neighbour>> neighbours_;         // by own shard, in part order
+  std::vector<Arrival> arrivals_;                          // in the order of the messages
   std::vector<std::vector<compute::ColumnRange>> ranges_;  // by part, empty where not shared
   std::vector<std::span<const int64_t>> rows_;             // by own shard
   core::Scratch memory_;

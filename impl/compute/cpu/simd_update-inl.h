@@ -337,9 +337,37 @@ void update_rows(const RowUpdate& job, int64_t first_row, int64_t last_row,
   }
 }
 
+// Sums over all columns that depend on the gradient alone, of rows of kVectors whole vectors.
+template <class Step, size_t kVectors>
+void sums_in_registers(const RowUpdate& job, float* out, int64_t first_row, int64_t last_row,
+                       std::byte* memory) noexcept {
+  constexpr size_t kSums = kNeeds<Step>.sums;
+  const RegisterSum<kVectors> sum(job, first_row, last_row);
+  const Constants k(job.step);
+  const Tail none(0);
+  // Not looked at, but there.
+  const RangeOfRow<FloatRow> range{.columns = kVectors * kStep,
+                                   .w = {RowScratch(memory, job.width).row}};
+  for (int64_t u = first_row; u < last_row; ++u) {
+    Vector g[kVectors];
+    sum.row(u, g);
+    Vector lanes[kLaneVectors][kSums];
+    SHARDREC_UNROLL
+    for (auto& of_vector : lanes) {
+      SHARDREC_UNROLL
+      for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
+    }
+    SHARDREC_UNROLL
+    for (size_t i = 0; i < kVectors; ++i) {
+      sum_at<Step, false, false>(k, range, i * kStep, none, g[i], lanes[i % kLaneVectors]);
+    }
+    add_up(lanes, out + static_cast<size_t>(u) * kSums);
+  }
+}
+
 template <class Step, class Type>
-void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
-                  int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
+void sums_in_memory(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+                    int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
   const RowScratch scratch(memory, job.width);
   const GradientSum sum(job, first_row, last_row, scratch.gradient);
   const TableRows<Type> table(job, scratch, RoundingUse::kStep);
@@ -356,6 +384,22 @@ void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, fl
   } else {
     for (int64_t u = first_row; u < last_row; ++u) visit(u);
   }
+}
+
+template <class Step, class Type>
+void sums_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
+                  int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
+  if constexpr (!kSumsReadRows<Step>) {
+    const auto fits = [&](size_t vectors) {
+      return job.width == static_cast<int64_t>(vectors * kStep) && count == 1 &&
+             ranges->begin == 0 && ranges->end == job.width;
+    };
+    if (fits(8)) return sums_in_registers<Step, 8>(job, out, first_row, last_row, memory);
+    if (fits(4)) return sums_in_registers<Step, 4>(job, out, first_row, last_row, memory);
+    if (fits(2)) return sums_in_registers<Step, 2>(job, out, first_row, last_row, memory);
+    if (fits(1)) return sums_in_registers<Step, 1>(job, out, first_row, last_row, memory);
+  }
+  sums_in_memory<Step, Type>(job, ranges, count, out, first_row, last_row, memory);
 }
 
 template <template <WeightDecay> class Step, WeightDecay kDecay, class Type>
