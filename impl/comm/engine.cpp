@@ -1,0 +1,125 @@
+#include "comm/engine.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "comm/clock.h"
+#include "comm/remote/link.h"
+#include "comm/remote/transport.h"
+#include "comm/rendezvous/layout.h"
+#include "comm/rendezvous/rendezvous.h"
+#include "core/error.h"
+
+namespace shardrec::comm {
+namespace {
+
+// A meeting as the board of a communicator: the server outlives the client of its own process.
+struct Kept {
+  std::shared_ptr<rendezvous::Server> server;
+  std::shared_ptr<rendezvous::Client> client;
+};
+
+std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOptions& options) {
+  const auto kept = std::make_shared<Kept>(
+      Kept{.server = std::move(meeting.server), .client = std::move(meeting.client)});
+  rendezvous::Client& client = *kept->client;
+  const remote::TransportStore store{
+      .set =
+          [&](const std::string& key, ConstBytes value) {
+            client.set(key, value, after(Clock::now(), options.seconds));
+          },
+      .get = [&](const std::string& key,
+                 double seconds) { return client.get(key, after(Clock::now(), seconds)); }};
+  remote::Transport transport = remote::open_transport({.engine = options.engine,
+                                                        .rank = meeting.roster.rank,
+                                                        .size = meeting.roster.size,
+                                                        .seconds = options.seconds,
+                                                        .interface = options.interface,
+                                                        .store = &store});
+  std::shared_ptr<remote::Board> board = transport.board;
+  if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
+  return remote::make_communicator(meeting.roster, std::move(transport.carrier), std::move(board));
+}
+
+// What each rank says of where it is. The plain bytes of one kind of machine: a job's processes
+// run the same build.
+struct Where {
+  rendezvous::HostId host{};
+  uint64_t process = 0;
+};
+
+// Before there is a communicator: its channels do not use the highest tag.
+std::vector<rendezvous::Join> hear_where_all_are(const remote::Transport& transport,
+                                                 double seconds) {
+  constexpr uint32_t kTag = (uint32_t{1} << SHARDREC_TRANSPORT_TAG_BITS) - 1;
+  const Clock::time_point deadline = after(Clock::now(), seconds);
+  std::vector<Where> where(static_cast<size_t>(transport.size));
+  Where& own = where[static_cast<size_t>(transport.rank)];
+  own = {.host = rendezvous::this_host(), .process = rendezvous::this_process()};
+  struct Pending {
+    int peer;
+    std::unique_ptr<remote::Request> request;
+  };
+  std::vector<Pending> pending;
+  for (int peer = 0; peer < transport.size; ++peer) {
+    if (peer == transport.rank) continue;
+    pending.push_back(
+        {peer,
+         transport.carrier->receive(
+             peer, kTag, std::as_writable_bytes(std::span(&where[static_cast<size_t>(peer)], 1)))});
+    pending.push_back(
+        {peer, transport.carrier->send(peer, kTag, std::as_bytes(std::span(&own, 1)))});
+  }
+  for (const Pending& each : pending) {
+    const remote::Result result =
+        each.request->wait(std::max(seconds_until(deadline, Clock::now()), 0.0));
+    if (result.outcome == remote::Outcome::kDone) continue;
+    const bool late = result.outcome == remote::Outcome::kTimeout;
+    core::fail(late ? SHARDREC_TIMEOUT : SHARDREC_PEER_FAILED,
+               core::sentence("rank ", each.peer, late ? " has not said" : " will not say",
+                              " where it runs", result.text.empty() ? "" : ": ", result.text),
+               {.rank = each.peer, .operation = "comm_create"});
+  }
+  std::vector<rendezvous::Join> all;
+  for (size_t rank = 0; rank < where.size(); ++rank) {
+    all.push_back({.rank = static_cast<int>(rank),
+                   .size = transport.size,
+                   .host = where[rank].host,
+                   .process = where[rank].process});
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_launched(const std::string& engine) { return remote::transport_is_launched(engine); }
+
+std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
+                                      int rank, int size) {
+  remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
+  return over(rendezvous::join(token, rank, size, {.seconds = options.seconds}), options);
+}
+
+std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options) {
+  remote::load_transport(options.engine);
+  return over(rendezvous::from_environment(options.seconds), options);
+}
+
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) {
+  remote::Transport transport = remote::open_transport(
+      {.engine = options.engine, .seconds = options.seconds, .interface = options.interface});
+  const auto all = hear_where_all_are(transport, options.seconds);
+  const remote::Roster roster{
+      .rank = transport.rank,
+      .size = transport.size,
+      .ranks_per_node = rendezvous::ranks_per_node(all),
+      .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
+  return remote::make_communicator(roster, std::move(transport.carrier),
+                                   std::move(transport.board));
+}
+
+}  // namespace shardrec::comm

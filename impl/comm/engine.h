@@ -1,0 +1,33 @@
+// Communicators between processes, by the name of their engine: brings together how ranks meet
+// (rendezvous/), what carries their messages (a plug-in) and what an exchange is (remote/).
+//
+// Collective: each function returns when every rank has called it. Throws what
+// rendezvous::join() and remote::open_transport() do.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/rendezvous/token.h"
+
+namespace shardrec::comm {
+
+struct EngineOptions {
+  std::string engine = "gloo";
+  double seconds = 1800;    // to meet in
+  std::string interface{};  // a network interface or an address; empty: the engine's default
+};
+
+// Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.
+bool is_launched(const std::string& engine);
+
+// Ranks that meet at the server of a token.
+std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
+                                      int rank, int size);
+// Ranks that meet as the environment says (rendezvous::from_environment).
+std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options);
+// Ranks of an engine that is_launched().
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options);
+
+}  // namespace shardrec::comm
