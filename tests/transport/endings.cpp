@@ -39,7 +39,7 @@ void expect_quick_close(Transport& transport) {
 
 // From another thread, for waits of both ways, and for good.
 void cancel(const Job& job) {
-  Transport transport = open_job(job);
+  Transport transport = open_job(job), other = open_job(job, 1);
   const int peer = transport.rank == 0 ? 1 : 0;
   Bytes small(10), large(1 << 20);
   const auto first = transport.carrier->receive(peer, 1, small);
@@ -72,6 +72,7 @@ void cancel(const Job& job) {
   }
   for (const std::string& error : errors) expect(error.empty(), error);
   expect_outcome(first->wait(5), Outcome::kCancelled, "a wait after cancel");
+  meet(other, 1);  // neither goes before both are here
 }
 
 // Memory of a receive that was given up is the caller's again at once.

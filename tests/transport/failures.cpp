@@ -36,9 +36,9 @@ void expect_failed(const Result& result, int peer, const Stopwatch& watch) {
 // Rank 0 dies: idle, while a message is half through to it and from it, while others write to it.
 void killed(const Job& job, bool half_through) {
   Transport transport = open_job(job);
-  const size_t large = half_through ? size_t{256} << 20 : 0;
+  const size_t large = half_through ? size_t{64} << 20 : 0;
   Bytes memory(std::max<size_t>(large, 1000));
-  Bytes other(memory.size());
+  Bytes other(memory.size(), std::byte{0x77});
   meet(transport, -1, 0);
   if (transport.rank == 0) {
     std::vector<std::unique_ptr<Request>> requests;
@@ -46,7 +46,10 @@ void killed(const Job& job, bool half_through) {
       requests.push_back(transport.carrier->receive(peer, 1, memory));
       requests.push_back(transport.carrier->send(peer, 2, other));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(half_through ? 60 : 200));
+    const volatile std::byte& quarter = memory[memory.size() / 4];
+    for (const Stopwatch watch; half_through && quarter == std::byte{0};)
+      expect(watch.seconds() < kPatience, "nothing arrives");
+    if (!half_through) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     kill(getpid(), SIGKILL);
     return;
   }

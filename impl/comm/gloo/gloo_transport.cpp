@@ -23,12 +23,11 @@ constexpr uint64_t kShort = 16 << 10;  // messages up to here are copied: giving
 constexpr uint64_t kGreetingSlot = uint64_t{1} << SHARDREC_TRANSPORT_TAG_BITS;
 constexpr uint64_t kCanarySlot = kGreetingSlot + 1;
 constexpr double kGlance = 0.1;  // seconds
-constexpr std::chrono::hours kNever{1000};
 
 }  // namespace
 
 Transport::Transport(const shardrec_transport_job& job)
-    : rank_(job.rank), size_(job.size), alarm_(job.size) {
+    : rank_(job.rank), size_(job.size), peers_(static_cast<size_t>(job.size)) {
   if (size_ == 1) return;
   const Clock::time_point deadline = plugin::after(job.seconds);
   mesh_ = connect_mesh(job, deadline);
@@ -44,12 +43,12 @@ Transport::Transport(const shardrec_transport_job& job)
 Transport::~Transport() { close_connections(); }
 
 void Transport::close_connections() noexcept {
-  alarm_.cancel();
+  cancel();
   if (!watcher_.joinable()) return;
   {
-    const std::lock_guard lock(canary_mutex_);
+    const std::lock_guard lock(mutex_);
     closing_ = true;
-    if (canary_ != nullptr) canary_->abortWaitRecv();
+    if (canary_ != nullptr) canary_->end();
   }
   watcher_.join();
   live_.clear();
@@ -116,14 +115,11 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
   if (peer < 0 || peer >= size_ || peer == rank_)
     throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1,
                   sentence("rank ", peer, " is not a peer of rank ", rank_, " of ", size_));
-  if (alarm_.is_lost(peer)) fail(peer);
   std::list<Request> made(1);
   Request& request = made.front();
-  request.transport = this;
   request.peer = peer;
   request.way = way;
   request.data = data;
-  request.bytes = bytes;
   request.place = made.begin();
   void* memory = data;
   if (bytes <= kShort) {
@@ -131,105 +127,130 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
     if (way == Way::kSend && bytes > 0) std::memcpy(request.copy.data(), data, bytes);
     memory = request.copy.data();
   }
+  request.message = std::make_unique<Message>(mesh_.context, way, memory, bytes);
+  bool lost = false;
+  {
+    const std::lock_guard lock(mutex_);
+    lost = peers_[static_cast<size_t>(peer)].lost;
+    if (cancelled_) request.message->end();
+    if (!lost) live_.splice(live_.end(), made);
+  }
+  if (lost) fail(peer);
   try {
-    request.buffer = mesh_.context->createUnboundBuffer(memory, bytes);
     const SigpipeHeld held;
     if (way == Way::kSend) {
-      request.buffer->send(peer, slot, 0, bytes);
+      request.message->send(peer, slot, 0, bytes);
     } else {
-      request.buffer->recv(peer, slot, 0, bytes);
+      request.message->recv(peer, slot, 0, bytes);
     }
   } catch (const std::exception& thrown) {
     // Gloo's books may not be right after it: nothing more goes over this connection.
-    alarm_.lose(peer, message_of(thrown));
+    lose(peer, message_of(thrown));
     mesh_.context->getPair(peer)->close();
+    forget(request);
     if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) throw;
     fail(peer);
   }
-  const std::lock_guard lock(mutex_);
-  live_.splice(live_.end(), made);
   return &request;
 }
 
 int32_t Transport::wait(Request& request, double seconds) {
-  if (request.status == SHARDREC_TRANSPORT_OK) return SHARDREC_TRANSPORT_OK;
-  if (request.status == SHARDREC_TRANSPORT_FAILED) fail(request.peer);
-  Ended ended{};
-  try {
-    ended = alarm_.wait(*request.buffer, request.way, request.peer, plugin::after(seconds));
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& thrown) {
-    alarm_.lose(request.peer, message_of(thrown));
-    ended = Ended::kLost;
-  }
-  switch (ended) {
+  if (request.done) return SHARDREC_TRANSPORT_OK;
+  switch (request.message->wait(seconds > 0 ? plugin::after(seconds) : kNow)) {
     case Ended::kDone:
-      request.status = SHARDREC_TRANSPORT_OK;
+      request.done = true;
       if (request.way == Way::kReceive && !request.copy.empty())
         std::memcpy(request.data, request.copy.data(), request.copy.size());
       return SHARDREC_TRANSPORT_OK;
     case Ended::kTimeout:
       return SHARDREC_TRANSPORT_TIMEOUT;
-    case Ended::kCancelled:
-      return SHARDREC_TRANSPORT_CANCELLED;
-    case Ended::kLost:
+    case Ended::kFailed:
+      lose(request.peer, request.message->why());
+      fail(request.peer);
+    case Ended::kEnded:
       break;
   }
-  request.status = SHARDREC_TRANSPORT_FAILED;
-  fail(request.peer);
+  if (is_lost(request.peer)) fail(request.peer);
+  return SHARDREC_TRANSPORT_CANCELLED;
 }
 
 void Transport::forget(Request& request) noexcept {
-  const bool under_way = request.status != SHARDREC_TRANSPORT_OK && !alarm_.is_lost(request.peer);
-  if (under_way && request.bytes > kShort) {
-    alarm_.lose(request.peer, "a message was given up before it was through");
+  const bool is_short = request.message->size <= kShort;
+  const bool under_way =
+      !request.done && !is_lost(request.peer) && request.message->wait(kNow) != Ended::kDone;
+  if (under_way && !is_short) {
+    lose(request.peer, "a message was given up before it was through");
     mesh_.context->getPair(request.peer)->close();
   }
-  std::list<Request> gone;  // destroyed without the lock: Gloo may be in its buffer for a moment
+  std::list<Request> gone;  // destroyed without the lock: Gloo may be in its message for a moment
   const std::lock_guard lock(mutex_);
-  if (under_way && request.bytes <= kShort) {
+  if (under_way && is_short) {
     given_up_.splice(given_up_.end(), live_, request.place);
   } else {
     gone.splice(gone.end(), live_, request.place);
   }
 }
 
+void Transport::cancel() noexcept {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  for (Request& request : live_) request.message->end();
+}
+
+void Transport::lose(int peer, const std::string& why) noexcept {
+  const std::lock_guard lock(mutex_);
+  Peer& lost = peers_[static_cast<size_t>(peer)];
+  if (lost.lost) return;
+  lost.lost = true;
+  try {
+    lost.why = why;
+  } catch (const std::bad_alloc&) {  // the reason stays empty
+  }
+  for (Request& request : live_) {
+    if (request.peer == peer) request.message->end();
+  }
+}
+
+bool Transport::is_lost(int peer) const {
+  const std::lock_guard lock(mutex_);
+  return peers_[static_cast<size_t>(peer)].lost;
+}
+
 void Transport::watch() {
   char nothing = 0;
   for (;;) {
-    std::unique_ptr<gloo::transport::UnboundBuffer> canary;
+    std::unique_ptr<Message> canary;
     try {
-      canary = mesh_.context->createUnboundBuffer(&nothing, sizeof nothing);
+      canary = std::make_unique<Message>(mesh_.context, Way::kReceive, &nothing, sizeof nothing);
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
       continue;
     }
     {
-      const std::lock_guard lock(canary_mutex_);
+      const std::lock_guard lock(mutex_);
       if (closing_) return;
       canary_ = canary.get();
     }
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_ || alarm_.is_lost(peer)) continue;
+      if (peer == rank_ || is_lost(peer)) continue;
       try {
         canary->recv(peer, kCanarySlot, 0, sizeof nothing);
       } catch (const std::exception& thrown) {
-        alarm_.lose(peer, message_of(thrown));
+        lose(peer, message_of(thrown));
       }
     }
-    try {
-      canary->waitRecv(nullptr, kNever);
-    } catch (const std::exception&) {  // some connection is lost: whose, the next round finds out
-    }
-    const std::lock_guard lock(canary_mutex_);
+    // Ends when some connection is lost: whose, the next round finds out.
+    canary->wait(Clock::time_point::max());
+    const std::lock_guard lock(mutex_);
     canary_ = nullptr;
   }
 }
 
 void Transport::fail(int peer) const {
+  const std::lock_guard lock(mutex_);
   throw Failure(SHARDREC_TRANSPORT_FAILED, peer,
-                sentence("the connection to rank ", peer, " is lost: ", alarm_.why_lost(peer)));
+                sentence("the connection to rank ", peer,
+                         " is lost: ", peers_[static_cast<size_t>(peer)].why));
 }
 
 }  // namespace shardrec::comm::gloo_plugin

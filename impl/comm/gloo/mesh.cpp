@@ -12,6 +12,7 @@
 #include <cstring>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -100,7 +101,9 @@ class Connector {
     try {
       gloo::transport::tcp::attr attributes(address_.c_str());
       mesh_.device = gloo::transport::tcp::CreateDevice(attributes);
-      mesh_.context = mesh_.device->createContext(job_.rank, job_.size);
+      mesh_.context = std::dynamic_pointer_cast<gloo::transport::tcp::Context>(
+          mesh_.device->createContext(job_.rank, job_.size));
+      if (mesh_.context == nullptr) throw std::runtime_error("its device is not one of TCP");
       // Gloo waits five times as long for a connection.
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
           std::max(deadline_ - Clock::now(), Clock::duration(kGlance)));

@@ -4,8 +4,8 @@
 // (Transport::greet).
 #pragma once
 
-#include <gloo/transport/context.h>
 #include <gloo/transport/device.h>
+#include <gloo/transport/tcp/context.h>
 
 #include <array>
 #include <cstdint>
@@ -21,7 +21,7 @@ using Secret = std::array<uint64_t, 2>;
 
 struct Mesh {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::transport::Context> context;
+  std::shared_ptr<gloo::transport::tcp::Context> context;
   std::vector<Secret> expected;   // by peer: what it sends first
   std::vector<Secret> presented;  // by peer: what this rank sends it
 };
