@@ -58,42 +58,6 @@ void expect_no_errors(const std::vector<std::optional<core::Error>>& errors) {
   for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
 }
 
-TEST(LocalChannel, DeliversUnevenMessagesOverMoreExchangesThanTheRingHolds) {
-  for (const int world : {1, 2, 3, 4, 8}) {
-    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
-      const auto channel = comm.open_channel(Purpose::kInput);
-      for (int round = 0; round < 3 * Channel::kMostInFlight; ++round) {
-        const Post mine = post(*channel, 0, round, comm.rank(), world);
-        receive(*channel, mine.ticket, 0, round, comm.rank(), world);
-        channel->release(mine.ticket);
-        channel->reclaim(mine.ticket);
-      }
-    }));
-  }
-}
-
-TEST(LocalChannel, SeveralExchangesMayBePostedBeforeTheFirstIsReceived) {
-  for (const int world : {1, 2, 4, 8}) {
-    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
-      const auto channel = comm.open_channel(Purpose::kInput);
-      for (int start = 0; start < 4 * Channel::kMostInFlight; start += Channel::kMostInFlight) {
-        std::vector<Post> posts;
-        for (int i = 0; i < Channel::kMostInFlight; ++i) {
-          posts.push_back(post(*channel, 0, start + i, comm.rank(), world));
-        }
-        for (int i = 0; i < Channel::kMostInFlight; ++i) {
-          receive(*channel, posts[static_cast<size_t>(i)].ticket, 0, start + i, comm.rank(), world);
-        }
-        // Released and reclaimed in another order than posted.
-        for (int i = Channel::kMostInFlight; i-- > 0;) {
-          channel->release(posts[static_cast<size_t>(i)].ticket);
-        }
-        for (const Post& mine : posts) channel->reclaim(mine.ticket);
-      }
-    }));
-  }
-}
-
 TEST(LocalChannel, PostingBeyondTheRingIsRefusedAndDoesNotBlock) {
   const auto group = local::make_group(2, 2);
   const auto one = local::join(group, 0);
@@ -102,56 +66,6 @@ TEST(LocalChannel, PostingBeyondTheRingIsRefusedAndDoesNotBlock) {
   const auto error = error_of([&] { post(*channel, 0, Channel::kMostInFlight, 0, 2); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_INTERNAL);
-}
-
-TEST(LocalChannel, ChannelsNeverMixWhateverTheOrderOfTheirCalls) {
-  constexpr int kChannels = 3;
-  for (const int world : {2, 4}) {
-    expect_no_errors(run_ranks(world, [&](Communicator& comm) {
-      std::vector<std::shared_ptr<Channel>> channels;
-      for (const Purpose purpose : {Purpose::kInput, Purpose::kOutput, Purpose::kInput}) {
-        channels.push_back(comm.open_channel(purpose));
-      }
-      for (int round = 0; round < 40; ++round) {
-        std::array<Post, kChannels> posts;
-        // Each rank posts in an order of its own.
-        for (int i = 0; i < kChannels; ++i) {
-          const int c = (i + comm.rank() + round) % kChannels;
-          const auto at = static_cast<size_t>(c);
-          posts[at] = post(*channels[at], c, round, comm.rank(), world);
-        }
-        for (int i = 0; i < kChannels; ++i) {
-          const int c = (2 * i + comm.rank()) % kChannels;
-          const auto at = static_cast<size_t>(c);
-          receive(*channels[at], posts[at].ticket, c, round, comm.rank(), world);
-          channels[at]->release(posts[at].ticket);
-        }
-        // Not before all are released: another rank may be reading them in another order.
-        for (size_t c = 0; c < kChannels; ++c) channels[c]->reclaim(posts[c].ticket);
-      }
-    }));
-  }
-}
-
-TEST(LocalChannel, ChannelsOfOneRankMayBeUsedByDifferentThreads) {
-  constexpr int kChannels = 3;
-  expect_no_errors(run_ranks(3, [&](Communicator& comm) {
-    std::vector<std::shared_ptr<Channel>> channels;
-    for (int c = 0; c < kChannels; ++c) channels.push_back(comm.open_channel(Purpose::kDense));
-    std::vector<std::thread> threads;
-    for (int c = 0; c < kChannels; ++c) {
-      threads.emplace_back([&, c] {
-        Channel& channel = *channels[static_cast<size_t>(c)];
-        for (int round = 0; round < 50; ++round) {
-          const Post mine = post(channel, c, round, comm.rank(), 3);
-          receive(channel, mine.ticket, c, round, comm.rank(), 3);
-          channel.release(mine.ticket);
-          channel.reclaim(mine.ticket);
-        }
-      });
-    }
-    for (auto& thread : threads) thread.join();
-  }));
 }
 
 TEST(LocalChannel, ReceiveShowsTheSendersMemoryInPlace) {

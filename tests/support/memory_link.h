@@ -76,7 +76,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   void break_connections(int rank, const std::string& text) {
     const std::lock_guard lock(mutex_);
     broken_[static_cast<size_t>(rank)] = text;
-    changed_.notify_all();
+    for (auto& end : ends_) end.changed.notify_all();
   }
   void tell_loss(int rank, const std::string& how) {
     for (int other = 0; other < ranks_; ++other) {
@@ -127,6 +127,10 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     std::string how{};
     bool is_loss = false;
     LinkClock::time_point ready{};
+  };
+  struct End {  // where a rank and its board sleep
+    std::condition_variable changed;
+    std::condition_variable mail;
   };
   struct Box {
     std::deque<Mail> mails;
@@ -230,6 +234,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   MemoryLink(int ranks, const Options& options)
       : ranks_(ranks),
         options_(options),
+        ends_(static_cast<size_t>(ranks)),
         random_(options.seed),
         broken_(static_cast<size_t>(ranks)),
         cancelled_(static_cast<size_t>(ranks)),
@@ -275,7 +280,11 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
       message.receive = post;
     }
     match(name, message);
-    changed_.notify_all();
+    wake(name);
+  }
+  void wake(const Name& name) {
+    ends_[static_cast<size_t>(std::get<0>(name))].changed.notify_all();
+    ends_[static_cast<size_t>(std::get<1>(name))].changed.notify_all();
   }
 
   void match(const Name& name, Message& message) {  // under mutex_
@@ -290,8 +299,8 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     }
     message.receive->done = true;
     if (message.send != nullptr) message.send->done = true;
-    messages_.erase(name);
-    changed_.notify_all();
+    wake(name);
+    messages_.erase(Name(name));
   }
 
   Result wait(int rank, int peer, const Name& name, Post& post, double seconds) {
@@ -320,7 +329,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
         if (!text.empty()) return {.outcome = Outcome::kFailed, .peer = peer, .text = text};
       }
       if (LinkClock::now() >= until) return {.outcome = Outcome::kTimeout};
-      changed_.wait_until(lock, wake);
+      ends_[static_cast<size_t>(rank)].changed.wait_until(lock, wake);
     }
   }
 
@@ -341,7 +350,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   void cancel(int rank) noexcept {
     const std::lock_guard lock(mutex_);
     cancelled_[static_cast<size_t>(rank)] = true;
-    changed_.notify_all();
+    ends_[static_cast<size_t>(rank)].changed.notify_all();
   }
 
   void announce(int from, ConstBytes bytes) {
@@ -362,7 +371,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
       if (before.from == mail.from) mail.ready = std::max(mail.ready, before.ready);
     }
     mails.push_back(std::move(mail));
-    changed_.notify_all();
+    ends_[static_cast<size_t>(to)].mail.notify_all();
   }
   bool next(int rank, Mail& mail) {
     std::unique_lock lock(mutex_);
@@ -373,9 +382,9 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
           std::min_element(box.mails.begin(), box.mails.end(),
                            [](const Mail& a, const Mail& b) { return a.ready < b.ready; });
       if (first == box.mails.end()) {
-        changed_.wait(lock);
+        ends_[static_cast<size_t>(rank)].mail.wait(lock);
       } else if (first->ready > LinkClock::now()) {
-        changed_.wait_until(lock, first->ready);
+        ends_[static_cast<size_t>(rank)].mail.wait_until(lock, first->ready);
       } else {
         mail = std::move(*first);
         box.mails.erase(first);
@@ -386,7 +395,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   void close(int rank) {
     const std::lock_guard lock(mutex_);
     boxes_[static_cast<size_t>(rank)].closed = true;
-    changed_.notify_all();
+    ends_[static_cast<size_t>(rank)].mail.notify_all();
   }
   bool closed(int rank) {
     const std::lock_guard lock(mutex_);
@@ -396,7 +405,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   const int ranks_;
   const Options options_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::vector<End> ends_;
   std::mt19937_64 random_;
   std::map<Name, Message> messages_;
   std::vector<std::string> broken_;

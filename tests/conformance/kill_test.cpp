@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <vector>
 
-#include "rank.h"
+#include "comm/rank.h"
+#include "conformance/engine.h"
 
 namespace shardrec::comm {
 namespace {
@@ -37,39 +39,43 @@ void step(Communicator& comm, Channel& channel, Collectives& collectives, int di
   channel.reclaim(second);
 }
 
-TEST(LocalEngine, KillingARandomRankAtARandomPointEndsAllOthersAtOnce) {
+TEST_P(FailureConformance, KillingARandomRankAtARandomPointEndsAllOthersAtOnce) {
   std::mt19937 random(20261121);
   std::vector<double> times;
   for (int repetition = 0; repetition < 40; ++repetition) {
-    const int world = 2 + static_cast<int>(random() % 7);
+    const auto& worlds = engine().worlds;
+    const int world = std::max(2, worlds[random() % worlds.size()]);
     const int victim = static_cast<int>(random() % static_cast<unsigned>(world));
     const int round = static_cast<int>(random() % 30);
     const int phase = static_cast<int>(random() % kPhases);
     const bool channels_live_on = random() % 2 == 0;
     std::atomic<SteadyClock::time_point> death{SteadyClock::time_point::max()};
-    std::vector<std::shared_ptr<Channel>> kept(static_cast<size_t>(world));
-    std::vector<double> late(static_cast<size_t>(world));
-    const auto errors = run_ranks(world, [&](Communicator& comm) {
-      const auto me = static_cast<size_t>(comm.rank());
-      const auto channel = comm.open_channel(Purpose::kInput);
-      if (channels_live_on) kept[me] = channel;
-      Collectives collectives(comm.open_channel(Purpose::kDense), comm.rank(), comm.size());
-      try {
-        for (int i = 0;; ++i) {
-          const bool dies = comm.rank() == victim && i == round;
-          step(comm, *channel, collectives, dies ? phase : -1);
-        }
-      } catch (const core::Error&) {
-        if (comm.rank() == victim) {
-          death = SteadyClock::now();
-        } else {
-          late[me] = seconds_since(death.load());
-        }
-        throw;
-      }
-    });
-    for (int rank = 0; rank < world; ++rank) {
-      const auto& error = errors[static_cast<size_t>(rank)];
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Channel>> kept;
+    double latest = 0;
+    for (const auto& [rank, error] : run(engine(), world, [&](Communicator& comm) {
+           const auto channel = comm.open_channel(Purpose::kInput);
+           if (channels_live_on) {
+             const std::lock_guard lock(mutex);
+             kept.push_back(channel);
+           }
+           Collectives collectives(comm.open_channel(Purpose::kDense), comm.rank(), comm.size());
+           try {
+             for (int i = 0;; ++i) {
+               const bool dies = comm.rank() == victim && i == round;
+               step(comm, *channel, collectives, dies ? phase : -1);
+             }
+           } catch (const core::Error&) {
+             if (comm.rank() == victim) {
+               death = SteadyClock::now();
+             } else {
+               const double late = seconds_since(death.load());
+               const std::lock_guard lock(mutex);
+               latest = std::max(latest, late);
+             }
+             throw;
+           }
+         })) {
       ASSERT_TRUE(error);
       if (rank == victim) {
         EXPECT_EQ(error->status(), SHARDREC_INTERNAL);
@@ -78,7 +84,7 @@ TEST(LocalEngine, KillingARandomRankAtARandomPointEndsAllOthersAtOnce) {
         EXPECT_EQ(error->parts().rank, victim) << error->sentence();
       }
     }
-    times.push_back(*std::max_element(late.begin(), late.end()));
+    times.push_back(latest);
   }
   // A loaded machine may hold up one of the repetitions.
   std::sort(times.begin(), times.end());
