@@ -87,6 +87,7 @@ const (
 	OptionsKindDdp        OptionsKind = 6
 	OptionsKindMlp        OptionsKind = 7
 	OptionsKindMesh       OptionsKind = 8
+	OptionsKindComm       OptionsKind = 9
 )
 
 // Optimizer is the C API's shardrec_optimizer.
@@ -226,6 +227,16 @@ const (
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601
 	OptionPlacement            Option = 800
+	OptionEngine               Option = 900
+	OptionCommSetupSeconds     Option = 901
+)
+
+// Engine is the C API's shardrec_engine.
+type Engine int32
+
+const (
+	EngineGloo Engine = 1
+	EngineMpi  Engine = 2
 )
 
 // CommProperty is the C API's shardrec_comm_property.

@@ -3,11 +3,16 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <utility>
 
+#include "comm/engine.h"
 #include "comm_object.h"
 #include "core/tensor.h"
 #include "guard.h"
+#include "options.h"
 
 namespace shardrec::capi {
 namespace {
@@ -93,6 +98,49 @@ void check_reducible(const core::FlatView& view, comm::Reduction reduction) {
   }
 }
 
+const char* engine_name(shardrec_engine engine) {
+  switch (engine) {
+    case SHARDREC_ENGINE_GLOO:
+      return "gloo";
+    case SHARDREC_ENGINE_MPI:
+      return "mpi";
+    default:
+      refuse_value("the engine", int64_t{engine}, "SHARDREC_ENGINE_GLOO or SHARDREC_ENGINE_MPI");
+  }
+}
+
+comm::EngineOptions engine_options(const Options& options, std::string engine) {
+  return {.engine = std::move(engine), .seconds = options.f64(SHARDREC_OPTION_COMM_SETUP_SECONDS)};
+}
+
+std::string engine_from_env(const Options& options) {
+  if (const auto chosen = options.find_i64(SHARDREC_OPTION_ENGINE)) {
+    return engine_name(static_cast<shardrec_engine>(*chosen));
+  }
+  const char* named = std::getenv("SHARDREC_ENGINE");
+  if (named == nullptr || *named == '\0') return "gloo";
+  const std::string_view name = named;
+  if (name != "gloo" && name != "mpi") {
+    fail(SHARDREC_INVALID_ARGUMENT, sentence("the environment variable SHARDREC_ENGINE is \"", name,
+                                             "\"; gloo or mpi is accepted"));
+  }
+  return std::string(name);
+}
+
+// Ranks that a launcher has numbered, and what the caller takes their numbers to be; -1: it asks.
+std::shared_ptr<comm::Communicator> connect_launched(const comm::EngineOptions& options, int rank,
+                                                     int size) {
+  auto made = comm::connect_as_launched(options);
+  if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("rank ", rank, " of ", size,
+                  " was asked for; the launcher made this process rank ", made->rank(), " of ",
+                  made->size(), " (-1 takes what it says)"),
+         {.rank = made->rank(), .value = rank});
+  }
+  return made;
+}
+
 std::atomic<int> living_comms{0};
 std::atomic<int> most_ranks{1};
 
@@ -147,6 +195,43 @@ shardrec_status shardrec_comm_create_local(shardrec_local* group, int32_t rank,
     }
     Reserved<shardrec_comm> reserved;  // before the rank is taken
     reserved.publish(out, std::make_shared<Comm>(comm_ns::local::join(use.share(), rank)));
+  });
+}
+
+shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank, int32_t size,
+                                     const char* token, const shardrec_options* options,
+                                     shardrec_comm** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const comm_ns::EngineOptions how =
+        engine_options(read_options(options, SHARDREC_OPTIONS_COMM), engine_name(engine));
+    const bool launched = comm_ns::is_launched(how.engine);
+    if (launched && token != nullptr) {
+      core::fail(SHARDREC_INVALID_ARGUMENT,
+                 core::sentence("token is not null; ranks of ", how.engine,
+                                " are told by its launcher who they are"));
+    }
+    Reserved<shardrec_comm> reserved;
+    auto communicator =
+        launched
+            ? connect_launched(how, rank, size)
+            : comm_ns::connect(how, comm_ns::rendezvous::parse_token(require_text(token, "token")),
+                               rank, size);
+    reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
+  });
+}
+
+shardrec_status shardrec_comm_create_from_env(const shardrec_options* options,
+                                              shardrec_comm** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const Options given = read_options(options, SHARDREC_OPTIONS_COMM);
+    const comm_ns::EngineOptions how = engine_options(given, engine_from_env(given));
+    Reserved<shardrec_comm> reserved;
+    auto communicator = comm_ns::is_launched(how.engine)
+                            ? connect_launched(how, -1, -1)
+                            : comm_ns::connect_as_environment_says(how);
+    reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
   });
 }
 

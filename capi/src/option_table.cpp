@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "plan/names.h"
+#include "shardrec/comm.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::capi {
@@ -23,6 +24,7 @@ constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDR
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
+constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
 
 // Names that models and plans spell out too come from plan/names.h.
 template <class Enum>
@@ -56,6 +58,11 @@ constexpr std::array<Named, 2> kPlacements = {{
     {SHARDREC_PLACEMENT_INTRA_NODE_SHARD, "intra_node_shard"},
 }};
 
+constexpr std::array<Named, 2> kEngines = {{
+    {SHARDREC_ENGINE_GLOO, "gloo"},
+    {SHARDREC_ENGINE_MPI, "mpi"},
+}};
+
 template <const auto& kNames>
 constexpr OptionChoices kChoicesIn = {
     .name = [](int64_t value) -> const char* {
@@ -85,7 +92,7 @@ bool positive(double value) { return value > 0; }
 bool below_one(double value) { return value >= 0 && value < 1; }
 
 constexpr OptionRow choice(shardrec_option key, const char* name, uint32_t taken_by,
-                           const OptionChoices& choices, int64_t fallback) {
+                           const OptionChoices& choices, std::optional<int64_t> fallback) {
   return {.key = key,
           .name = name,
           .kinds = taken_by,
@@ -182,6 +189,8 @@ constexpr std::array kRows = {
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
+    choice(KEY(ENGINE), kComm, kChoicesIn<kEngines>, std::nullopt),
+    real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),
 };
 #undef KEY
 
@@ -213,6 +222,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "MLP";
     case SHARDREC_OPTIONS_MESH:
       return "MESH";
+    case SHARDREC_OPTIONS_COMM:
+      return "COMM";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

@@ -172,6 +172,20 @@ const std::vector<Key>& keys() {
        {"0", "1"},
        not_a_switch,
        no_integer},
+      {KEY(ENGINE),
+       {SHARDREC_OPTIONS_COMM},
+       Type::kInteger,
+       "",
+       {"gloo", "mpi"},
+       {-1, 0, 3},
+       {"", "1", "Gloo", "local"}},
+      {KEY(COMM_SETUP_SECONDS),
+       {SHARDREC_OPTIONS_COMM},
+       Type::kReal,
+       "1800",
+       {"0.5", "1e-30"},
+       {0, -1, kInfinity, kNan},
+       no_number},
   };
   return all;
 }
@@ -326,7 +340,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 9, 1000000}) {
+  for (const int number : {0, 10, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);

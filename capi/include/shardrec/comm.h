@@ -10,11 +10,19 @@
 #ifndef SHARDREC_COMM_H
 #define SHARDREC_COMM_H
 
+#include "shardrec/options.h"
 #include "shardrec/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* What carries messages between processes: a plug-in, loaded when it is first asked for. */
+typedef enum shardrec_engine {
+  SHARDREC_ENGINE_GLOO = 1, /* TCP, by Gloo; needs no launcher; processes meet at a rendezvous */
+  SHARDREC_ENGINE_MPI = 2,  /* the MPI whose launcher (mpirun, srun) has started the processes */
+  SHARDREC_ENGINE_FORCE_32 = 0x7fffffff
+} shardrec_engine;
 
 /* A group of ranks that are threads of this process. Any thread. */
 typedef struct shardrec_local shardrec_local;
@@ -56,9 +64,42 @@ SHARDREC_API void shardrec_local_destroy(shardrec_local **group);
 SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, int32_t rank,
                                                         shardrec_comm **out);
 
-/* Destroys the handle and nulls the caller's copy. Not collective, never blocks. Without a close
- * before it, peers that wait for this rank get PEER_FAILED at once. What was made on the
- * communicator keeps its memory until it is destroyed too, in any order. Since 0.1. */
+/* Joins a group of ranks that are processes, or several in one process each on a thread of its own.
+ * Collective, blocking: returns when every rank has come, at most after the option
+ * COMM_SETUP_SECONDS.
+ * rank in [0, size), size in [1, 65536]. token: UTF-8, of the rendezvous (rendezvous.h). Of
+ * ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
+ * options: kind COMM, NULL: defaults. out: owned by the caller.
+ * Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
+ * cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
+ * come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+ * rank is gone); OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank,
+                                                  int32_t size, const char *token,
+                                                  const shardrec_options *options,
+                                                  shardrec_comm **out);
+
+/* The same, as environment variables say:
+ *   RANK, WORLD_SIZE                   this rank and the number of ranks
+ *   LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks of its node; optional
+ *   SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself, by:
+ *   MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
+ *                                      hold that one)
+ *   SHARDREC_SECRET                    the same on all ranks
+ *   SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
+ *                                      name of the group; where rank 0 listens, if not at
+ *                                      MASTER_ADDR; 1: other machines may take part
+ *   SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
+ *                                      for mpi nothing else is read
+ * `shardrec launch` sets them for processes of one machine. Collective, blocking.
+ * Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_create_from_env(const shardrec_options *options,
+                                                           shardrec_comm **out);
+
+/* Destroys the handle and nulls the caller's copy. Not collective; waits for nobody, though giving
+ * back the connections of an engine between processes can take a second. Without a close before
+ * it, peers that wait for this rank get PEER_FAILED at once. What was made on the communicator
+ * keeps its memory until it is destroyed too, in any order. Since 0.1. */
 SHARDREC_API void shardrec_comm_destroy(shardrec_comm **comm);
 
 /* This rank's number and the number of ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.

@@ -28,6 +28,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_DDP = 6,        /* keys 600-699 */
   SHARDREC_OPTIONS_MLP = 7,        /* keys 700-799, and 100-199 for its optimizer */
   SHARDREC_OPTIONS_MESH = 8,       /* keys 800-899 */
+  SHARDREC_OPTIONS_COMM = 9,       /* keys 900-999 */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -179,6 +180,10 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
   /* Mesh. */
   SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
+  /* Communicator. */
+  SHARDREC_OPTION_ENGINE = 900, /* i64, shardrec_engine; default: as the environment says; for
+                                   shardrec_comm_create_from_env */
+  SHARDREC_OPTION_COMM_SETUP_SECONDS = 901, /* f64, > 0: to meet in; default 1800 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

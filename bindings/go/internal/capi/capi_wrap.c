@@ -794,6 +794,67 @@ _gostring_ _wrap_comm_create_local_capi(shardrec_local *_swig_go_0, int _swig_go
 }
 
 
+_gostring_ _wrap_comm_create_capi(intgo _swig_go_0, int _swig_go_1, int _swig_go_2, _gostring_ _swig_go_3, shardrec_options *_swig_go_4, shardrec_comm **_swig_go_5) {
+  shardrec_engine arg1 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  char *arg4 = 0 ;
+  shardrec_options *arg5 = 0 ;
+  shardrec_comm **arg6 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_engine)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  
+  arg4 = (char *)malloc((size_t)_swig_go_3.n + 1);
+  memcpy(arg4, _swig_go_3.p, (size_t)_swig_go_3.n);
+  arg4[_swig_go_3.n] = '\0';
+  
+  arg5 = (shardrec_options *)_swig_go_4;
+  arg6 = (shardrec_comm **)_swig_go_5;
+  
+  result = (shardrec_status)shardrec_comm_create(arg1,arg2,arg3,(char const *)arg4,(struct shardrec_options const *)arg5,arg6);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg4);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_comm_create_from_env_capi(shardrec_options *_swig_go_0, shardrec_comm **_swig_go_1) {
+  shardrec_options *arg1 = 0 ;
+  shardrec_comm **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_options *)_swig_go_0;
+  arg2 = (shardrec_comm **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_comm_create_from_env((struct shardrec_options const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 void _wrap_comm_destroy_capi(shardrec_comm **_swig_go_0) {
   shardrec_comm **arg1 = 0 ;
   

@@ -81,6 +81,7 @@ pub const SHARDREC_OPTIONS_LOOKUP: shardrec_options_kind = shardrec_options_kind
 pub const SHARDREC_OPTIONS_DDP: shardrec_options_kind = shardrec_options_kind(6);
 pub const SHARDREC_OPTIONS_MLP: shardrec_options_kind = shardrec_options_kind(7);
 pub const SHARDREC_OPTIONS_MESH: shardrec_options_kind = shardrec_options_kind(8);
+pub const SHARDREC_OPTIONS_COMM: shardrec_options_kind = shardrec_options_kind(9);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 #[repr(transparent)]
@@ -209,7 +210,16 @@ pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
+pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
+pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_engine(pub u32);
+pub const SHARDREC_ENGINE_GLOO: shardrec_engine = shardrec_engine(1);
+pub const SHARDREC_ENGINE_MPI: shardrec_engine = shardrec_engine(2);
+const _: () = assert!(core::mem::size_of::<shardrec_engine>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -430,6 +440,8 @@ extern "C" {
     pub fn shardrec_local_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_local) -> shardrec_status;
     pub fn shardrec_local_destroy(group: *mut *mut shardrec_local);
     pub fn shardrec_comm_create_local(group: *mut shardrec_local, rank: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
+    pub fn shardrec_comm_create(engine: shardrec_engine, rank: i32, size: i32, token: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
+    pub fn shardrec_comm_create_from_env(options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_destroy(comm: *mut *mut shardrec_comm);
     pub fn shardrec_comm_rank(comm: *const shardrec_comm, out: *mut i32) -> shardrec_status;
     pub fn shardrec_comm_size(comm: *const shardrec_comm, out: *mut i32) -> shardrec_status;

@@ -90,6 +90,19 @@ class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
   Comm(const Local &group, int32_t rank) {
     check(shardrec_comm_create_local(group.get(), rank, out()));
   }
+  // Ranks in several processes. token empty: for engines whose launcher says who the ranks are.
+  Comm(shardrec_engine engine, int32_t rank, int32_t size, std::string_view token,
+       const Options *options = nullptr) {
+    const std::string text = detail::c_text(token);
+    check(shardrec_comm_create(engine, rank, size, text.empty() ? nullptr : text.c_str(),
+                               detail::options(options), out()));
+  }
+  // As the environment says.
+  static Comm from_env(const Options *options = nullptr) {
+    Comm comm;
+    check(shardrec_comm_create_from_env(detail::options(options), comm.out()));
+    return comm;
+  }
 
   int32_t rank() const {
     int32_t rank = 0;
@@ -119,6 +132,9 @@ class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
   void abort(std::string_view reason = {}) {
     check(shardrec_comm_abort(get(), detail::c_text(reason).c_str()));
   }
+
+ private:
+  Comm() = default;
 };
 
 struct LogMessage {
