@@ -73,6 +73,7 @@ void ServerLoop::turn() {
   }
   reception_.clear(now);
   drop_late_guests(now);
+  joined_.store(job_.present());
   strangers_.store(reception_.count());
   turned_away_.store(reception_.turned_away());
 }

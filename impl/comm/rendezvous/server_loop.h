@@ -27,8 +27,9 @@ class ServerLoop final : private Ways {
   // Any thread.
   void stop() noexcept;
 
-  // Connections that have not proved to know the secret, and how many were sent away for that. Any
-  // thread.
+  // Any thread: ranks that are in; connections that have not proved to know the secret, and how many
+  // were refused because they do not.
+  int joined() const noexcept { return joined_.load(); }
   size_t strangers() const noexcept { return strangers_.load(); }
   uint32_t turned_away() const noexcept { return turned_away_.load(); }
 
@@ -85,6 +86,7 @@ class ServerLoop final : private Ways {
   std::atomic<bool> stopping_{false};
   std::optional<Clock::time_point> stop_began_;
   std::optional<Clock::time_point> end_began_;
+  std::atomic<int> joined_{0};
   std::atomic<size_t> strangers_{0};
   std::atomic<uint32_t> turned_away_{0};
 };
