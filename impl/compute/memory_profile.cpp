@@ -13,6 +13,7 @@ using core::JsonWriter;
 
 constexpr std::array<const char*, kPrefetchHints> kHintNames = {"none", "t0", "t1", "nta"};
 constexpr double kMostRate = 1e6;  // GB/s; far beyond any memory
+constexpr double kMostSeconds = 1e6;
 constexpr int64_t kMostThreads = 1 << 20;
 constexpr int64_t kMostRates = 1024;
 
@@ -20,6 +21,12 @@ double rate_of(const JsonValue& json) {
   const double rate = json.number();
   if (!(rate > 0 && rate < kMostRate)) json.fail("a rate is above 0 and below 1e6 GB/s");
   return rate;
+}
+
+double seconds_of(const JsonValue& json) {
+  const double seconds = json.number();
+  if (!(seconds >= 0 && seconds < kMostSeconds)) json.fail("0 or more and below 1e6 is accepted");
+  return seconds;
 }
 
 double rate_or_zero(const JsonValue& object, std::string_view key) {
@@ -160,7 +167,7 @@ MemoryProfile profile_from_json(std::string_view text, const std::string& path) 
   MemoryProfile profile;
   profile.machine = read_machine(root.at("machine"));
   profile.table_bytes = root.at("table_bytes").integer(1, INT64_MAX);
-  profile.seconds = root.at("seconds").number();
+  profile.seconds = seconds_of(root.at("seconds"));
   profile.quiet = root.at("quiet").boolean();
   const JsonValue copies = root.at("copies");
   profile.copies.reserve(static_cast<size_t>(count_of(copies, 0)));

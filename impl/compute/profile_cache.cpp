@@ -36,8 +36,8 @@ const MemoryProfile& load() noexcept {
     auto found = load_profile(core::default_environment(), profile_directory(), this_machine());
     if (!found) return no_profile();
     return *std::make_unique<MemoryProfile>(std::move(*found)).release();
-  } catch (const std::exception& error) {
-    core::log(SHARDREC_LOG_WARNING, -1, error.what());
+  } catch (const std::exception&) {
+    // Of memory that has run out; a message would need some.
     return no_profile();
   }
 }
@@ -69,12 +69,18 @@ void store_profile(core::Environment& environment, const std::string& directory,
   const std::string name = profile_file_name(profile.machine);
   // Under a name of this process first: two processes may store at once.
   const std::string own = core::sentence(name, ".", getpid());
+  const std::string path = core::join_path(directory, name);
+  const std::string own_path = core::join_path(directory, own);
   const std::string text = profile_to_json(profile) + "\n";
-  core::write_file_atomically(environment, directory, own, std::as_bytes(std::span(text)));
   try {
-    environment.rename(core::join_path(directory, own), core::join_path(directory, name));
-  } catch (const core::Error&) {
-    environment.remove(core::join_path(directory, own));
+    core::write_file_atomically(environment, directory, own, std::as_bytes(std::span(text)));
+    environment.rename(own_path, path);
+  } catch (...) {
+    try {
+      environment.remove(own_path);
+    } catch (const core::Error&) {
+      // The first failure is the one to report.
+    }
     throw;
   }
 }

@@ -3,9 +3,12 @@
 #include "shardrec/probe.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "capi_test.h"
 #include "compute/profile_cache.h"
@@ -65,6 +68,139 @@ TEST_F(ProbeCall, FindsWhatTheCacheHolds) {
   ASSERT_OK(shardrec_probe_cached(&text_));
   EXPECT_EQ(take(text_), compute::profile_to_json(profile));
   EXPECT_EQ(shardrec::probe_cached(), compute::profile_to_json(profile));
+}
+
+compute::MemoryProfile example() {
+  compute::MemoryProfile profile{
+      .machine = compute::this_machine(), .table_bytes = 1 << 20, .seconds = 1};
+  profile.copies.push_back({.threads = 1, .gb_per_second = 8.5});
+  profile.rows.push_back(
+      {.row_bytes = 64, .bag_length = 1, .gb_per_second = 3, .by_hint = {1, 0, 3, 2}});
+  return profile;
+}
+
+// The text with the first value behind "key": replaced.
+std::string with(std::string text, const std::string& key, const std::string& value) {
+  const size_t begin = text.find("\"" + key + "\": ") + key.size() + 4;
+  EXPECT_GT(begin, key.size() + 4) << key;
+  const size_t end = text[begin] == '"' ? text.find('"', begin + 1) + 1
+                     : text[begin] == '{' || text[begin] == '['
+                         ? text.find(text[begin] == '{' ? '}' : ']', begin) + 1
+                         : text.find_first_of(",}\n", begin);
+  return text.replace(begin, end - begin, value);
+}
+
+TEST_F(ProbeCall, HostileCacheFilesAreNotFoundWithASentenceAndAWarning) {
+  const compute::MemoryProfile profile = example();
+  const std::string good = compute::profile_to_json(profile);
+  const std::string name = compute::profile_file_name(profile.machine);
+  std::vector<std::string> bad = {"",
+                                  "\n",
+                                  "null",
+                                  "0",
+                                  "\"\"",
+                                  "{}",
+                                  "[]",
+                                  good + good,
+                                  std::string(1 << 20, '['),
+                                  std::string((1 << 20) + 1, ' ') + good,
+                                  std::string(100, '{'),
+                                  std::string(64, '\0'),
+                                  good.substr(0, good.size() / 2) + "\xFF"};
+  for (size_t length = 1; length < good.size(); length += 41) bad.push_back(good.substr(0, length));
+  const std::string deep = std::string(31, '[') + std::string(31, ']');
+  const std::string deeper = std::string(50000, '[') + std::string(50000, ']');
+  const std::vector<std::string> values = {"null",
+                                           "true",
+                                           "[]",
+                                           "{}",
+                                           "\"\"",
+                                           "\"1\"",
+                                           "-1",
+                                           "0.5",
+                                           "1e999",
+                                           "1e308",
+                                           "-1e999",
+                                           "NaN",
+                                           "1e18",
+                                           "9223372036854775808",
+                                           "-9223372036854775809",
+                                           std::string(400, '9'),
+                                           "1.",
+                                           "01",
+                                           deep,
+                                           deeper,
+                                           "\"\\ud800\"",
+                                           "\"\xC0\x80\""};
+  for (const char* key :
+       {"version",       "machine",         "cpu",         "processors",    "l1_bytes", "l2_bytes",
+        "l3_bytes",      "instruction_set", "table_bytes", "seconds",       "quiet",    "copies",
+        "rows",          "access",          "row_bytes",   "bag_length",    "threads",  "hint",
+        "distance_rows", "pages",           "stores",      "gb_per_second", "by_hint"}) {
+    for (const std::string& value : values) {
+      // What stays a profile, by luck of the draw.
+      if (std::string(key) == "quiet" && value == "true") continue;
+      if (std::string(key) == "copies" && value == "[]") continue;
+      if (std::string(key) == "by_hint" && value == "{}") continue;
+      if (std::string(key) == "gb_per_second" && value == "0.5") continue;
+      if (std::string(key) == "seconds" && value == "0.5") continue;
+      if (std::string(key) == "table_bytes" && value == "1e18") continue;
+      bad.push_back(with(good, key, value));
+    }
+  }
+  compute::MemoryProfile foreign = profile;
+  foreign.machine.l2_bytes += 1;
+  bad.push_back(compute::profile_to_json(foreign));
+  compute::MemoryProfile crowded = profile;
+  crowded.rows.assign(1025, profile.rows.front());
+  bad.push_back(compute::profile_to_json(crowded));
+  crowded = profile;
+  crowded.rows.clear();
+  bad.push_back(compute::profile_to_json(crowded));
+
+  ASSERT_OK(shardrec_log_set_level(SHARDREC_LOG_WARNING));
+  for (std::string earlier = "some"; !earlier.empty();) {
+    char* message = nullptr;
+    ASSERT_OK(shardrec_log_next(0, nullptr, nullptr, &message));
+    earlier = take(message);
+  }
+  for (const std::string& text : bad) {
+    const std::string what = text.substr(0, 700);
+    std::ofstream(root_ + "/" + name, std::ios::binary) << text;
+    EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND) << what;
+    EXPECT_EQ(text_, nullptr) << what;
+    EXPECT_TRUE(contains(shardrec_last_error(), root_)) << what;
+    shardrec_log_level level{};
+    char* message = nullptr;
+    ASSERT_OK(shardrec_log_next(0, &level, nullptr, &message));
+    const std::string warning = take(message);
+    EXPECT_EQ(level, SHARDREC_LOG_WARNING) << what;
+    EXPECT_TRUE(contains(warning, name)) << warning << what;
+    EXPECT_LT(warning.size(), 1000U) << what;
+  }
+  std::ofstream(root_ + "/" + name, std::ios::binary) << good;
+  EXPECT_OK(shardrec_probe_cached(&text_));
+  shardrec_text_free(text_);
+}
+
+TEST_F(ProbeCall, NeitherWaitsForNorReadsWhatIsNoFile) {
+  const std::string path = root_ + "/" + compute::profile_file_name(compute::this_machine());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND);
+  for (const char* target : {"/dev/zero", "/dev/null", "/", "memory.json"}) {
+    std::filesystem::remove(path);
+    std::filesystem::create_symlink(target, path);
+    EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND) << target;
+  }
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(path, path);  // round and round
+  EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND);
+  std::ofstream(root_ + "/file") << "no directory";
+  setenv("SHARDREC_CACHE_DIR", (root_ + "/file").c_str(), 1);
+  EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND);
+  setenv("SHARDREC_CACHE_DIR", std::string(5000, 'd').c_str(), 1);
+  EXPECT_EQ(shardrec_probe_cached(&text_), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(text_, nullptr);
 }
 
 TEST_F(ProbeCall, WorksWithoutACacheDirectory) {

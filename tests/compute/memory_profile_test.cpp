@@ -6,7 +6,9 @@
 
 #include <chrono>
 #include <filesystem>
+#include <random>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,6 +94,54 @@ TEST(MemoryProfile, RefusesWhatNoProbeWrites) {
   for (size_t length = 0; length < text.size(); length += 97) {
     EXPECT_EQ(status_of(text.substr(0, length)), SHARDREC_CORRUPT_DATA) << length;
   }
+}
+
+TEST(MemoryProfile, ATextWithRandomDamageIsRefusedOrIsAProfile) {
+  const std::string good = profile_to_json(example());
+  std::mt19937 random(11);
+  const auto below = [&](size_t bound) { return random() % bound; };
+  int read = 0;
+  int refused = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string text = good;
+    for (size_t damage = 1 + below(3); damage > 0; --damage) {
+      const size_t at = below(text.size());
+      constexpr std::string_view kMarks = "0123456789-+.eE\"\\{}[]:, \ntfnu\xFF";
+      switch (below(4)) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text[at] = kMarks[below(kMarks.size())];
+          break;
+        case 2:
+          text.insert(at, text.substr(below(text.size()), below(40)));
+          break;
+        default:
+          text.erase(at, below(40));
+      }
+    }
+    try {
+      const MemoryProfile profile = profile_from_json(text, "file");
+      ++read;
+      // Whatever passes is written and read again, and gives distances that kernels take.
+      const MemoryProfile again = profile_from_json(profile_to_json(profile), "file");
+      ASSERT_EQ(again.rows.size(), profile.rows.size()) << text;
+      for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
+        for (const int64_t row_bytes : {int64_t{1}, int64_t{256}, int64_t{1} << 40}) {
+          const PrefetchChoice choice = choose_prefetch(profile, access, row_bytes, 20);
+          ASSERT_GE(choice.distance_rows, kLeastPrefetchDistance) << text;
+          ASSERT_LE(choice.distance_rows, kMostPrefetchDistance) << text;
+        }
+      }
+    } catch (const core::Error& error) {
+      ++refused;
+      ASSERT_EQ(error.status(), SHARDREC_CORRUPT_DATA) << error.sentence();
+      ASSERT_NE(error.sentence().find("file"), std::string::npos) << error.sentence();
+    }
+  }
+  EXPECT_GT(read, 20);
+  EXPECT_GT(refused, 1000);
 }
 
 // A folder of its own, and the log emptied before.

@@ -1,6 +1,10 @@
 // The calls of the fuzzer, by header.
+#include <algorithm>
+#include <cstdlib>
 #include <string>
 
+#include "compute/memory_profile.h"
+#include "core/error.h"
 #include "fuzz/rank.h"
 
 namespace shardrec::fuzz {
@@ -10,6 +14,33 @@ namespace {
 template <class Enum>
 Enum as_enum(int64_t value) {
   return static_cast<Enum>(value & 0x7fffffff);
+}
+
+// A file of the profile cache: read as a profile, or refused as corrupt.
+void damaged_profile(Input& in) {
+  using compute::profile_from_json;
+  using compute::profile_to_json;
+  compute::MemoryProfile profile{.machine = {"cpu", 2, 1, 2, 3, "set"}, .table_bytes = 64};
+  profile.copies.push_back({1, 5});
+  profile.rows.push_back({.row_bytes = 64, .bag_length = 20, .gb_per_second = 7, .by_hint = {7}});
+  std::string text = profile_to_json(profile);
+  for (int damage = 1 + in.below(4); damage > 0; --damage) {
+    const size_t at = static_cast<size_t>(in.word() & INT32_MAX) % text.size();
+    const auto length = static_cast<size_t>(in.below(32));
+    if (in.one_in(4)) {
+      text.erase(at, std::min(length, text.size() - 1));
+    } else if (in.one_in(3)) {
+      text.insert(at, length, static_cast<char>(in.byte()));
+    } else {
+      text[at] = static_cast<char>(in.byte());
+    }
+  }
+  try {
+    const std::string written = profile_to_json(profile_from_json(text, "file"));
+    if (profile_to_json(profile_from_json(written, "file")) != written) std::abort();
+  } catch (const core::Error& error) {
+    if (error.status() != SHARDREC_CORRUPT_DATA || error.sentence().empty()) std::abort();
+  }
 }
 
 }  // namespace
@@ -503,7 +534,7 @@ void Rank::dense_call(Input& in) {
 }
 
 void Rank::library_call(Input& in) {
-  switch (in.below(6)) {
+  switch (in.below(8)) {
     case 0: {
       char* text = nullptr;
       shardrec_log_level level{};
@@ -535,6 +566,17 @@ void Rank::library_call(Input& in) {
       (void)status;  // leaves the error alone, so that note() would not find it
       return;
     }
+    case 5: {
+      char* text = nullptr;
+      take(shardrec_probe_cached(in.one_in(8) ? nullptr : &text), text);
+      // Numbers of threads that are refused: others are measured, for seconds.
+      take(shardrec_probe(static_cast<int32_t>(in.of<int64_t>({-1, 4097, INT32_MIN, INT32_MAX})),
+                          handle_or_null(in, &Rank::controls_), &text),
+           text);
+      return;
+    }
+    case 6:
+      return damaged_profile(in);
     default: {
       char* text = nullptr;
       const auto status =
