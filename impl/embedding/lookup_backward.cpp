@@ -119,7 +119,8 @@ void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) 
     update.add_replicas(rows, with, *replica_sums_buffer_);
     count_bytes(update.replicas_messages(), bytes);
     update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
-                                               update.replicas_messages(), replica_sums_buffer_));
+                                               update.replicas_messages(), replica_sums_buffer_),
+                         with);
     timer.next(Phase::kUpdate);
   }
   if (update.statistics_needed()) {

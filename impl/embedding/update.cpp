@@ -9,6 +9,8 @@ namespace {
 // Pieces of about this many occurrences: cut at rows, so a row's sum is never split.
 constexpr int64_t kPieceOccurrences = 4096;
 
+int64_t most_lanes(const core::Threads& threads) { return int64_t{8} * threads.count(); }
+
 }  // namespace
 
 GradientDecision decide(std::span<const comm::ConstBytes> messages) {
@@ -87,7 +89,7 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
 }
 
 int64_t Update::lane_count(const core::Threads& threads) const {
-  return std::min<int64_t>(static_cast<int64_t>(pieces_.size()), int64_t{8} * threads.count());
+  return std::min<int64_t>(static_cast<int64_t>(pieces_.size()), most_lanes(threads));
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
@@ -129,8 +131,8 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     wanted_[s] = steps_[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
   plan_.build(inbox, gradient_blocks_, wanted_, with.threads, with.work);
-  with.work.resize(lane_bytes_ * static_cast<size_t>(int64_t{8} * with.threads.count()));
-  cut_pieces();
+  with.work.resize(lane_bytes_ * static_cast<size_t>(most_lanes(with.threads)));
+  cut_pieces(with);
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
@@ -147,13 +149,15 @@ std::span<const int64_t> Update::run_of(size_t shard) const {
   return from_kept_ ? kept_[shard].run() : plan_.run(shard);
 }
 
-void Update::cut_pieces() {
+void Update::cut_pieces(const Workshop& with) {
   pieces_.clear();
+  hot_.clear();
   size_t most_pieces = 0;
   for (size_t s = 0; s < shards_.size(); ++s) {
     const auto run = run_of(s);
     const int64_t occurrences = run.empty() ? 0 : run.back();
     most_pieces += static_cast<size_t>(occurrences / kPieceOccurrences) + 1;
+    most_pieces += static_cast<size_t>(occurrences / HotRows::kOccurrences);
   }
   core::reserve_with_slack(pieces_, most_pieces);
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -163,10 +167,34 @@ void Update::cut_pieces() {
       const int64_t goal = run[static_cast<size_t>(first)] + kPieceOccurrences;
       const auto above = std::lower_bound(run.begin() + first + 1, run.end() - 1, goal);
       const int64_t last = above - run.begin();
-      pieces_.push_back({s, first, last});
+      add_pieces(s, first, last);
       first = last;
     }
   }
+  hot_.sum(with.kernels, with.threads, with.work.data(), lane_bytes_, most_lanes(with.threads));
+}
+
+// Only the last row of a piece can be a hot one.
+void Update::add_pieces(size_t shard, int64_t first, int64_t last) {
+  const auto run = run_of(shard);
+  const int64_t occurrences = run[static_cast<size_t>(last)] - run[static_cast<size_t>(last - 1)];
+  if (occurrences <= HotRows::kOccurrences) {
+    pieces_.push_back({shard, first, last});
+    return;
+  }
+  if (first < last - 1) pieces_.push_back({shard, first, last - 1});
+  pieces_.push_back({shard, last - 1, last, hot_.add(job_for(shard), last - 1)});
+}
+
+Update::Share Update::share_of(const Piece& piece) const {
+  const compute::RowUpdate job = job_for(piece.shard);
+  if (piece.hot < 0) return {job, piece.first, piece.last, 0};
+  return {hot_.job(piece.hot, job), 0, 1, piece.first};
+}
+
+int Update::sums_of(size_t shard) const {
+  const auto table = shards_[shard].table();
+  return compute::state_needs(kind_of(layout_.model().optimizer_of(table).kind)).sums;
 }
 
 compute::RowUpdate Update::job_for(size_t shard) const {
@@ -216,12 +244,17 @@ void Update::carve_buffers(size_t (*floats_per_row)(const Shard&)) {
   }
 }
 
+// The gradients of a piece's rows.
+void Update::sum_into_buffer(const Piece& piece, const Workshop& with, std::byte* scratch) const {
+  const Share share = share_of(piece);
+  with.kernels.row_gradients(share.job, buffers_[piece.shard] + share.base * share.job.width,
+                             share.first, share.last, scratch);
+}
+
 void Update::accumulate(const Workshop& with) {
   carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
-    with.kernels.row_gradients(job_for(piece.shard), buffers_[piece.shard], piece.first, piece.last,
-                               scratch);
-  });
+  for_each_piece(
+      with, [&](const Piece& piece, std::byte* scratch) { sum_into_buffer(piece, with, scratch); });
   for (size_t s = 0; s < shards_.size(); ++s) {
     kept_[s].add(plan_.rows(s), buffers_[s], with.kernels, with.threads);
   }
@@ -235,7 +268,7 @@ void Update::add_accumulated(const Workshop& with) {
     kept_[s].finish();
   }
   from_kept_ = true;
-  cut_pieces();
+  cut_pieces(with);
 }
 
 void Update::drop_accumulated() {
@@ -248,9 +281,7 @@ void Update::drop_accumulated() {
 void Update::pack_replicas(const Workshop& with, core::Scratch& buffer) {
   carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
   for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
-    if (replicated_of_[piece.shard] < 0) return;
-    with.kernels.row_gradients(job_for(piece.shard), buffers_[piece.shard], piece.first, piece.last,
-                               scratch);
+    if (replicated_of_[piece.shard] >= 0) sum_into_buffer(piece, with, scratch);
   });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
@@ -264,10 +295,10 @@ void Update::add_replicas(std::span<const comm::ConstBytes> messages, const Work
   replicated_.add_up(messages, with.kernels, buffer);
 }
 
-void Update::take_replicas(std::span<const comm::ConstBytes> messages) {
+void Update::take_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with) {
   replicated_.take(messages);
   from_replicas_ = true;
-  cut_pieces();
+  cut_pieces(with);
 }
 
 void Update::pack_statistics(const Workshop& with, core::Scratch& buffer) {
@@ -276,8 +307,11 @@ void Update::pack_statistics(const Workshop& with, core::Scratch& buffer) {
   for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
     if (!statistics_.shares(piece.shard)) return;
     const auto ranges = statistics_.ranges(piece.shard);
-    with.kernels.row_sums(job_for(piece.shard), ranges.data(), static_cast<int>(ranges.size()),
-                          statistics_.sums(piece.shard), piece.first, piece.last, scratch);
+    const Share share = share_of(piece);
+    const int64_t floats = std::ssize(ranges) * sums_of(piece.shard);
+    with.kernels.row_sums(share.job, ranges.data(), static_cast<int>(ranges.size()),
+                          statistics_.sums(piece.shard) + share.base * floats, share.first,
+                          share.last, scratch);
   });
   statistics_.pack(buffer);
 }
@@ -288,18 +322,20 @@ void Update::apply(const Workshop& with) {
   norms_.prepare(rows_);
   carve_buffers([](const Shard& shard) { return shard.columns().size(); });
   for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
-    compute::RowUpdate job = job_for(piece.shard);
+    Share share = share_of(piece);
+    compute::RowUpdate& job = share.job;
     const Shard& shard = shards_[piece.shard];
     if (statistics_.shares(piece.shard)) {
-      job.sums = statistics_.totals(piece.shard);
+      job.sums = statistics_.totals(piece.shard) + share.base * sums_of(piece.shard);
       job.statistic_columns = layout_.model().tables[static_cast<size_t>(shard.table())].dim;
     }
-    with.kernels.row_update(job, piece.first, piece.last, scratch);
+    with.kernels.row_update(job, share.first, share.last, scratch);
     if (job.step.max_norm == 0 || norms_.shares(piece.shard)) return;
-    with.kernels.row_norms(job, job.columns, job.statistics, buffers_[piece.shard], piece.first,
-                           piece.last, scratch);
-    with.kernels.row_rescale(job, job.columns, job.statistics, buffers_[piece.shard], piece.first,
-                             piece.last, scratch);
+    float* const norms = buffers_[piece.shard] + share.base * job.statistics;
+    with.kernels.row_norms(job, job.columns, job.statistics, norms, share.first, share.last,
+                           scratch);
+    with.kernels.row_rescale(job, job.columns, job.statistics, norms, share.first, share.last,
+                             scratch);
   });
 }
 
@@ -307,8 +343,10 @@ void Update::pack_norms(const Workshop& with, core::Scratch& buffer) {
   for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
     if (!norms_.shares(piece.shard)) return;
     const auto ranges = norms_.ranges(piece.shard);
-    with.kernels.row_norms(job_for(piece.shard), ranges.data(), static_cast<int>(ranges.size()),
-                           norms_.sums(piece.shard), piece.first, piece.last, scratch);
+    const Share share = share_of(piece);
+    with.kernels.row_norms(share.job, ranges.data(), static_cast<int>(ranges.size()),
+                           norms_.sums(piece.shard) + share.base * std::ssize(ranges), share.first,
+                           share.last, scratch);
   });
   norms_.pack(buffer);
 }
@@ -318,14 +356,15 @@ void Update::rescale(std::span<const comm::ConstBytes> messages, const Workshop&
   for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
     if (!norms_.shares(piece.shard)) return;
     const compute::ColumnRange row{0, shards_[piece.shard].width()};
-    with.kernels.row_rescale(job_for(piece.shard), &row, 1, norms_.totals(piece.shard), piece.first,
-                             piece.last, scratch);
+    const Share share = share_of(piece);
+    with.kernels.row_rescale(share.job, &row, 1, norms_.totals(piece.shard) + share.base,
+                             share.first, share.last, scratch);
   });
 }
 
 size_t Update::memory() const {
   size_t bytes = statistics_.memory() + norms_.memory() + plan_.memory() +
-                 buffer_memory_.capacity() + replicated_.memory();
+                 buffer_memory_.capacity() + replicated_.memory() + hot_.memory();
   for (const Accumulation& kept : kept_) bytes += kept.memory();
   return bytes;
 }

@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/accumulation.h"
+#include "embedding/hot_rows.h"
 #include "embedding/inbox.h"
 #include "embedding/index_plan.h"
 #include "embedding/layout.h"
@@ -67,7 +68,7 @@ class Update {
   void pack_replicas(const Workshop& with, core::Scratch& buffer);
   void add_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with,
                     core::Scratch& buffer);
-  void take_replicas(std::span<const comm::ConstBytes> messages);
+  void take_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
@@ -91,17 +92,31 @@ class Update {
   size_t memory() const;
 
  private:
-  // Rows [first, last) of one shard's touched rows: a share of the occurrences.
+  // Rows [first, last) of one shard's touched rows: a share of the occurrences. hot: the one row's
+  // number among hot_, -1: none.
   struct Piece {
     size_t shard = 0;
     int64_t first = 0;
     int64_t last = 0;
+    int hot = -1;
+  };
+  // A piece as a kernel's job: rows [first, last) of the job are rows [first + base, last + base)
+  // of the shard's touched ones.
+  struct Share {
+    compute::RowUpdate job;
+    int64_t first = 0;
+    int64_t last = 0;
+    int64_t base = 0;
   };
 
   std::span<const int64_t> rows_of(size_t shard) const;
   std::span<const int64_t> run_of(size_t shard) const;
   compute::RowUpdate job_for(size_t shard) const;
-  void cut_pieces();
+  Share share_of(const Piece& piece) const;
+  int sums_of(size_t shard) const;
+  void sum_into_buffer(const Piece& piece, const Workshop& with, std::byte* scratch) const;
+  void cut_pieces(const Workshop& with);
+  void add_pieces(size_t shard, int64_t first, int64_t last);
   void carve_buffers(size_t (*floats_per_row)(const Shard&));
   int64_t lane_count(const core::Threads& threads) const;
   template <class Body>
@@ -127,6 +142,7 @@ class Update {
   core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
   std::vector<float*> buffers_;  // by own shard
   std::vector<Piece> pieces_;
+  HotRows hot_;
   size_t lane_bytes_ = 0;  // scratch of a kernel call; group() makes room for all that may run
 };
 
