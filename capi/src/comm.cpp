@@ -13,6 +13,7 @@
 #include "core/tensor.h"
 #include "guard.h"
 #include "options.h"
+#include "rendezvous_object.h"
 
 namespace shardrec::capi {
 namespace {
@@ -127,6 +128,12 @@ std::string engine_from_env(const Options& options) {
   return std::string(name);
 }
 
+std::shared_ptr<comm::Communicator> connect_by_token(const comm::EngineOptions& options,
+                                                     std::string_view text, int rank, int size) {
+  const auto token = comm::rendezvous::parse_token(text);
+  return comm::connect(options, token, rank, size, server_of(token));
+}
+
 // Ranks that a launcher has numbered, and what the caller takes their numbers to be; -1: it asks.
 std::shared_ptr<comm::Communicator> connect_launched(const comm::EngineOptions& options, int rank,
                                                      int size) {
@@ -212,11 +219,8 @@ shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank, int32
                                 " are told by its launcher who they are"));
     }
     Reserved<shardrec_comm> reserved;
-    auto communicator =
-        launched
-            ? connect_launched(how, rank, size)
-            : comm_ns::connect(how, comm_ns::rendezvous::parse_token(require_text(token, "token")),
-                               rank, size);
+    auto communicator = launched ? connect_launched(how, rank, size)
+                                 : connect_by_token(how, require_text(token, "token"), rank, size);
     reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
   });
 }

@@ -241,10 +241,10 @@ std::vector<std::shared_ptr<void>> open_objects(Kind kind) {
 
 const char* kind_name(Kind kind) noexcept {
   static constexpr std::array<const char*, kKindCount> kNames = {
-      "shardrec_options", "shardrec_control",  "shardrec_local", "shardrec_comm",
-      "shardrec_model",   "shardrec_topology", "shardrec_plan",  "shardrec_collection",
-      "shardrec_lookup",  "shardrec_ddp",      "shardrec_mlp",   "shardrec_interaction",
-      "shardrec_metrics", "shardrec_mesh",
+      "shardrec_options", "shardrec_control",  "shardrec_local",      "shardrec_comm",
+      "shardrec_model",   "shardrec_topology", "shardrec_plan",       "shardrec_collection",
+      "shardrec_lookup",  "shardrec_ddp",      "shardrec_mlp",        "shardrec_interaction",
+      "shardrec_metrics", "shardrec_mesh",     "shardrec_rendezvous",
   };
   return kNames[static_cast<size_t>(kind)];
 }

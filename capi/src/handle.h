@@ -65,8 +65,9 @@ enum class Kind : uint8_t {
   kInteraction,
   kMetrics,
   kMesh,
+  kRendezvous,
 };
-inline constexpr int kKindCount = 14;
+inline constexpr int kKindCount = 15;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "comm/rendezvous/limits.h"
+#include "comm/rendezvous/token.h"
 #include "plan/names.h"
 #include "shardrec/comm.h"
 #include "shardrec/tensor.h"
@@ -25,6 +27,7 @@ constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
+constexpr uint32_t kRendezvous = kinds(SHARDREC_OPTIONS_RENDEZVOUS);
 
 // Names that models and plans spell out too come from plan/names.h.
 template <class Enum>
@@ -90,6 +93,15 @@ bool any_real(double) { return true; }
 bool not_negative(double value) { return value >= 0; }
 bool positive(double value) { return value > 0; }
 bool below_one(double value) { return value >= 0 && value < 1; }
+bool is_silence(double value) { return comm::rendezvous::is_silence(value); }
+bool is_host(std::string_view value) { return comm::rendezvous::is_host(value); }
+bool is_host_or_empty(std::string_view value) { return value.empty() || is_host(value); }
+bool is_job_or_empty(std::string_view value) {
+  return value.empty() || comm::rendezvous::is_job(value);
+}
+bool is_secret_or_empty(std::string_view value) {
+  return value.empty() || comm::rendezvous::is_secret(value);
+}
 
 constexpr OptionRow choice(shardrec_option key, const char* name, uint32_t taken_by,
                            const OptionChoices& choices, std::optional<int64_t> fallback) {
@@ -125,6 +137,18 @@ constexpr OptionRow real(shardrec_option key, const char* name, uint32_t taken_b
           .accepted = accepted,
           .real_accepted = is_accepted,
           .default_f64 = fallback};
+}
+
+constexpr OptionRow text(shardrec_option key, const char* name, uint32_t taken_by,
+                         const char* accepted, bool (*is_accepted)(std::string_view),
+                         const char* fallback) {
+  return {.key = key,
+          .name = name,
+          .kinds = taken_by,
+          .type = OptionType::kText,
+          .accepted = accepted,
+          .text_accepted = is_accepted,
+          .default_text = fallback};
 }
 
 constexpr bool is_output_dtype(int64_t value) {
@@ -191,6 +215,17 @@ constexpr std::array kRows = {
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kChoicesIn<kEngines>, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),
+    text(KEY(ADDRESS), kRendezvous, "a host's name, an IPv4 or an IPv6 address", is_host,
+         "127.0.0.1"),
+    integer(KEY(PORT), kRendezvous, "an integer in [0, 65535]", 0, 65535, 0),
+    text(KEY(ADVERTISED_ADDRESS), kRendezvous,
+         "a host's name, an IPv4 or an IPv6 address, or an empty text,", is_host_or_empty, ""),
+    text(KEY(JOB), kRendezvous, "a text of up to 64 letters, digits and -._~", is_job_or_empty, ""),
+    text(KEY(SECRET), kRendezvous, "a text of 16 to 128 letters, digits and -._~, or an empty one,",
+         is_secret_or_empty, ""),
+    integer(KEY(ALLOW_PLAIN_TCP), kRendezvous, kSwitch, 0, 1, 0),
+    real(KEY(SILENCE_SECONDS), kRendezvous, "a number in [0.1, 3600]", is_silence,
+         comm::rendezvous::kSilenceSeconds),
 };
 #undef KEY
 
@@ -224,6 +259,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "MESH";
     case SHARDREC_OPTIONS_COMM:
       return "COMM";
+    case SHARDREC_OPTIONS_RENDEZVOUS:
+      return "RENDEZVOUS";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

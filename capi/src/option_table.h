@@ -12,7 +12,7 @@
 
 namespace shardrec::capi {
 
-enum class OptionType : uint8_t { kInteger, kReal, kChoice };
+enum class OptionType : uint8_t { kInteger, kReal, kChoice, kText };
 
 // The enumerators that a kChoice row takes.
 struct OptionChoices {
@@ -31,10 +31,12 @@ struct OptionRow {
   int64_t least = INT64_MIN;
   int64_t most = INT64_MAX;
   bool (*real_accepted)(double value) = nullptr;
+  bool (*text_accepted)(std::string_view value) = nullptr;
   const OptionChoices* choices = nullptr;
-  // Both empty: the default depends on what the options are used for.
+  // All empty: the default depends on what the options are used for.
   std::optional<int64_t> default_i64{};
   std::optional<double> default_f64{};
+  const char* default_text = nullptr;
 
   bool taken_by(shardrec_options_kind kind) const noexcept { return (kinds >> kind & 1u) != 0; }
 };

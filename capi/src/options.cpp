@@ -44,10 +44,16 @@ std::string accepted_by(const OptionRow& row) {
 }
 
 [[noreturn]] void refuse_type(const OptionRow& row) {
-  const bool real = row.type == OptionType::kReal;
-  fail(SHARDREC_INVALID_ARGUMENT,
-       sentence(row.name, real ? " is a real number" : " is an integer",
-                "; the functions ending in ", real ? "_f64" : "_i64", " or _text take it"));
+  const char* what = " is an integer; the functions ending in _i64 or _text take it";
+  if (row.type == OptionType::kReal) {
+    what = " is a real number; the functions ending in _f64 or _text take it";
+  }
+  if (row.type == OptionType::kText) what = " is a text; the functions ending in _text take it";
+  fail(SHARDREC_INVALID_ARGUMENT, sentence(row.name, what));
+}
+
+bool is_integer(const OptionRow& row) {
+  return row.type == OptionType::kInteger || row.type == OptionType::kChoice;
 }
 
 void check_choice(const OptionRow& row, int64_t value) {
@@ -68,7 +74,7 @@ Options::Options(shardrec_options_kind kind) : kind_(kind) {
   if (options_kind_name(kind) == nullptr) {
     fail(SHARDREC_INVALID_ARGUMENT,
          sentence("there is no kind of options ", static_cast<int64_t>(kind),
-                  "; SHARDREC_OPTIONS_OPTIMIZER to SHARDREC_OPTIONS_COMM are accepted"),
+                  "; SHARDREC_OPTIONS_OPTIMIZER to SHARDREC_OPTIONS_RENDEZVOUS are accepted"),
          {.value = kind});
   }
 }
@@ -96,7 +102,7 @@ const OptionRow& Options::row(shardrec_option key) const {
 
 void Options::set_i64(shardrec_option key, int64_t value) {
   const OptionRow& option = row(key);
-  if (option.type == OptionType::kReal) refuse_type(option);
+  if (!is_integer(option)) refuse_type(option);
   if (option.type == OptionType::kChoice) {
     check_choice(option, value);
   } else if (value < option.least || value > option.most) {
@@ -114,6 +120,13 @@ void Options::set_f64(shardrec_option key, double value) {
 
 void Options::set_text(shardrec_option key, std::string_view text) {
   const OptionRow& option = row(key);
+  if (option.type == OptionType::kText) {
+    // Not shown: it may be a secret.
+    if (!option.text_accepted(text))
+      refuse(option, sentence("this text of ", text.size(), " bytes"));
+    values_[key] = std::string(text);
+    return;
+  }
   if (option.type == OptionType::kReal) {
     const std::optional<double> value = parse_number<double>(text);
     if (!value.has_value()) refuse(option, sentence("\"", text, "\""));
@@ -128,7 +141,7 @@ void Options::set_text(shardrec_option key, std::string_view text) {
 
 std::optional<int64_t> Options::find_i64(shardrec_option key) const {
   const OptionRow& option = row(key);
-  if (option.type == OptionType::kReal) refuse_type(option);
+  if (!is_integer(option)) refuse_type(option);
   const auto found = values_.find(key);
   return found == values_.end() ? option.default_i64 : std::get<int64_t>(found->second);
 }
@@ -161,6 +174,10 @@ double Options::f64(shardrec_option key) const { return require_default(row(key)
 
 std::string Options::text(shardrec_option key) const {
   const OptionRow& option = row(key);
+  if (option.type == OptionType::kText) {
+    const auto found = values_.find(key);
+    return found == values_.end() ? option.default_text : std::get<std::string>(found->second);
+  }
   if (option.type == OptionType::kReal) return real_text(f64(key));
   const int64_t value = i64(key);
   return option.type == OptionType::kChoice ? option.choices->name(value) : sentence(value);

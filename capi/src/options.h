@@ -39,6 +39,7 @@ class Options {
   // The value set, else the default; throws NOT_FOUND where the default depends on the use.
   int64_t i64(shardrec_option key) const;
   double f64(shardrec_option key) const;
+  // Of keys of type text: the value or its default. Of others: as set_text() takes it.
   std::string text(shardrec_option key) const;
 
   // The same, empty in place of NOT_FOUND.
@@ -52,7 +53,7 @@ class Options {
   }
 
  private:
-  using Value = std::variant<int64_t, double>;
+  using Value = std::variant<int64_t, double, std::string>;
   const OptionRow& row(shardrec_option key) const;
 
   shardrec_options_kind kind_;

@@ -99,9 +99,12 @@ std::vector<rendezvous::Join> hear_where_all_are(const remote::Transport& transp
 bool is_launched(const std::string& engine) { return remote::transport_is_launched(engine); }
 
 std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
-                                      int rank, int size) {
+                                      int rank, int size,
+                                      std::shared_ptr<rendezvous::Server> server) {
   remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
-  return over(rendezvous::join(token, rank, size, {.seconds = options.seconds}), options);
+  rendezvous::Meeting meeting = rendezvous::join(token, rank, size, {.seconds = options.seconds});
+  meeting.server = std::move(server);
+  return over(std::move(meeting), options);
 }
 
 std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options) {

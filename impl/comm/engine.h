@@ -11,6 +11,10 @@
 #include "comm/communicator.h"
 #include "comm/rendezvous/token.h"
 
+namespace shardrec::comm::rendezvous {
+class Server;
+}
+
 namespace shardrec::comm {
 
 struct EngineOptions {
@@ -22,9 +26,11 @@ struct EngineOptions {
 // Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.
 bool is_launched(const std::string& engine);
 
-// Ranks that meet at the server of a token.
+// Ranks that meet at the server of a token. server: where it is this process's, the communicator
+// keeps it.
 std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
-                                      int rank, int size);
+                                      int rank, int size,
+                                      std::shared_ptr<rendezvous::Server> server = nullptr);
 // Ranks that meet as the environment says (rendezvous::from_environment).
 std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options);
 // Ranks of an engine that is_launched().

@@ -19,7 +19,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-enum class Type { kInteger, kReal };
+enum class Type { kInteger, kReal, kText };
 
 // What options.h says of a key.
 struct Key {
@@ -27,7 +27,7 @@ struct Key {
   const char* name;
   std::vector<shardrec_options_kind> kinds;
   Type type;
-  const char* initial;            // as text; "": it depends on the use
+  const char* initial;            // as text; "" of a number: it depends on the use
   std::vector<const char*> good;  // texts that are accepted, in the form that is given back
   std::vector<double> bad;        // values that are not
   std::vector<const char*> bad_texts;
@@ -36,13 +36,17 @@ struct Key {
 #define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
 
 const std::vector<Key>& keys() {
-  const std::vector<shardrec_options_kind> optimizer = {SHARDREC_OPTIONS_OPTIMIZER,
-                                                        SHARDREC_OPTIONS_MLP};
+  const std::vector<shardrec_options_kind> optimizer = {
+      SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_MESH,
+      SHARDREC_OPTIONS_COMM, SHARDREC_OPTIONS_RENDEZVOUS};
   const std::vector<shardrec_options_kind> of_tables = {SHARDREC_OPTIONS_OPTIMIZER};
   const std::vector<shardrec_options_kind> table = {SHARDREC_OPTIONS_TABLE};
   const std::vector<shardrec_options_kind> collection = {SHARDREC_OPTIONS_COLLECTION};
   const std::vector<shardrec_options_kind> both = {SHARDREC_OPTIONS_COLLECTION,
                                                    SHARDREC_OPTIONS_MLP};
+  const std::vector<shardrec_options_kind> rendezvous = {SHARDREC_OPTIONS_RENDEZVOUS};
+  static constexpr const char* k65Letters =
+      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
   const std::vector<double> not_a_size = {-1e-300, -1, kInfinity, -kInfinity, kNan};
   const std::vector<double> not_below_one = {-0.1, 1, 2, kInfinity, kNan};
   const std::vector<double> not_finite = {kInfinity, -kInfinity, kNan};
@@ -186,6 +190,31 @@ const std::vector<Key>& keys() {
        {"0.5", "1e-30"},
        {0, -1, kInfinity, kNan},
        no_number},
+      {KEY(ADDRESS),
+       rendezvous,
+       Type::kText,
+       "127.0.0.1",
+       {"::1", "node-3.example.org", "localhost"},
+       {},
+       {"", "a b", "http://x/"}},
+      {KEY(PORT), rendezvous, Type::kInteger, "0", {"1", "65535"}, {-1, 65536}, no_integer},
+      {KEY(ADVERTISED_ADDRESS), rendezvous, Type::kText, "", {"", "10.0.0.1"}, {}, {"a b"}},
+      {KEY(JOB), rendezvous, Type::kText, "", {"", "job-1.2_~"}, {}, {"a:b", k65Letters}},
+      {KEY(SECRET),
+       rendezvous,
+       Type::kText,
+       "",
+       {"", "0123456789abcdef"},
+       {},
+       {"0123456789abcde", "0123456789abcdef:", "0123456789abcde\xc3\xbc"}},
+      {KEY(ALLOW_PLAIN_TCP), rendezvous, Type::kInteger, "0", {"1", "0"}, not_a_switch, no_integer},
+      {KEY(SILENCE_SECONDS),
+       rendezvous,
+       Type::kReal,
+       "4",
+       {"0.1", "3600"},
+       {0, 0.05, 3601, -1, kInfinity, kNan},
+       no_number},
   };
   return all;
 }
@@ -228,7 +257,7 @@ void for_each_key(const Body& body) {
 
 TEST(Options, EveryKeyHasItsDefault) {
   for_each_key([](const Key& key, shardrec_options* options) {
-    if (key.initial[0] != '\0') {
+    if (key.initial[0] != '\0' || key.type == Type::kText) {
       EXPECT_EQ(text_of(options, key.key), key.initial);
       return;
     }
@@ -254,6 +283,7 @@ TEST(Options, ValuesComeBackInEveryForm) {
       SCOPED_TRACE(value);
       EXPECT_OK(shardrec_options_set_text(options, key.key, value));
       EXPECT_EQ(text_of(options, key.key), value);
+      if (key.type == Type::kText) continue;
       const Options other = make(key.kinds[0]);
       if (key.type == Type::kReal) {
         double number = 0;
@@ -295,7 +325,13 @@ TEST(Options, AKeyIsOfOneType) {
   for_each_key([](const Key& key, shardrec_options* options) {
     int64_t integer = 77;
     double real = 77;
-    if (key.type == Type::kReal) {
+    if (key.type == Type::kText) {
+      EXPECT_EQ(shardrec_options_set_i64(options, key.key, 0), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_TRUE(contains(shardrec_last_error(), "is a text")) << shardrec_last_error();
+      EXPECT_EQ(shardrec_options_get_i64(options, key.key, &integer), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_set_f64(options, key.key, 0), SHARDREC_INVALID_ARGUMENT);
+      EXPECT_EQ(shardrec_options_get_f64(options, key.key, &real), SHARDREC_INVALID_ARGUMENT);
+    } else if (key.type == Type::kReal) {
       EXPECT_EQ(shardrec_options_set_i64(options, key.key, 0), SHARDREC_INVALID_ARGUMENT);
       EXPECT_TRUE(contains(shardrec_last_error(), "real number")) << shardrec_last_error();
       EXPECT_EQ(shardrec_options_get_i64(options, key.key, &integer), SHARDREC_INVALID_ARGUMENT);
@@ -340,7 +376,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 10, 1000000}) {
+  for (const int number : {0, 11, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);

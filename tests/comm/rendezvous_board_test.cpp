@@ -222,6 +222,22 @@ TEST(RendezvousStore, CloseAndTheServersEndEndEveryWait) {
   EXPECT_EQ(ended->parts().rank, 0);
 }
 
+TEST(RendezvousStore, WhoWaitsForAValueIsToldThatARankIsGone) {
+  Server server({});
+  auto meetings = meet(server.token(), 3);
+  std::optional<core::Error> error;
+  std::thread waiting(
+      [&] { error = error_of([&] { meetings[1].client->get("of rank 2", in(60)); }); });
+  std::this_thread::sleep_for(milliseconds(50));
+  const auto start = Clock::now();
+  meetings[2] = {};
+  waiting.join();
+  EXPECT_LT(seconds_since(start), 2);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status(), SHARDREC_PEER_FAILED);
+  EXPECT_EQ(error->parts().rank, 2);
+}
+
 TEST(RendezvousStore, ARankMayNotWaitForKeysWithoutEnd) {
   Server server({});
   auto meetings = meet(server.token(), 1);

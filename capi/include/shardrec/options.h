@@ -19,16 +19,17 @@ extern "C" {
 typedef struct shardrec_options shardrec_options;
 
 typedef enum shardrec_options_kind {
-  SHARDREC_OPTIONS_OPTIMIZER = 1,  /* keys 100-199; for shardrec_model_set_optimizer and
+  SHARDREC_OPTIONS_OPTIMIZER = 1,   /* keys 100-199; for shardrec_model_set_optimizer and
                                       shardrec_model_set_table_optimizer */
-  SHARDREC_OPTIONS_TABLE = 2,      /* keys 200-299 */
-  SHARDREC_OPTIONS_PLAN = 3,       /* keys 300-399 */
-  SHARDREC_OPTIONS_COLLECTION = 4, /* keys 400-499 */
-  SHARDREC_OPTIONS_LOOKUP = 5,     /* keys 500-599 */
-  SHARDREC_OPTIONS_DDP = 6,        /* keys 600-699 */
-  SHARDREC_OPTIONS_MLP = 7,        /* keys 700-799, and 100-199 for its optimizer */
-  SHARDREC_OPTIONS_MESH = 8,       /* keys 800-899 */
-  SHARDREC_OPTIONS_COMM = 9,       /* keys 900-999 */
+  SHARDREC_OPTIONS_TABLE = 2,       /* keys 200-299 */
+  SHARDREC_OPTIONS_PLAN = 3,        /* keys 300-399 */
+  SHARDREC_OPTIONS_COLLECTION = 4,  /* keys 400-499 */
+  SHARDREC_OPTIONS_LOOKUP = 5,      /* keys 500-599 */
+  SHARDREC_OPTIONS_DDP = 6,         /* keys 600-699 */
+  SHARDREC_OPTIONS_MLP = 7,         /* keys 700-799, and 100-199 for its optimizer */
+  SHARDREC_OPTIONS_MESH = 8,        /* keys 800-899 */
+  SHARDREC_OPTIONS_COMM = 9,        /* keys 900-999 */
+  SHARDREC_OPTIONS_RENDEZVOUS = 10, /* keys 1000-1099 */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -184,6 +185,21 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ENGINE = 900, /* i64, shardrec_engine; default: as the environment says; for
                                    shardrec_comm_create_from_env */
   SHARDREC_OPTION_COMM_SETUP_SECONDS = 901, /* f64, > 0: to meet in; default 1800 */
+  /* Rendezvous. */
+  SHARDREC_OPTION_ADDRESS = 1000, /* text, a name or an address of this machine to listen at; default
+                                     127.0.0.1. Any other than loopback needs SECRET and
+                                     ALLOW_PLAIN_TCP (checked where it is used) */
+  SHARDREC_OPTION_PORT = 1001,    /* i64 in [0, 65535]; 0 (default): a free one */
+  SHARDREC_OPTION_ADVERTISED_ADDRESS = 1002, /* text, under which ranks find it; empty (default): as
+                                                ADDRESS */
+  SHARDREC_OPTION_JOB = 1003,    /* text, name of the group: 1 to 64 letters, digits and -._~; empty
+                                 (default): a random one */
+  SHARDREC_OPTION_SECRET = 1004, /* text, 16 to 128 letters, digits and -._~; empty (default): a random
+                                    one of 128 bits */
+  SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1005, /* i64, 0 or 1; 1: other machines may take part, and what ranks
+                                             send each other is clear text on the network; default 0 */
+  SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long is
+                                             lost to the others; default 4 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 
@@ -208,6 +224,7 @@ SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options,
 
 /* Sets a value by its text, as a command line or a configuration file has it: decimal numbers
  * in C's notation, whatever the locale, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
+ * Keys of type text have no other setter.
  * Errors: as shardrec_options_set_i64. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options,
                                                        shardrec_option key, const char *value);

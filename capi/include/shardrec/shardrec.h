@@ -28,6 +28,7 @@
 #include "shardrec/control.h"
 #include "shardrec/tensor.h"
 #include "shardrec/options.h"
+#include "shardrec/rendezvous.h"
 #include "shardrec/comm.h"
 #include "shardrec/model.h"
 #include "shardrec/plan.h"

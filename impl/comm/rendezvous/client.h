@@ -42,7 +42,8 @@ class Client final : public remote::Board {
 
   // The store. Keys of up to 255 bytes without control characters, values of up to 65,536 bytes;
   // set replaces, get waits until somebody has set. Throw INVALID_ARGUMENT, OUT_OF_MEMORY (the
-  // store is full), TIMEOUT, PEER_FAILED (the server is gone), CLOSED (after close()).
+  // store is full), TIMEOUT, PEER_FAILED (the server is gone; for get: any rank, lost or left),
+  // CLOSED (after close()).
   void set(std::string_view key, ConstBytes value, Clock::time_point deadline);
   Bytes get(std::string_view key, Clock::time_point deadline);
 

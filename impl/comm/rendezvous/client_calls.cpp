@@ -115,7 +115,11 @@ Bytes ClientLoop::ask(Message question, Clock::time_point deadline) {
     questions_[question.id];
     order(framed(question));
   }
-  const auto is_over = [&] { return closed_ || ended_ || questions_[question.id].answered; };
+  // Who waits for a value waits for a rank.
+  constexpr bool kWaitsForRanks = Message::kKind == FrameKind::kGet;
+  const auto is_over = [&] {
+    return closed_ || ended_ || questions_[question.id].answered || (kWaitsForRanks && gone_);
+  };
   changed_.wait_until(lock, deadline, is_over);
   const Question result = std::move(questions_[question.id]);
   questions_.erase(question.id);
@@ -135,6 +139,11 @@ Bytes ClientLoop::ask(Message question, Clock::time_point deadline) {
          {.rank = 0});
   }
   order(framed(Forget{.id = question.id}));
+  if (kWaitsForRanks && gone_) {
+    fail(SHARDREC_PEER_FAILED,
+         sentence("rank ", *gone_, " is gone, which ends the wait for ", where, ": ", gone_how_),
+         {.rank = *gone_});
+  }
   fail(SHARDREC_TIMEOUT, sentence("rank ", rank_, " waited ", milliseconds_until(began, deadline),
                                   " ms for ", where));
 }

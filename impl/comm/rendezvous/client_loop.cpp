@@ -134,7 +134,7 @@ void ClientLoop::hear(const Frame& frame) {
     }
     case FrameKind::kLeft:
       left_.insert(read<Left>(frame.payload).rank);
-      return;
+      return note_gone(read<Left>(frame.payload).rank, "it said goodbye");
     case FrameKind::kEnd:
       read<End>(frame.payload);
       ending_ = "it was destroyed";
@@ -187,7 +187,17 @@ void ClientLoop::end(const std::string& how) {
 }
 
 void ClientLoop::tell_lost(int rank, const std::string& how) {
-  if (lost_.insert(rank).second) tell({.rank = rank, .lost = true, .how = how});
+  if (!lost_.insert(rank).second) return;
+  note_gone(rank, how);
+  tell({.rank = rank, .lost = true, .how = how});
+}
+
+void ClientLoop::note_gone(int rank, const std::string& how) {
+  const std::lock_guard lock(mutex_);
+  if (gone_) return;
+  gone_ = rank;
+  gone_how_ = how;
+  changed_.notify_all();
 }
 
 void ClientLoop::tell(News news) {

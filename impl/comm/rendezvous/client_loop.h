@@ -61,11 +61,12 @@ class ClientLoop {
   void beat();
   void end(const std::string& how);
   void tell_lost(int rank, const std::string& how);
+  void note_gone(int rank, const std::string& how);
   void tell(News news);
   void deliver();
 
   void order(ConstBytes frame);  // under mutex_
-  template <class Message>
+  template <class Message>       // Set or Get
   Bytes ask(Message question, Clock::time_point deadline);
   std::string missing() const;  // under mutex_
 
@@ -100,6 +101,8 @@ class ClientLoop {
   std::optional<Formed> formed_;
   std::optional<Refused> refused_;
   Waiting waiting_;
+  std::optional<int> gone_;  // the first rank that was lost or left, and how
+  std::string gone_how_;
   std::map<uint64_t, Question> questions_;
   uint64_t next_question_ = 1;
   std::deque<News> news_;

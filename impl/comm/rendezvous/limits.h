@@ -40,6 +40,7 @@ inline constexpr size_t kMostUnread = size_t{16} << 20;
 
 // Heartbeats, both ways.
 inline constexpr double kSilenceSeconds = 4;
+constexpr bool is_silence(double seconds) { return seconds >= 0.1 && seconds <= 3600; }
 inline constexpr milliseconds kBeatInterval{500};
 constexpr milliseconds beat_interval(milliseconds silence) {
   return std::clamp(silence / 8, milliseconds(1), kBeatInterval);

@@ -54,7 +54,7 @@ Server::Server(const ServerOptions& options) {
   if (!options.secret.empty()) check_secret(options.secret, "the rendezvous' secret");
   if (!options.job.empty()) check_job(options.job, "the rendezvous' job");
   if (!options.advertised.empty()) check_host(options.advertised, "the advertised address");
-  if (!(options.silence_seconds >= 0.1 && options.silence_seconds <= 3600)) {
+  if (!is_silence(options.silence_seconds)) {
     fail(
         SHARDREC_INVALID_ARGUMENT,
         "the silence after which a rank is lost is out of range; 0.1 to 3600 seconds are accepted");

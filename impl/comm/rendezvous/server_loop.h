@@ -27,8 +27,8 @@ class ServerLoop final : private Ways {
   // Any thread.
   void stop() noexcept;
 
-  // Any thread: ranks that are in; connections that have not proved to know the secret, and how many
-  // were refused because they do not.
+  // Any thread: ranks that are in; connections that have not proved to know the secret, and how
+  // many were refused because they do not.
   int joined() const noexcept { return joined_.load(); }
   size_t strangers() const noexcept { return strangers_.load(); }
   uint32_t turned_away() const noexcept { return turned_away_.load(); }

@@ -35,29 +35,43 @@ bool is_of(std::string_view text, std::string_view others) {
   fail(SHARDREC_INVALID_ARGUMENT, sentence("the token ", what, "; ", kForm));
 }
 
-void check_word(std::string_view word, size_t least, size_t most, std::string_view name) {
-  if (word.size() >= least && word.size() <= most && is_of(word, "-._~")) return;
+constexpr std::string_view kSigns = "-._~";
+
+bool is_word(std::string_view word, size_t least, size_t most) {
+  return word.size() >= least && word.size() <= most && is_of(word, kSigns);
+}
+
+[[noreturn]] void refuse_word(std::string_view word, size_t least, size_t most,
+                              std::string_view name) {
   fail(SHARDREC_INVALID_ARGUMENT,
        sentence(name, " has ", word.size(), " characters",
-                is_of(word, "-._~") ? "" : ", some of them others than letters, digits and -._~",
+                is_of(word, kSigns) ? "" : ", some of them others than letters, digits and -._~",
                 "; ", least, " to ", most, " letters, digits and -._~ are accepted"));
 }
 
 }  // namespace
 
+bool is_host(std::string_view host) noexcept {
+  return !host.empty() && host.size() <= 255 && is_of(host, "-._:%");
+}
+bool is_job(std::string_view job) noexcept { return is_word(job, 1, kMostJobBytes); }
+bool is_secret(std::string_view secret) noexcept {
+  return is_word(secret, kLeastSecretBytes, kMostSecretBytes);
+}
+
 void check_host(std::string_view host, std::string_view name) {
-  if (!host.empty() && host.size() <= 255 && is_of(host, "-._:%")) return;
+  if (is_host(host)) return;
   fail(SHARDREC_INVALID_ARGUMENT,
        sentence(name, host.empty() ? " is empty" : " is no address",
                 "; a host's name, an IPv4 or an IPv6 address is accepted"));
 }
 
 void check_job(std::string_view job, std::string_view name) {
-  check_word(job, 1, kMostJobBytes, name);
+  if (!is_job(job)) refuse_word(job, 1, kMostJobBytes, name);
 }
 
 void check_secret(std::string_view secret, std::string_view name) {
-  check_word(secret, kLeastSecretBytes, kMostSecretBytes, name);
+  if (!is_secret(secret)) refuse_word(secret, kLeastSecretBytes, kMostSecretBytes, name);
 }
 
 uint16_t parse_port(std::string_view text, int least, std::string_view name) {

@@ -24,7 +24,10 @@ struct Token {
 // Throws INVALID_ARGUMENT; UNSUPPORTED for a token of a later version.
 Token parse_token(std::string_view text);
 
-// Throw INVALID_ARGUMENT, naming what was checked as `name`.
+bool is_host(std::string_view host) noexcept;
+bool is_job(std::string_view job) noexcept;
+bool is_secret(std::string_view secret) noexcept;
+// Where they are not, throw INVALID_ARGUMENT, naming what was checked as `name`.
 void check_host(std::string_view host, std::string_view name);
 void check_job(std::string_view job, std::string_view name);
 void check_secret(std::string_view secret, std::string_view name);

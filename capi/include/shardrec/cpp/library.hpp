@@ -18,6 +18,7 @@
 #include "shardrec/observe.h"
 #include "shardrec/options.h"
 #include "shardrec/probe.h"
+#include "shardrec/rendezvous.h"
 
 namespace shardrec {
 
@@ -74,6 +75,19 @@ class Control : public detail::Handle<shardrec_control, shardrec_control_destroy
     Progress progress{};
     check(shardrec_control_progress(get(), &progress.done, &progress.total));
     return progress;
+  }
+};
+
+// How processes meet: made in one of them, its token given to all.
+class Rendezvous : public detail::Handle<shardrec_rendezvous, shardrec_rendezvous_destroy> {
+ public:
+  explicit Rendezvous(const Options *options = nullptr) {
+    check(shardrec_rendezvous_create(detail::options(options), out()));
+  }
+  std::string token() const {
+    detail::Text text;
+    check(shardrec_rendezvous_token(get(), text.out()));
+    return text.str();
   }
 };
 
