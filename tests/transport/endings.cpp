@@ -138,6 +138,15 @@ void pending(const Job& job) {
   requests.clear();
   expect_quick_close(transport);
   expect(watch.seconds() < 2, "the end took " + std::to_string(watch.seconds()) + " s");
+  // What was given up is no obstacle to what comes next.
+  transport = open_job(job, 1);
+  const auto next = transport.carrier->receive((transport.rank + 1) % transport.size, 1, memory);
+  const Bytes sent(memory.size());
+  const auto to =
+      transport.carrier->send((transport.rank + transport.size - 1) % transport.size, 1, sent);
+  expect_outcome(next->wait(kPatience), Outcome::kDone, "a receive after that");
+  expect_outcome(to->wait(kPatience), Outcome::kDone, "a send after that");
+  meet(transport, 100);
 }
 
 // A rank that says nothing more holds nobody up.

@@ -1,0 +1,332 @@
+#include "comm/mpi/engine.h"
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "comm/mpi/mpi_transport.h"
+
+namespace shardrec::comm::mpi_plugin {
+namespace {
+
+using plugin::Clock;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{10};    // for letters while nothing is under way
+constexpr milliseconds kFlush{300};  // the last letters of a transport that is closed
+constexpr milliseconds kLetGo{600};  // and its long messages
+constexpr milliseconds kStuck{200};  // then MPI has the thread, and keeps it
+constexpr std::chrono::seconds kDisorderlyEnd{5};
+
+// How long to do what while something is under way and nothing happens.
+constexpr microseconds kSpin{20};
+constexpr microseconds kYield{100};
+constexpr microseconds kShortNap{20};
+constexpr milliseconds kShortNaps{20};
+constexpr microseconds kLongNap{100};
+constexpr milliseconds kLongNaps{1000};
+constexpr milliseconds kLongestNap{1};
+
+}  // namespace
+
+Engine& Engine::instance() {
+  static Engine* const engine = std::make_unique<Engine>().release();
+  return *engine;
+}
+
+void Engine::push(Command command) {
+  const std::lock_guard lock(mutex_);
+  commands_.push_back(std::move(command));
+  has_commands_.store(true, std::memory_order_release);
+  if (asleep_) pushed_.notify_one();
+}
+
+uint32_t Engine::open(Transport& transport) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!thread_started_) {
+      plugin::start_thread([this] { run(); }).detach();
+      thread_started_ = true;
+    }
+    // Under one lock, so that the numbers are in the order of the commands.
+    transport.set_number(opened_++);
+    commands_.push_back({.kind = Command::Kind::kOpen, .transport = &transport});
+    has_commands_.store(true, std::memory_order_release);
+  }
+  pushed_.notify_one();
+  return transport.number();
+}
+
+bool Engine::close(Transport& transport) noexcept {
+  bool closed = false;
+  Command command{.kind = Command::Kind::kClose, .transport = &transport};
+  const auto let_go = [&] {
+    return std::none_of(closing_.begin(), closing_.end(),
+                        [&](const Closing& one) { return one.transport == &transport; });
+  };
+  {
+    std::unique_lock lock(mutex_);
+    closing_.push_back({.transport = &transport, .flush_by = Clock::now() + kFlush});
+    has_closing_.store(true);
+    commands_.push_back(std::move(command));
+    has_commands_.store(true, std::memory_order_release);
+    pushed_.notify_one();
+    closed = let_go_.wait_for(lock, kLetGo, let_go);
+  }
+  if (closed) return true;
+  break_off("a message was under way when its transport was closed, and MPI does not let go of it");
+  std::unique_lock lock(mutex_);
+  return let_go_.wait_for(lock, kStuck, let_go);
+}
+
+void Engine::send(std::unique_ptr<Letter> letter) {
+  if (broken_.load()) throw plugin::Failure(SHARDREC_TRANSPORT_FAILED, letter->peer, why_broken_);
+  push({.kind = Command::Kind::kSend, .letter = std::move(letter)});
+}
+
+void Engine::begin(Request& request) { push({.kind = Command::Kind::kBegin, .request = &request}); }
+
+void Engine::give_up(Request& request) {
+  push({.kind = Command::Kind::kGiveUp, .request = &request});
+}
+
+void Engine::break_off(const std::string& why) noexcept {
+  orderly_.store(false);
+  const std::lock_guard lock(mutex_);
+  if (broken_.load()) return;
+  try {
+    why_broken_ = why;
+  } catch (const std::bad_alloc&) {  // the reason stays empty
+  }
+  broken_.store(true);
+  pushed_.notify_one();
+}
+
+void Engine::run() noexcept {
+  prctl(PR_SET_TIMERSLACK, 1000UL);  // naps are as long as they are meant to be
+  Clock::time_point since = Clock::now();
+  for (;;) {
+    try {
+      bool happened = obey();
+      if (!broken_.load() && wire_.started()) happened = wire_.poll(*this) || happened;
+      finish_closing();
+      if (happened) {
+        since = Clock::now();
+        continue;
+      }
+    } catch (const std::exception& thrown) {
+      break_off(thrown.what());
+    }
+    if (broken_.load()) fail_everything();
+    nap(since);
+  }
+}
+
+bool Engine::obey() {
+  if (!has_commands_.load(std::memory_order_acquire)) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    taken_.swap(commands_);
+    has_commands_.store(false, std::memory_order_relaxed);
+  }
+  for (Command& command : taken_) {
+    try {
+      obey(command);
+    } catch (const std::exception& thrown) {  // the others are told that the engine is broken
+      break_off(thrown.what());
+    }
+  }
+  taken_.clear();
+  return true;
+}
+
+void Engine::obey(Command& command) {
+  using Kind = Command::Kind;
+  switch (command.kind) {
+    case Kind::kOpen:
+      return open_exchange(*command.transport);
+    case Kind::kClose: {
+      const auto found = exchanges_.find(command.transport->number());
+      if (found != exchanges_.end() && !broken_.load()) found->second->give_up_all();
+      const std::lock_guard lock(mutex_);
+      for (Closing& one : closing_) one.obeyed = one.obeyed || one.transport == command.transport;
+      return;
+    }
+    case Kind::kSend:
+      if (!broken_.load()) wire_.send(std::move(command.letter));
+      return;
+    case Kind::kBegin:
+    case Kind::kGiveUp:
+      return obey_request(command.kind, *command.request);
+    case Kind::kFinish:
+      return finish();
+  }
+}
+
+void Engine::obey_request(Command::Kind kind, Request& request) {
+  Transport& transport = *request.transport;
+  const auto found = exchanges_.find(transport.number());
+  if (!broken_.load() && found != exchanges_.end()) {
+    Exchange& exchange = *found->second;
+    if (kind == Command::Kind::kGiveUp) return exchange.give_up(request);
+    try {
+      return exchange.begin(request);
+    } catch (const std::exception& thrown) {
+      break_off(thrown.what());
+      if (exchange.holds(request)) return;  // told with the others
+    }
+  }
+  if (kind == Command::Kind::kBegin) {
+    transport.ended(request, SHARDREC_TRANSPORT_FAILED, why_broken_);
+  } else {
+    if (found != exchanges_.end()) found->second->fail_all(why_broken_);
+    transport.given_back(request);
+  }
+}
+
+void Engine::open_exchange(Transport& transport) {
+  seen_ = std::max(seen_, transport.number() + 1);
+  if (broken_.load()) return transport.failed(SHARDREC_TRANSPORT_UNUSABLE, why_broken_);
+  const bool had_mpi = wire_.owns_mpi();
+  try {
+    wire_.start();
+    if (!had_mpi && wire_.owns_mpi()) std::atexit([] { instance().wait_for_finish(); });
+    transport.started(wire_.rank(), wire_.size());
+    wire_.open_mailbox();
+    Exchange& exchange =
+        *exchanges_
+             .emplace(transport.number(),
+                      std::make_unique<Exchange>(transport, transport.number(), wire_, lanes_))
+             .first->second;
+    exchange.say_hello();
+    const auto mine = [&](const EarlyLetter& letter) {
+      return letter.head.transport == transport.number();
+    };
+    for (const EarlyLetter& letter : early_) {
+      if (mine(letter)) exchange.delivered(letter.from, letter.head, letter.message);
+    }
+    std::erase_if(early_, mine);
+  } catch (const plugin::Failure& failure) {
+    transport.failed(failure.status(), failure.what());
+    if (failure.status() != SHARDREC_TRANSPORT_UNUSABLE) throw;
+  } catch (const std::exception& thrown) {
+    transport.failed(SHARDREC_TRANSPORT_OUT_OF_MEMORY, thrown.what());
+    throw;
+  }
+}
+
+// Lets go of transports whose messages MPI has let go of, and whose letters are on their way.
+void Engine::finish_closing() {
+  if (!has_closing_.load()) return;
+  const std::lock_guard lock(mutex_);
+  const size_t before = closing_.size();
+  std::erase_if(closing_, [&](const Closing& one) {
+    if (!one.obeyed) return false;
+    const auto found = exchanges_.find(one.transport->number());
+    if (found != exchanges_.end()) {
+      if (found->second->under_way() > 0) return false;
+      const bool flushed =
+          (wire_.letters_flying() == 0 && lanes_.unanswered() == 0) || Clock::now() >= one.flush_by;
+      if (!flushed && !broken_.load()) return false;
+      exchanges_.erase(found);
+    }
+    return true;
+  });
+  if (closing_.size() == before) return;
+  has_closing_.store(!closing_.empty());
+  let_go_.notify_all();
+  if (exchanges_.empty()) go_quiet();
+}
+
+// No transport is left. A host that has started MPI itself may end it now.
+void Engine::go_quiet() {
+  if (!broken_.load() && wire_.started() && !wire_.owns_mpi()) wire_.close_mailbox();
+}
+
+void Engine::fail_everything() noexcept {
+  for (const auto& [number, exchange] : exchanges_) exchange->fail_all(why_broken_);
+  try {
+    finish_closing();
+  } catch (const std::exception&) {  // of MPI: it is not called
+  }
+}
+
+bool Engine::something_under_way() const noexcept {
+  if (broken_.load()) return false;
+  return wire_.letters_flying() > 0 || wire_.parts_moving() > 0 ||
+         std::any_of(exchanges_.begin(), exchanges_.end(),
+                     [](const auto& entry) { return entry.second->under_way() > 0; });
+}
+
+void Engine::nap(Clock::time_point since) {
+  const bool under_way = something_under_way();
+  const Clock::duration idle = Clock::now() - since;
+  if (under_way && idle < kSpin) return;
+  if (under_way && idle < kYield) {
+    sched_yield();
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  if (!commands_.empty()) return;
+  asleep_ = true;
+  if (under_way || !closing_.empty()) {
+    pushed_.wait_for(lock, idle < kShortNaps  ? kShortNap
+                           : idle < kLongNaps ? kLongNap
+                                              : microseconds(kLongestNap));
+  } else if (exchanges_.empty() || broken_.load()) {
+    pushed_.wait(lock);
+  } else {
+    pushed_.wait_for(lock, kLook);
+  }
+  asleep_ = false;
+}
+
+void Engine::finish() noexcept {
+  const auto flush_by = Clock::now() + kDisorderlyEnd;
+  try {
+    while (!broken_.load() && wire_.letters_flying() > 0 &&
+           (orderly_.load() || Clock::now() < flush_by))
+      wire_.poll(*this);
+    if (!broken_.load()) wire_.finish();
+  } catch (const std::exception&) {  // the process ends, whatever becomes of it
+  }
+  break_off("the process is ending, and MPI with it");
+  const std::lock_guard lock(mutex_);
+  finished_ = true;
+  let_go_.notify_all();
+}
+
+void Engine::wait_for_finish() noexcept {
+  std::unique_lock lock(mutex_);
+  commands_.push_back({.kind = Command::Kind::kFinish});
+  has_commands_.store(true, std::memory_order_release);
+  pushed_.notify_one();
+  const auto finished = [this] { return finished_; };
+  if (orderly_.load()) {
+    let_go_.wait(lock, finished);
+  } else {
+    let_go_.wait_for(lock, kDisorderlyEnd, finished);
+  }
+}
+
+void Engine::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
+  if (head.kind == LetterKind::kAnswer)
+    return lanes_.answered(from, head.lane, head.bytes != 0, wire_);
+  const auto found = exchanges_.find(head.transport);
+  if (found != exchanges_.end()) return found->second->delivered(from, head, message);
+  if (head.transport >= seen_)
+    early_.push_back(
+        {.from = from, .head = head, .message = std::vector(message.begin(), message.end())});
+}
+
+void Engine::moved(Request& request) { exchanges_.at(request.transport->number())->moved(request); }
+
+void Engine::drained(int peer, uint32_t lane) { lanes_.give_back(peer, lane); }
+
+}  // namespace shardrec::comm::mpi_plugin

@@ -1,0 +1,110 @@
+// The one thread of the process that calls MPI. It sleeps while nothing is under way (and looks for
+// letters a hundred times a second while a transport is open); while something is, it asks MPI
+// again and again: at once, then yielding its processor, then after ever longer naps, since ranks
+// may outnumber processors.
+//
+// When MPI returns an error, or does not let go of memory that was given up, the engine breaks: it
+// never calls MPI again, so that this memory is safe, and everything fails.
+//
+// Thread rule: any thread. Never destroyed: threads may be inside while the process ends.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/mpi/exchange.h"
+#include "comm/mpi/message.h"
+#include "comm/mpi/wire.h"
+#include "comm/plugin_side.h"
+
+namespace shardrec::comm::mpi_plugin {
+
+class Engine final : private Post {
+ public:
+  Engine() = default;
+  static Engine& instance();
+
+  // Starts MPI where nobody has. The transport is told (started or failed, hellos, bulletins,
+  // requests that ended) from the engine's thread until close() has returned true. Returns its
+  // number: equal on all ranks, since all open theirs in the same order.
+  uint32_t open(Transport& transport);
+  // Gives up what is under way. False: the engine is stuck inside MPI, and may use it still.
+  bool close(Transport& transport) noexcept;
+
+  void send(std::unique_ptr<Letter> letter);
+  void begin(Request& request);
+  void give_up(Request& request);
+  void break_off(const std::string& why) noexcept;
+  // A communicator has failed: MPI_Finalize at the end of the process is not waited for without
+  // end.
+  void expect_no_orderly_end() noexcept { orderly_.store(false); }
+
+ private:
+  struct Command {
+    enum class Kind : uint8_t { kOpen, kClose, kSend, kBegin, kGiveUp, kFinish };
+    Kind kind;
+    Transport* transport = nullptr;
+    Request* request = nullptr;
+    std::unique_ptr<Letter> letter{};
+  };
+  struct EarlyLetter {
+    int from;
+    LetterHead head;
+    std::vector<std::byte> message;
+  };
+
+  void push(Command command);
+  void run() noexcept;
+  bool obey();
+  void obey(Command& command);
+  void obey_request(Command::Kind kind, Request& request);
+  void open_exchange(Transport& transport);
+  void finish_closing();
+  void go_quiet();
+  void fail_everything() noexcept;
+  void nap(plugin::Clock::time_point since);
+  bool something_under_way() const noexcept;
+  void finish() noexcept;
+  void wait_for_finish() noexcept;
+
+  void delivered(int from, const LetterHead& head, std::span<const std::byte> message) override;
+  void moved(Request& request) override;
+  void drained(int peer, uint32_t lane) override;
+
+  std::mutex mutex_;
+  std::condition_variable pushed_;
+  std::condition_variable let_go_;
+  std::vector<Command> commands_;
+  std::atomic<bool> has_commands_{false};
+  bool asleep_ = false;
+  bool thread_started_ = false;
+  bool finished_ = false;
+  uint32_t opened_ = 0;
+  struct Closing {
+    Transport* transport;
+    plugin::Clock::time_point flush_by;
+    bool obeyed = false;
+  };
+  std::vector<Closing> closing_;
+  std::atomic<bool> has_closing_{false};
+  std::atomic<bool> broken_{false};
+  std::string why_broken_;  // set before broken_
+  std::atomic<bool> orderly_{true};
+
+  // Of the thread.
+  std::vector<Command> taken_;
+  Wire wire_;
+  Lanes lanes_;
+  std::map<uint32_t, std::unique_ptr<Exchange>> exchanges_;
+  std::vector<EarlyLetter> early_;
+  uint32_t seen_ = 0;  // transports opened so far
+};
+
+}  // namespace shardrec::comm::mpi_plugin

@@ -1,0 +1,224 @@
+#include "comm/mpi/exchange.h"
+
+#include <cstring>
+#include <utility>
+
+#include "comm/mpi/mpi_transport.h"
+#include "comm/plugin_side.h"
+
+namespace shardrec::comm::mpi_plugin {
+namespace {
+
+using plugin::sentence;
+
+uint64_t name_of(int peer, uint32_t tag) {
+  return uint64_t{static_cast<uint32_t>(peer)} << 32U | tag;
+}
+
+}  // namespace
+
+uint32_t Lanes::take(int peer) {
+  Book& book = books_[peer];
+  for (uint32_t tries = 0; tries < kMost; ++tries) {
+    book.next = book.next % kMost + 1;
+    if (book.busy.insert(book.next).second) return book.next;
+  }
+  return 0;
+}
+
+void Lanes::taken_back(int peer, uint32_t lane, uint64_t bytes_left) {
+  unanswered_[{peer, lane}] = bytes_left;
+}
+
+void Lanes::answered(int peer, uint32_t lane, bool sent, Wire& wire) {
+  const auto found = unanswered_.find({peer, lane});
+  if (found == unanswered_.end()) return;
+  const uint64_t bytes = found->second;
+  unanswered_.erase(found);
+  if (sent) {
+    wire.drain(peer, lane, bytes);
+  } else {
+    give_back(peer, lane);
+  }
+}
+
+void Exchange::say_hello() {
+  for (int peer = 0; peer < wire_.size(); ++peer) {
+    if (peer != wire_.rank())
+      wire_.send(make_letter(peer, {.transport = number_, .kind = LetterKind::kHello}, {}));
+  }
+}
+
+void Exchange::begin(Request& request) {
+  if (request.way == Way::kReceive) {
+    begin_receive(request);
+  } else {
+    begin_send(request);
+  }
+}
+
+void Exchange::begin_receive(Request& request) {
+  if (request.is_short()) {
+    const auto early = early_messages_.find(request.name());
+    if (early == early_messages_.end()) {
+      receives_.insert_or_assign(request.name(), &request);
+      return;
+    }
+    const std::vector<std::byte> message = std::move(early->second);
+    early_messages_.erase(early);
+    return receive_short(request, message);
+  }
+  request.lane = lanes_.take(request.peer);
+  if (request.lane == 0)
+    return end(request, SHARDREC_TRANSPORT_FAILED,
+               sentence("too many long messages of rank ", request.peer, " are under way"));
+  moving_.insert(&request);
+  wire_.move(request);
+  wire_.send(make_letter(request.peer,
+                         {.transport = number_,
+                          .kind = LetterKind::kReady,
+                          .tag = request.tag,
+                          .lane = request.lane,
+                          .bytes = request.bytes},
+                         {}));
+}
+
+void Exchange::begin_send(Request& request) {
+  const auto early = early_ready_.find(request.name());
+  if (early == early_ready_.end()) {
+    sends_.insert_or_assign(request.name(), &request);
+    return;
+  }
+  const Ready ready = early->second;
+  early_ready_.erase(early);
+  start_moving(request, ready);
+}
+
+void Exchange::start_moving(Request& request, const Ready& ready) {
+  if (ready.bytes != request.bytes)
+    return end(request, SHARDREC_TRANSPORT_FAILED,
+               sentence("rank ", request.peer, " expects ", ready.bytes,
+                        " bytes where this rank sends ", request.bytes));
+  request.lane = ready.lane;
+  moving_.insert(&request);
+  wire_.move(request);
+}
+
+void Exchange::receive_short(Request& request, std::span<const std::byte> message) {
+  if (message.size() != request.bytes)
+    return end(request, SHARDREC_TRANSPORT_FAILED,
+               sentence("rank ", request.peer, " sent ", message.size(),
+                        " bytes where this rank expects ", request.bytes));
+  if (!message.empty()) std::memcpy(request.data, message.data(), message.size());
+  end(request, SHARDREC_TRANSPORT_OK);
+}
+
+void Exchange::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
+  const uint64_t name = name_of(from, head.tag);
+  switch (head.kind) {
+    case LetterKind::kHello:
+      return transport_.hear_hello(from);
+    case LetterKind::kBulletin:
+      return transport_.hear_bulletin(from, message);
+    case LetterKind::kUnready:
+      return unready(from, head);
+    case LetterKind::kAnswer:  // the engine's
+      return;
+    case LetterKind::kMessage: {
+      const auto found = receives_.find(name);
+      if (found == receives_.end()) {
+        early_messages_.insert_or_assign(name, std::vector(message.begin(), message.end()));
+        return;
+      }
+      Request& request = *found->second;
+      receives_.erase(found);
+      return receive_short(request, message);
+    }
+    case LetterKind::kReady: {
+      const Ready ready{.lane = head.lane, .bytes = head.bytes};
+      const auto found = sends_.find(name);
+      if (found == sends_.end()) {
+        early_ready_.insert_or_assign(name, ready);
+        return;
+      }
+      Request& request = *found->second;
+      sends_.erase(found);
+      return start_moving(request, ready);
+    }
+  }
+}
+
+void Exchange::moved(Request& request) {
+  moving_.erase(&request);
+  if (request.way == Way::kReceive) {
+    if (request.parts_back == 0) {
+      lanes_.give_back(request.peer, request.lane);
+    } else {
+      lanes_.taken_back(request.peer, request.lane, Wire::bytes_left(request));
+      wire_.send(make_letter(request.peer,
+                             {.transport = number_,
+                              .kind = LetterKind::kUnready,
+                              .tag = request.tag,
+                              .lane = request.lane},
+                             {}));
+    }
+  }
+  end(request, request.given_up ? SHARDREC_TRANSPORT_CANCELLED : SHARDREC_TRANSPORT_OK);
+}
+
+void Exchange::unready(int from, const LetterHead& head) {
+  const auto found = early_ready_.find(name_of(from, head.tag));
+  const bool waited = found != early_ready_.end() && found->second.lane == head.lane;
+  if (waited) early_ready_.erase(found);
+  wire_.send(make_letter(from,
+                         {.transport = number_,
+                          .kind = LetterKind::kAnswer,
+                          .lane = head.lane,
+                          .bytes = waited ? 0U : 1U},
+                         {}));
+}
+
+void Exchange::give_up(Request& request) {
+  if (!holds(request)) return transport_.given_back(request);  // it has ended meanwhile
+  if (std::exchange(request.given_up, true)) return;
+  if (moving_.contains(&request)) return wire_.take_back(request);
+  (request.way == Way::kReceive ? receives_ : sends_).erase(request.name());
+  end(request, SHARDREC_TRANSPORT_CANCELLED);
+}
+
+bool Exchange::holds(Request& request) const noexcept {
+  if (moving_.contains(&request)) return true;
+  const auto& waiting = request.way == Way::kReceive ? receives_ : sends_;
+  const auto found = waiting.find(request.name());
+  return found != waiting.end() && found->second == &request;
+}
+
+void Exchange::give_up_all() {
+  std::vector<Request*> all(moving_.begin(), moving_.end());
+  for (const auto* waiting : {&receives_, &sends_}) {
+    for (const auto& [name, request] : *waiting) all.push_back(request);
+  }
+  for (Request* request : all) give_up(*request);
+}
+
+void Exchange::fail_all(const std::string& why) noexcept {
+  const auto fail = [&](Request& request) {
+    try {
+      end(request, SHARDREC_TRANSPORT_FAILED, why);
+    } catch (const std::bad_alloc&) {
+      end(request, SHARDREC_TRANSPORT_FAILED);
+    }
+  };
+  for (auto* waiting : {&receives_, &sends_}) {
+    for (const auto& [name, request] : *waiting) fail(*request);
+    waiting->clear();
+  }
+  for (Request* request : moving_) fail(*request);
+  moving_.clear();
+}
+
+void Exchange::end(Request& request, int32_t status, std::string text) {
+  transport_.ended(request, status, std::move(text));
+}
+
+}  // namespace shardrec::comm::mpi_plugin

@@ -1,0 +1,86 @@
+// The engine's side of one transport: which messages are waited for, which have come, which move.
+// Of the engine's thread alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "comm/mpi/message.h"
+#include "comm/mpi/wire.h"
+
+namespace shardrec::comm::mpi_plugin {
+
+// Lanes are MPI tags, chosen by the receiver of a long message, per sender. One whose receive was
+// taken back is not used again before the sender has said whether it had sent; what it had sent is
+// received in vain, so that its memory is given back to it.
+class Lanes {
+ public:
+  uint32_t take(int peer);  // 0: there is none left
+  void give_back(int peer, uint32_t lane) { books_[peer].busy.erase(lane); }
+
+  void taken_back(int peer, uint32_t lane, uint64_t bytes_left);
+  void answered(int peer, uint32_t lane, bool sent, Wire& wire);
+  size_t unanswered() const noexcept { return unanswered_.size(); }
+
+ private:
+  static constexpr uint32_t kMost = 32767;  // every MPI has so many tags
+  struct Book {
+    uint32_t next = 0;
+    std::set<uint32_t> busy{};
+  };
+  std::map<int, Book> books_;
+  std::map<std::pair<int, uint32_t>, uint64_t> unanswered_;  // to the bytes left
+};
+
+class Exchange {
+ public:
+  Exchange(Transport& transport, uint32_t number, Wire& wire, Lanes& lanes) noexcept
+      : transport_(transport), number_(number), wire_(wire), lanes_(lanes) {}
+
+  void say_hello();
+  void begin(Request& request);
+  void give_up(Request& request);
+  void delivered(int from, const LetterHead& head, std::span<const std::byte> message);
+  void moved(Request& request);
+  // Gives up every message.
+  void give_up_all();
+  // All requests fail; MPI is not called.
+  void fail_all(const std::string& why) noexcept;
+
+  bool holds(Request& request) const noexcept;
+  // Messages that are asked for and not through; those of them that MPI has.
+  size_t under_way() const noexcept { return receives_.size() + sends_.size() + moving_.size(); }
+  size_t moving() const noexcept { return moving_.size(); }
+
+ private:
+  // By peer and tag. What comes before it is asked for waits here.
+  struct Ready {
+    uint32_t lane;
+    uint64_t bytes;
+  };
+
+  void begin_receive(Request& request);
+  void begin_send(Request& request);
+  void receive_short(Request& request, std::span<const std::byte> message);
+  void unready(int from, const LetterHead& head);
+  void start_moving(Request& request, const Ready& ready);
+  void end(Request& request, int32_t status, std::string text = {});
+
+  Transport& transport_;
+  const uint32_t number_;
+  Wire& wire_;
+  Lanes& lanes_;
+  std::unordered_map<uint64_t, Request*> receives_;  // short ones
+  std::unordered_map<uint64_t, Request*> sends_;     // long ones whose receiver is not ready
+  std::set<Request*> moving_;
+  std::unordered_map<uint64_t, std::vector<std::byte>> early_messages_;
+  std::unordered_map<uint64_t, Ready> early_ready_;
+};
+
+}  // namespace shardrec::comm::mpi_plugin

@@ -1,0 +1,91 @@
+// Every call of MPI there is: letters, and long messages on lanes. Of the engine's thread alone.
+// Throws plugin::Failure where MPI returns an error.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/mpi/message.h"
+#include "comm/plugin_side.h"
+
+namespace shardrec::comm::mpi_plugin {
+
+// What the wire tells of.
+class Post {
+ public:
+  virtual ~Post() = default;
+  virtual void delivered(int from, const LetterHead& head, std::span<const std::byte> message) = 0;
+  // The last part of a long message is through, or was taken back.
+  virtual void moved(Request& request) = 0;
+  virtual void drained(int peer, uint32_t lane) = 0;
+};
+
+class Wire {
+ public:
+  Wire() = default;
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+
+  // Starts MPI unless the host has, and makes a communicator of its own; the latter is collective.
+  void start();
+  bool started() const noexcept { return communicator_ != MPI_COMM_NULL; }
+  bool owns_mpi() const noexcept { return owns_mpi_; }
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+
+  // Letters are received from now on; or no longer: then nothing of this wire is left in MPI but
+  // what flies.
+  void open_mailbox();
+  void close_mailbox();
+
+  void send(std::unique_ptr<Letter> letter);
+  void move(Request& request);
+  // Asks MPI to take back what it has of a message. moved() tells.
+  void take_back(Request& request);
+  // Receives what a peer sends in vain.
+  void drain(int peer, uint32_t lane, uint64_t bytes);
+  // How much of a message that was taken back the sender, if it sends, still sends.
+  static uint64_t bytes_left(const Request& request) noexcept;
+
+  // Whether anything happened.
+  bool poll(Post& post);
+  size_t letters_flying() const noexcept { return letters_flying_; }
+  size_t parts_moving() const noexcept { return flights_.size() - letters_flying_; }
+
+  // Collective, as MPI_Finalize is. Only of MPI that start() started.
+  void finish();
+
+ private:
+  // Beside each request of MPI: whose it is.
+  struct Flight {
+    std::unique_ptr<Letter> letter{};
+    Request* message = nullptr;
+    std::vector<std::byte> drain{};
+    int peer = 0;  // of a drain
+    uint32_t lane = 0;
+  };
+
+  void check(int result, const char* call) const;
+  void post_mailbox();
+  bool poll_mailbox(Post& post);
+  bool poll_flights(Post& post);
+
+  bool owns_mpi_ = false;
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+  MPI_Request mailbox_ = MPI_REQUEST_NULL;
+  std::vector<std::byte> mail_ = std::vector<std::byte>(kLongestLetter);
+  std::vector<MPI_Request> handles_;
+  std::vector<Flight> flights_;
+  size_t letters_flying_ = 0;
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+};
+
+}  // namespace shardrec::comm::mpi_plugin
