@@ -58,6 +58,7 @@ class Handle {
 };
 
 using Local = Handle<shardrec_local, shardrec_local_destroy>;
+using Rendezvous = Handle<shardrec_rendezvous, shardrec_rendezvous_destroy>;
 using Comm = Handle<shardrec_comm, shardrec_comm_destroy>;
 using Topology = Handle<shardrec_topology, shardrec_topology_destroy>;
 using Model = Handle<shardrec_model, shardrec_model_destroy>;

@@ -64,7 +64,7 @@ void BatchFeed::produce() {
 }
 
 bool BatchFeed::stop_on_interrupt() {
-  if (!interrupted()) return false;
+  if (!options_.interruptible || !interrupted()) return false;
   const std::scoped_lock lock(mutex_);
   cut_short_ = true;
   return true;

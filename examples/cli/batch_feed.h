@@ -34,6 +34,7 @@ struct FeedOptions {
   int epoch = 0;
   int64_t batch = 1;
   int readers = 1;
+  bool interruptible = true;  // false: whoever reads looks for interrupts
 };
 
 class BatchFeed {

@@ -3,15 +3,14 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <condition_variable>
 #include <iostream>
-#include <mutex>
 #include <optional>
 
 #include "bench_report.h"
 #include "bench_tables.h"
 #include "commands.h"
 #include "numbers.h"
+#include "rank_times.h"
 #include "ranks.h"
 
 namespace shardrec::cli {
@@ -19,33 +18,6 @@ namespace {
 
 constexpr int kWarmUp = 2;
 constexpr size_t kLeastSteps = 5;
-
-// Rounds of --serve: rank 0 tells how many steps the next one has, the others sleep until then. All
-// waiting happens here, where no deadline of the communicator runs.
-class Rounds {
- public:
-  void tell(int64_t steps) {
-    const std::scoped_lock lock(mutex_);
-    steps_.push_back(steps);
-    changed_.notify_all();
-  }
-  void end() {
-    const std::scoped_lock lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-  std::optional<int64_t> wait(size_t round) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || steps_.size() > round; });
-    return steps_.size() > round ? std::optional(steps_[round]) : std::nullopt;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int64_t> steps_;
-  bool ended_ = false;
-};
 
 // The next round that the input asks for; none at its end.
 std::optional<int64_t> read_round() {
@@ -61,32 +33,27 @@ std::optional<int64_t> read_round() {
 // Runs the ranks of one benchmark: for a time, or for rounds.
 class Bench {
  public:
-  explicit Bench(const BenchOptions& options)
-      : options_(options), ranks_(static_cast<size_t>(options.ranks)) {}
+  explicit Bench(const BenchOptions& options) : options_(options) {}
 
   void run() {
-    run_ranks(options_.ranks, options_.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+    const RankGroup group{.ranks = options_.ranks,
+                          .ranks_per_node = options_.ranks_per_node,
+                          .engine = options_.engine};
+    run_ranks(group, [&](int rank, shardrec_comm* comm) {
       BenchRank tables(options_, comm, rank);
-      RankTimes& times = ranks_[static_cast<size_t>(rank)];
+      RankTimes times;
       times.create = tables.create_seconds();
       times.ids = tables.ids();
       times.unique_rows = tables.unique_rows();
       for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
-      if (!options_.serve) {
-        run_timed(tables, rank, times);
-        times.destroy = tables.destroy();
+      if (options_.serve) {
+        serve(tables, comm, rank, times);
         return;
       }
-      tables.barrier();
-      if (rank == 0) {
-        lead_rounds(tables, times);
-      } else {
-        for (size_t round = 0; const auto steps = rounds_.wait(round); ++round) {
-          run_round(tables, times, *steps);
-        }
-      }
+      run_timed(tables, rank, times);
+      times.destroy = tables.destroy();
+      print(comm, rank, times);
     });
-    if (!options_.serve) print();
   }
 
  private:
@@ -97,35 +64,34 @@ class Bench {
     } while (tables.agree(rank == 0 && (bench_now() < end || times.steps.size() < kLeastSteps)));
   }
 
-  // Ends when all ranks have written their times.
-  static void run_round(BenchRank& tables, RankTimes& times, int64_t steps) {
-    times.steps.clear();
-    for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+  // Rank 0 reads how many steps the next round has; the others wait for it, asleep, as long as the
+  // input lets them.
+  void serve(BenchRank& tables, shardrec_comm* comm, int rank, RankTimes& times) const {
+    constexpr double kForever = 1e9;
+    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, kForever));
+    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_WARN_SECONDS, kForever));
     tables.barrier();
-  }
-
-  void lead_rounds(BenchRank& tables, RankTimes& times) {
-    struct End {  // also when this rank fails: the others must not sleep for ever
-      Rounds& rounds;
-      ~End() { rounds.end(); }
-    } const end{rounds_};
-    std::cout << "ready\n" << std::flush;
-    while (const auto steps = read_round()) {
-      rounds_.tell(*steps);
-      run_round(tables, times, *steps);
-      print();
+    if (rank == 0) std::cout << "ready\n" << std::flush;
+    while (const int64_t steps = tables.agree(rank == 0 ? read_round().value_or(0) : 0)) {
+      times.steps.clear();
+      for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+      print(comm, rank, times);
     }
   }
 
-  void print() const {
-    std::cout << bench_report(options_, ranks_, probed_ ? &*probed_ : nullptr) << "\n"
-              << std::flush;
+  // Collective: rank 0 prints what all have measured.
+  void print(shardrec_comm* comm, int rank, const RankTimes& own) const {
+    std::vector<RankTimes> ranks;
+    for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
+      ranks.push_back(times_from(numbers, own.ids.size()));
+    }
+    if (rank != 0) return;
+    if (options_.engine != "local") add_up_processes(ranks);
+    std::cout << bench_report(options_, ranks, probed_ ? &*probed_ : nullptr) << "\n" << std::flush;
   }
 
   const BenchOptions& options_;
   const std::optional<ProbedMemory> probed_ = ProbedMemory::cached();
-  std::vector<RankTimes> ranks_;
-  Rounds rounds_;
 };
 
 // That this process may use.
@@ -147,6 +113,9 @@ int bench(BenchOptions options) {
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (options.threads == 0) options.threads = std::max(1, processors() / options.ranks);
+  const RankGroup group{
+      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
+  if (starts_ranks(group)) return start_ranks(group);
   Bench(options).run();
   return 0;
 }
@@ -232,6 +201,9 @@ Run add_bench(CLI::App& app) {
   step->add_option("--ranks-per-node", options->ranks_per_node, "Default: all")
       ->check(CLI::Range(1, 1024));
   step->add_option("--sharding", options->sharding, "As for train")->capture_default_str();
+  step->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
+      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+      ->capture_default_str();
   step->add_option("--replication", options->replication,
                    "Of replicated tables: auto, samples, rows or dense")
       ->capture_default_str();

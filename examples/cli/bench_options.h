@@ -27,6 +27,7 @@ struct BenchOptions {
   bool serve = false;
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
+  std::string engine = "local";
   std::string sharding = "table_wise";
   std::string replication = "auto";
   uint64_t seed = 7;

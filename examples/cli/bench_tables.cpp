@@ -152,11 +152,10 @@ StepTimes BenchRank::step(int64_t number) {
   return times;
 }
 
-bool BenchRank::agree(bool more) {
-  int32_t value = more ? 1 : 0;
-  const shardrec_tensor view = vector_view(std::span<const int32_t>(&value, 1));
+int64_t BenchRank::agree(int64_t value) {
+  const shardrec_tensor view = vector_view(std::span<const int64_t>(&value, 1));
   check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
-  return value == 1;
+  return value;
 }
 
 double BenchRank::destroy() {

@@ -59,8 +59,8 @@ class BenchRank {
   // Step `number`, begun by all ranks together. Collective.
   StepTimes step(int64_t number);
 
-  // Rank 0 says whether to go on; all agree. Collective.
-  bool agree(bool more);
+  // What rank 0 says, where the others say 0: whether or how far to go on. Collective.
+  int64_t agree(int64_t value);
 
   // Seconds that making the model, the plan and the tables took.
   [[nodiscard]] double create_seconds() const { return create_seconds_; }

@@ -166,15 +166,40 @@ class CaseRank {
   CaseResult result_;
 };
 
+// Errors as numbers, for other ranks. Infinite ones travel as the largest number.
+std::vector<double> numbers_of(const CaseResult& result) {
+  std::vector<double> numbers;
+  for (const LargestError* error : {&result.out, &result.weights, &result.state}) {
+    numbers.push_back(static_cast<double>(error->compared));
+    numbers.push_back(std::min(error->absolute, std::numeric_limits<double>::max()));
+    numbers.push_back(std::min(error->of_tolerance, std::numeric_limits<double>::max()));
+  }
+  return numbers;
+}
+
+CaseResult add_up(const std::vector<std::vector<double>>& ranks) {
+  CaseResult all;
+  for (const std::vector<double>& numbers : ranks) {
+    const double* at = numbers.data();
+    for (LargestError* error : {&all.out, &all.weights, &all.state}) {
+      error->add(
+          {.compared = static_cast<int64_t>(at[0]), .absolute = at[1], .of_tolerance = at[2]});
+      at += 3;
+    }
+  }
+  return all;
+}
+
 CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& arrays,
                              const ReplayOptions& options) {
-  const int ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
+  const int ranks = ranks_of(recorded, options);
   const int ranks_per_node = std::min(ranks, recorded.local_world_size);
   // What is not offered, or not comparable, shows itself before ranks are started.
   const int group = recorded.replicas() ? recorded.sharding_group_size : ranks;
   (void)make_plan(recorded, options, make_model(recorded), group, std::min(group, ranks_per_node));
-  std::vector<CaseResult> results(static_cast<size_t>(ranks));
-  run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
+  CaseResult all;
+  const RankGroup where{.ranks = ranks, .ranks_per_node = ranks_per_node, .engine = options.engine};
+  run_ranks(where, [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(recorded);
     Options tables(SHARDREC_OPTIONS_COLLECTION);
     tables.set(SHARDREC_OPTION_THREADS, int64_t{1});
@@ -203,15 +228,10 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
       check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(),
                                        collection.out()));
     }
-    results[static_cast<size_t>(rank)] =
-        CaseRank(recorded, arrays, place, std::move(collection)).run();
+    const CaseResult own = CaseRank(recorded, arrays, place, std::move(collection)).run();
+    const CaseResult together = add_up(gather(comm, numbers_of(own)));
+    if (rank == 0) all = together;
   });
-  CaseResult all = results.front();
-  for (size_t r = 1; r < results.size(); ++r) {
-    all.out.add(results[r].out);
-    all.weights.add(results[r].weights);
-    all.state.add(results[r].state);
-  }
   all.ranks = ranks;
   return all;
 }
@@ -236,10 +256,14 @@ void LargestError::add(const LargestError& other) {
   of_tolerance = std::max(of_tolerance, other.of_tolerance);
 }
 
+int ranks_of(const RecordedCase& recorded, const ReplayOptions& options) {
+  return options.ranks > 0 ? options.ranks : recorded.world_size;
+}
+
 CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
                     const ReplayOptions& options) {
   CaseResult result;
-  result.ranks = options.ranks > 0 ? options.ranks : recorded.world_size;
+  result.ranks = ranks_of(recorded, options);
   const bool as_recorded = options.sharding.empty() && result.ranks == recorded.world_size;
   try {
     if (recorded.replicas() && result.ranks != recorded.world_size) {

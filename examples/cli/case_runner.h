@@ -13,6 +13,7 @@ struct ReplayOptions {
   std::string case_name;  // empty: all
   int ranks = 0;          // 0: as recorded
   std::string sharding;   // empty: as recorded
+  std::string engine = "local";
 };
 
 enum class Outcome { kPassed, kFailed, kUnsupported, kNotComparable };
@@ -36,6 +37,9 @@ struct CaseResult {
   LargestError weights;
   LargestError state;
 };
+
+// On how many ranks a case runs.
+int ranks_of(const RecordedCase& recorded, const ReplayOptions& options);
 
 CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
                     const ReplayOptions& options);

@@ -15,5 +15,6 @@ Run add_generate(CLI::App& app);
 Run add_replay(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_probe(CLI::App& app);
+Run add_launch(CLI::App& app);
 
 }  // namespace shardrec::cli

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "interrupt.h"
+
 namespace shardrec::cli {
 namespace {
 
@@ -13,8 +15,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options,
                          const Schema& schema, const Model& model, const Plan& plan)
-    : rank_(rank),
+    : comm_(comm),
+      rank_(rank),
       ranks_(options.ranks),
+      own_feed_(options.engine != "local"),
       schema_(schema),
       net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
   // The loss is a mean over the global batch: gradients need no division.
@@ -32,6 +36,7 @@ RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& opti
 
 bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader) {
   times_.enter(Phase::kRead);
+  if (own_feed_ && !go_on()) return false;
   const auto batch = reader.next();
   if (batch == nullptr) return false;
   slot.global = batch->samples.size();
@@ -44,6 +49,15 @@ bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader) {
   const shardrec_tensor lengths = vector_view(slot.packed.lengths);
   check(shardrec_lookup_begin(slot.lookup.get(), slot.packed.size, &values, &lengths, nullptr));
   return true;
+}
+
+// An interrupt reaches processes at different batches: they agree on the last one.
+bool RankTrainer::go_on() {
+  int32_t stop = interrupted() ? 1 : 0;
+  const shardrec_tensor view = vector_view(std::span<const int32_t>(&stop, 1));
+  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
+  stopped_ = stop != 0;
+  return !stopped_;
 }
 
 void RankTrainer::forward(Slot& slot) {
@@ -86,7 +100,7 @@ void RankTrainer::step(Slot& slot) {
 void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& progress) {
   started_ = std::chrono::steady_clock::now();
   seconds_before_ = seconds_trained_;
-  BatchFeed::Reader reader(feed, rank_);
+  BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
   int64_t steps = 0;
   bool more = fetch(slots_[now], reader);
@@ -125,7 +139,7 @@ void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& tit
 }
 
 Quality RankTrainer::evaluate(BatchFeed& feed) {
-  BatchFeed::Reader reader(feed, rank_);
+  BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
   bool more = fetch(slots_[now], reader);
   while (more) {

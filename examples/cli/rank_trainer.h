@@ -53,6 +53,8 @@ class RankTrainer {
   [[nodiscard]] int64_t samples_trained() const { return samples_trained_; }
   [[nodiscard]] double seconds_trained() const { return seconds_trained_; }
   void enter(Phase phase) { times_.enter(phase); }
+  // The ranks have agreed to end before the feed did.
+  [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
   // A batch on its way: what the library and the dense half read must stay until backward.
@@ -65,14 +67,18 @@ class RankTrainer {
   };
 
   bool fetch(Slot& slot, BatchFeed::Reader& reader);
+  bool go_on();
   void forward(Slot& slot);
   double dense_forward(Slot& slot, Metrics& metrics);
   void step(Slot& slot);
   Quality quality(Metrics& metrics);
   void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
 
+  shardrec_comm* comm_;
   int rank_;
   int ranks_;
+  bool own_feed_;  // of this process; else the ranks share one
+  bool stopped_ = false;
   const Schema& schema_;
   int64_t width_ = 0;  // columns of the pooled output
   Collection collection_;

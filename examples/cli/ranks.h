@@ -1,14 +1,35 @@
-// Ranks as threads of this process: run_ranks starts one thread per rank, gives each its
-// communicator and waits for all. The first failure aborts the others and is what the caller sees.
+// The ranks of one group, wherever they are: threads of this process (engine "local"), or processes
+// of which this is one, as its environment says. The first failure aborts the others and is what
+// the caller sees.
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "api.h"
 
 namespace shardrec::cli {
 
-void run_ranks(int ranks, int ranks_per_node, const std::function<void(int, shardrec_comm*)>& body);
+inline constexpr const char* kEngines = "local (threads), gloo or mpi (processes)";
+
+struct RankGroup {
+  int ranks = 1;
+  int ranks_per_node = 1;
+  std::string engine = "local";
+};
+
+// Calls body(rank, communicator) for each rank that lives in this process, on a thread of its own
+// where there are several; returns when all have ended.
+void run_ranks(const RankGroup& group, const std::function<void(int, shardrec_comm*)>& body);
+
+// Of an engine between processes: this process is none of its ranks, and is to start them.
+bool starts_ranks(const RankGroup& group);
+// Starts this command line again as ranks; returns the exit code.
+int start_ranks(const RankGroup& group);
+
+// What every rank has given, by rank, on all of them: as many numbers each. Collective.
+std::vector<std::vector<double>> gather(shardrec_comm* comm, const std::vector<double>& own);
 
 // Samples [first, last) of a global batch that belong to a rank: contiguous, in rank order, sizes
 // that differ by at most one.

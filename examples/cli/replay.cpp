@@ -1,15 +1,20 @@
 #include <algorithm>
 #include <array>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "api.h"
 #include "case_runner.h"
 #include "commands.h"
 #include "numbers.h"
+#include "processes.h"
+#include "ranks.h"
 #include "text_table.h"
 
 namespace shardrec::cli {
 namespace {
+
+using Json = nlohmann::json;
 
 const char* outcome_name(Outcome outcome) {
   switch (outcome) {
@@ -42,9 +47,65 @@ void add_row(TextTable& table, const RecordedCase& recorded, const CaseResult& r
              error_text(result.weights), error_text(result.state), fixed(worst, 3), status});
 }
 
+Json json_of(const LargestError& error) {
+  return {error.compared, error.absolute, error.of_tolerance};
+}
+LargestError error_of(const Json& json) {
+  return {.compared = json.at(0), .absolute = json.at(1), .of_tolerance = json.at(2)};
+}
+
+// A case that this process, a rank of it, has run: for the process that started the ranks.
+int report_to_starter(const RecordedCase& recorded, const CaseResult& result, int rank) {
+  if (rank == 0) {
+    const Json line = {{"case", recorded.name},
+                       {"outcome", static_cast<int>(result.outcome)},
+                       {"reason", result.reason},
+                       {"out", json_of(result.out)},
+                       {"weights", json_of(result.weights)},
+                       {"state", json_of(result.state)}};
+    std::cout << line.dump() << "\n" << std::flush;
+  }
+  return 0;
+}
+
+// Runs a case in processes, a rank each.
+CaseResult run_in_processes(const RecordedCase& recorded, const ReplayOptions& options) {
+  CaseResult result;
+  result.ranks = ranks_of(recorded, options);
+  LaunchOptions ranks{.ranks = result.ranks,
+                      .ranks_per_node = std::min(result.ranks, recorded.local_world_size),
+                      .engine = options.engine,
+                      .capture = true};
+  ranks.command = {own_command().front(),
+                   "replay",
+                   options.path,
+                   "--case",
+                   recorded.name,
+                   "--engine",
+                   options.engine,
+                   "--ranks",
+                   std::to_string(result.ranks)};
+  if (!options.sharding.empty())
+    ranks.command.insert(ranks.command.end(), {"--sharding", options.sharding});
+  const LaunchEnd end = launch(ranks);
+  const Json line = Json::parse(end.output, nullptr, false);
+  if (!end.failure.empty() || line.is_discarded()) {
+    result.outcome = Outcome::kFailed;
+    result.reason = end.failure.empty() ? "rank 0 said nothing" : end.failure;
+    return result;
+  }
+  result.outcome = static_cast<Outcome>(line.at("outcome").get<int>());
+  result.reason = line.at("reason");
+  result.out = error_of(line.at("out"));
+  result.weights = error_of(line.at("weights"));
+  result.state = error_of(line.at("state"));
+  return result;
+}
+
 int replay(const ReplayOptions& options) {
   const std::vector<RecordedCase> cases = read_cases(options.path);
   const Safetensors arrays(case_arrays_path(options.path));
+  const bool in_processes = starts_ranks({.engine = options.engine});
   TextTable table({{"case", TextTable::Align::kLeft},
                    {"ranks"},
                    {"out"},
@@ -55,7 +116,11 @@ int replay(const ReplayOptions& options) {
   std::array<int, 4> counts{};
   for (const RecordedCase& recorded : cases) {
     if (!options.case_name.empty() && recorded.name != options.case_name) continue;
-    const CaseResult result = run_case(recorded, arrays, options);
+    const CaseResult result =
+        in_processes ? run_in_processes(recorded, options) : run_case(recorded, arrays, options);
+    if (options.engine != "local" && !in_processes) {
+      return report_to_starter(recorded, result, own_rank(options.engine));
+    }
     ++counts[static_cast<size_t>(result.outcome)];
     add_row(table, recorded, result);
   }
@@ -89,6 +154,9 @@ Run add_replay(CLI::App& app) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--sharding", options->sharding,
                       "One kind for all tables; default: as recorded");
+  command->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
+      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+      ->capture_default_str();
   return [options] { return replay(*options); };
 }
 

@@ -8,6 +8,7 @@
 #include "interrupt.h"
 #include "numbers.h"
 #include "planted_meta.h"
+#include "processes.h"
 #include "rank_trainer.h"
 #include "trace_file.h"
 #include "train_report.h"
@@ -86,7 +87,9 @@ class Feeds {
     const std::scoped_lock lock(mutex_);
     if (feeds_.size() <= index) feeds_.resize(index + 1);
     if (feeds_[index] == nullptr) {
-      const FeedOptions feed{split, options_.seed, epoch, options_.batch, options_.ranks};
+      const bool shared = options_.engine == "local";
+      const FeedOptions feed{
+          split, options_.seed, epoch, options_.batch, shared ? options_.ranks : 1, shared};
       feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
     }
     return *feeds_[index];
@@ -109,11 +112,16 @@ RankReport report_of(const RankTrainer& trainer) {
   return report;
 }
 
+RankGroup group_of(const TrainOptions& options) {
+  return {
+      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
+}
+
+// Where rank 0 lives, the result; elsewhere only whether it was interrupted.
 TrainResult run(const TrainOptions& options, ClickLog& log) {
   TrainResult result;
-  result.ranks.resize(static_cast<size_t>(options.ranks));
   Feeds feeds(log, options);
-  run_ranks(options.ranks, options.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+  run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(options, log.schema());
     RankTrainer trainer(comm, rank, options, log.schema(), model, make_plan(options, model));
     if (!options.load.empty()) trainer.load(options.load);
@@ -124,20 +132,23 @@ TrainResult run(const TrainOptions& options, ClickLog& log) {
       trainer.train(feed,
                     "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(options.epochs),
                     progress);
-      stopped = feed.cut_short();
+      stopped = feed.cut_short() || trainer.stopped();
     }
     Quality test;
     if (!stopped) {
       BatchFeed& feed = feeds.test();
       test = trainer.evaluate(feed);
-      stopped = feed.cut_short();
+      stopped = feed.cut_short() || trainer.stopped();
     }
     if (!options.save.empty()) trainer.save(options.save);
     trainer.enter(Phase::kOther);
-    result.ranks[static_cast<size_t>(rank)] = report_of(trainer);
+    const auto reports = gather(comm, numbers_of(report_of(trainer)));
+    if (rank == 0 || options.engine != "local") result.interrupted = stopped;
     if (rank == 0) {
+      for (const std::vector<double>& numbers : reports) {
+        result.ranks.push_back(report_from(numbers));
+      }
       result.test = test;
-      result.interrupted = stopped;
       result.samples_trained = trainer.samples_trained();
       result.seconds_trained = trainer.seconds_trained();
     }
@@ -163,13 +174,18 @@ int train(TrainOptions options) {
   if (!options.save.empty() && std::filesystem::exists(options.save + "/manifest.json")) {
     throw UserError(options.save + " holds a checkpoint already; --save needs another directory.");
   }
+  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
-  print_plan(options, log->schema());
+  const int own = options.engine == "local" ? 0 : own_rank(options.engine);
+  if (own == 0) print_plan(options, log->schema());
+  // Each process has a trace of its own.
+  if (!options.trace.empty() && own > 0) options.trace += "." + std::to_string(own);
   TraceFile trace(options.trace);
   TrainResult result = run(options, *log);
   trace.write();
+  if (own != 0) return result.interrupted ? kInterruptedExit : 0;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.unreadable_lines = log->bad_lines().count();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
@@ -182,9 +198,8 @@ int train(TrainOptions options) {
 
 Run add_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();
-  CLI::App* command = app.add_subcommand(
-      "train",
-      "Train a DLRM on a click log, its tables sharded over ranks (threads of this process).");
+  CLI::App* command =
+      app.add_subcommand("train", "Train a DLRM on a click log, its tables sharded over ranks.");
   TrainOptions& o = *options;
   command->add_option("--format", o.format, "criteo or movielens")
       ->required()
@@ -200,6 +215,9 @@ Run add_train(CLI::App& app) {
       ->add_option("--ranks-per-node", o.ranks_per_node,
                    "Ranks that count as one node; default: all")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--engine", o.engine, std::string("Ranks are ") + kEngines)
+      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+      ->capture_default_str();
   command
       ->add_option(
           "--sharding", o.sharding,

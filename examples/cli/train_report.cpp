@@ -88,6 +88,23 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
 
 }  // namespace
 
+std::vector<double> numbers_of(const RankReport& report) {
+  std::vector<double> numbers(report.phases.begin(), report.phases.end());
+  numbers.insert(numbers.end(), report.table_seconds.begin(), report.table_seconds.end());
+  numbers.insert(numbers.end(), report.first_losses.begin(), report.first_losses.end());
+  return numbers;
+}
+
+RankReport report_from(const std::vector<double>& numbers) {
+  RankReport report;
+  const auto phases = numbers.begin() + std::ssize(report.phases);
+  const auto seconds = phases + std::ssize(report.table_seconds);
+  std::copy(numbers.begin(), phases, report.phases.begin());
+  std::copy(phases, seconds, report.table_seconds.begin());
+  report.first_losses.assign(seconds, numbers.end());
+  return report;
+}
+
 std::optional<double> planted_best_auc(const TrainOptions& options, const Quality& test) {
   if (options.format != "criteo" || test.samples == 0) return std::nullopt;
   const auto meta = read_planted_meta(options.data);

@@ -34,6 +34,10 @@ struct RankReport {
   std::vector<double> first_losses;
 };
 
+// As numbers, for the rank that prints.
+std::vector<double> numbers_of(const RankReport& report);
+RankReport report_from(const std::vector<double>& numbers);
+
 struct TrainResult {
   std::vector<RankReport> ranks;
   Quality test;
