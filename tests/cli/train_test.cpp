@@ -148,7 +148,7 @@ TEST_F(Train, PrintsThePlanAndWhereTheTimeWent) {
 std::vector<std::vector<float>> tables_of(const std::string& directory, const std::string& log) {
   const Schema schema = open_criteo({log, 0, false, 0})->schema();
   std::vector<std::vector<float>> tables;
-  run_ranks(1, 1, [&](int, shardrec_comm* comm) {
+  run_ranks({.ranks = 1}, [&](int, shardrec_comm* comm) {
     Model model;
     check(shardrec_model_create(nullptr, model.out()));
     Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);

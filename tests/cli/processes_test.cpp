@@ -1,0 +1,125 @@
+// Ranks in processes: the engines between processes give what threads give, and `launch` starts,
+// watches and ends processes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "command.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+const std::string kGolden = SHARDREC_GOLDEN;
+
+std::string last_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  std::string last;
+  while (std::getline(lines, line)) {
+    if (!line.empty()) last = line;
+  }
+  return last;
+}
+
+class Engines : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const Finished tried =
+        run({"replay", kGolden + "/sharded.json", "--case", "s02", "--engine", GetParam()});
+    if (tried.out.find("which is not installed") != std::string::npos) {
+      GTEST_SKIP() << "the plug-in of the engine " << GetParam() << " was not built";
+    }
+  }
+};
+
+TEST_P(Engines, ReplayHasTheErrorsOfThreads) {
+  for (const char* file : {"/sharded.json", "/replicas.json"}) {
+    const Finished threads = run({"replay", kGolden + file});
+    const Finished processes = run({"replay", kGolden + file, "--engine", GetParam()});
+    EXPECT_EQ(processes.exit_code, 0) << processes.out << processes.err;
+    EXPECT_EQ(processes.out, threads.out);  // also each largest error, to its last printed digit
+  }
+}
+
+TEST_P(Engines, BenchReportsOneLineForAllRanks) {
+  const Finished result =
+      run({"bench",     "step",    "--tables",  "4",         "--rows",   "1000",    "--dim",
+           "16",        "--batch", "64",        "--pooling", "3",        "--ranks", "2",
+           "--threads", "1",       "--seconds", "0.1",       "--engine", GetParam()});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json report = result.json();
+  EXPECT_EQ(report.at("ranks"), 2);
+  EXPECT_GE(report.at("steps"), 5);
+  EXPECT_EQ(report.at("ids").get<int64_t>(), 4 * 64 * 3);
+  EXPECT_EQ(last_line(result.out) + "\n", result.out);  // rank 0 alone has printed
+}
+
+TEST_P(Engines, TrainLearnsWhatThreadsLearn) {
+  const Scratch scratch;
+  const std::string log = scratch.path("log.tsv");
+  ASSERT_EQ(run({"generate", "--rows", "4000", "--output", log}).exit_code, 0);
+  const auto train = [&](const std::string& engine) {
+    const Finished result =
+        run({"train", "--format", "criteo", "--data", log, "--batch", "128", "--threads", "1",
+             "--ranks", "2", "--sharding", "mixed", "--json", "--engine", engine});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json();
+  };
+  const nlohmann::json threads = train("local");
+  const nlohmann::json processes = train(GetParam());
+  EXPECT_EQ(processes.at("first_losses"), threads.at("first_losses"));
+  EXPECT_EQ(processes.at("test_auc"), threads.at("test_auc"));
+}
+
+INSTANTIATE_TEST_SUITE_P(BetweenProcesses, Engines, testing::Values("gloo", "mpi"),
+                         [](const auto& engine) { return std::string(engine.param); });
+
+TEST(Launch, EachProcessFindsItsPlace) {
+  const Finished result =
+      run({"launch", "--nproc", "4", "--ranks-per-node", "2", "--", "sh", "-c",
+           "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE ${SHARDREC_TOKEN:+token}"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::set<std::string> seen;
+  for (std::string line; std::getline(lines, line);) seen.insert(line);
+  EXPECT_EQ(seen, (std::set<std::string>{"0/4 0/2 token", "1/4 1/2 token", "2/4 0/2 token",
+                                         "3/4 1/2 token"}));
+}
+
+TEST(Launch, SaysWhoFailedFirstAndEndsTheOthers) {
+  const auto start = std::chrono::steady_clock::now();
+  const Finished killed =
+      run({"launch", "--nproc", "3", "--", "sh", "-c", "[ $RANK = 1 ] && kill -9 $$; sleep 60"});
+  EXPECT_EQ(killed.exit_code, 137);
+  EXPECT_NE(killed.err.find("rank 1 was killed by signal 9"), std::string::npos) << killed.err;
+  const Finished failed =
+      run({"launch", "--nproc", "2", "--", "sh", "-c", "[ $RANK = 0 ] && exit 7; sleep 60"});
+  EXPECT_EQ(failed.exit_code, 7);
+  EXPECT_NE(failed.err.find("rank 0 ended with exit code 7"), std::string::npos) << failed.err;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
+}
+
+TEST(Launch, PassesSignalsOn) {
+  const Scratch scratch;
+  Running launched(scratch,
+                   {"launch", "--nproc", "2", "--", "sh", "-c",
+                    "trap 'echo told; exit 3' INT; echo ready >&2; while :; do sleep 0.1; done"});
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (launched.err() != "ready\nready\n" && std::chrono::steady_clock::now() < give_up) {
+  }
+  launched.interrupt();
+  const Finished result = launched.wait();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.out, "told\ntold\n");
+}
+
+TEST(Launch, AProgramThatIsNotThereIsAFailure) {
+  const Finished result = run({"launch", "--nproc", "2", "--", "/nonexistent/program"});
+  EXPECT_EQ(result.exit_code, 127);
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test
