@@ -154,6 +154,20 @@ def step_pairs(model):
     )
 
 
+def process_step_pairs():
+    """Ranks as processes on both sides."""
+    model = "T=26 E=1e5 D=64"
+    size = sum(count * rows * (4 * dim + 4) for count, rows, dim in MODELS[model])
+    for engine, targets in (("gloo", (1.5, 2, 2)), ("mpi", (2, 2, 2))):
+        for sharding, target in zip(("table_wise", "row_wise", "column_wise"), targets):
+            arguments = step_arguments(model, sharding)
+            ours = ["bench", "step", *arguments, "--threads", 1, "--row-statistics", "shard", "--serve"]
+            measures = [Measure(f"step over {engine}, {model}", sharding.replace("_", "-"), "step_ms_median", target)]
+            yield Pair(
+                [*ours, "--engine", engine], ["torchrec_step.py", *arguments], "TorchRec", 2, size, measures
+            )
+
+
 def all_pairs():
     """In the order of the report. Steps: two ranks of one thread each count as two threads."""
     for threads in (2, 1):
@@ -172,6 +186,7 @@ def all_pairs():
         yield bfloat16_forward(shape)
     for model in MODELS:
         yield from step_pairs(model)
+    yield from process_step_pairs()
 
 
 # Least geometric means of groups of rows with 2 threads.
