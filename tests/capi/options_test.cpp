@@ -36,9 +36,8 @@ struct Key {
 #define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
 
 const std::vector<Key>& keys() {
-  const std::vector<shardrec_options_kind> optimizer = {
-      SHARDREC_OPTIONS_OPTIMIZER, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_MESH,
-      SHARDREC_OPTIONS_COMM, SHARDREC_OPTIONS_RENDEZVOUS};
+  const std::vector<shardrec_options_kind> optimizer = {SHARDREC_OPTIONS_OPTIMIZER,
+                                                        SHARDREC_OPTIONS_MLP};
   const std::vector<shardrec_options_kind> of_tables = {SHARDREC_OPTIONS_OPTIMIZER};
   const std::vector<shardrec_options_kind> table = {SHARDREC_OPTIONS_TABLE};
   const std::vector<shardrec_options_kind> collection = {SHARDREC_OPTIONS_COLLECTION};
@@ -223,7 +222,8 @@ const std::vector<Key>& keys() {
 const std::vector<shardrec_options_kind> kKinds = {
     SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,  SHARDREC_OPTIONS_PLAN,
     SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP, SHARDREC_OPTIONS_DDP,
-    SHARDREC_OPTIONS_MLP};
+    SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,   SHARDREC_OPTIONS_COMM,
+    SHARDREC_OPTIONS_RENDEZVOUS};
 
 Options make(shardrec_options_kind kind) {
   Options options;

@@ -195,7 +195,8 @@ TEST(RendezvousHostile, GiantLengthsEndTheConnectionThatClaimsThem) {
   EXPECT_EQ(losses[0].rank, 2);
   EXPECT_NE(losses[0].how.find("claims 4294967295 bytes"), std::string::npos) << losses[0].how;
   outcomes[1].meeting->client->set("k", {}, in(20));
-  EXPECT_EQ(outcomes[0].meeting->client->get("k", in(20)).size(), 0U);
+  outcomes[1].meeting->client->announce(std::as_bytes(std::span("hello", 5)));
+  EXPECT_EQ(ear.bulletins(1).size(), 1U);
 }
 
 TEST(RendezvousHostile, ARankThatNeverReadsIsLostAndBounded) {

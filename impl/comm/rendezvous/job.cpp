@@ -157,9 +157,6 @@ void Job::lose(int rank, const std::string& how) {
   member(rank).state = State::kLost;
   --present_;
   store_.forget_all(rank);
-  // It may live, and only be late: then it learns why the others go on without it.
-  tell(rank, Lost{.rank = rank, .how = how});
-  ways_.close(rank);
   if (!formed_) {
     return fail({.status = SHARDREC_PEER_FAILED,
                  .rank = rank,
@@ -183,7 +180,11 @@ std::string Job::missing_ranks() const {
 void Job::beat(Time now, uint32_t turned_away) {
   for (int rank = 0; rank < size(); ++rank) {
     if (!is_present(rank) || now - member(rank).heard <= silence_) continue;
-    lose(rank, sentence("nothing was heard of it for ", silence_.count(), " ms"));
+    const std::string how = sentence("nothing was heard of it for ", silence_.count(), " ms");
+    // It may live, and only be late: then it learns why the others go on without it.
+    tell(rank, Lost{.rank = rank, .how = how});
+    ways_.close(rank);
+    lose(rank, how);
   }
   if (present_ == 0) return;
   if (formed_) return tell_all(Beat{});

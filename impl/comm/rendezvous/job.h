@@ -40,7 +40,7 @@ class Job {
   std::optional<Refused> join(const Join& join, Time now);
   // A frame of a rank that is in. Throws CORRUPT_DATA: the rank is to be reported broken.
   void hear(int rank, const Frame& frame, Time now);
-  // The connection of a rank that is in has ended.
+  // The connection of a rank that is in has ended: there is no way to it any more.
   void broken(int rank, const std::string& how);
   // Heartbeats out, silence noticed. turned_away: connections with another secret, so far.
   void beat(Time now, uint32_t turned_away);

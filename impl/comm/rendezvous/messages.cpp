@@ -19,6 +19,12 @@ int read_rank(Reader& in, uint32_t least = 0) {
   return static_cast<int>(rank);
 }
 
+bool read_flag(Reader& in) {
+  const uint8_t flag = in.u8();
+  if (flag > 1) core::fail(SHARDREC_CORRUPT_DATA, "a message of the rendezvous has a flag above 1");
+  return flag == 1;
+}
+
 shardrec_status read_status(Reader& in) {
   const uint32_t status = in.u32();
   for (const shardrec_status known :
@@ -131,7 +137,7 @@ Refused Refused::read(Reader& in) {
   Refused refused;
   refused.status = read_status(in);
   refused.rank = read_rank(in) - 1;
-  refused.complete = in.u8() != 0;
+  refused.complete = read_flag(in);
   refused.text = in.text(kMostTextBytes);
   return refused;
 }
