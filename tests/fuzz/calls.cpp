@@ -570,9 +570,10 @@ void Rank::library_call(Input& in) {
       char* text = nullptr;
       take(shardrec_probe_cached(in.one_in(8) ? nullptr : &text), text);
       // Numbers of threads that are refused: others are measured, for seconds.
-      take(shardrec_probe(static_cast<int32_t>(in.of<int64_t>({-1, 4097, INT32_MIN, INT32_MAX})),
-                          handle_or_null(in, &Rank::controls_), &text),
-           text);
+      const auto threads = in.of<int32_t>({-1, 4097, INT32_MIN, INT32_MAX});
+      shardrec_control* control = in.one_in(2) ? nullptr : handle(in, &Rank::controls_);
+      char* measured = nullptr;
+      take(shardrec_probe(threads, control, &measured), measured);
       return;
     }
     case 6:
