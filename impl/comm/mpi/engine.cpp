@@ -26,6 +26,9 @@ constexpr std::chrono::seconds kDisorderlyEnd{5};
 
 // How long to do what while something is under way and nothing happens.
 constexpr microseconds kSpin{20};
+// Waits for ever end now and then: condition_variable::wait() is younger than the oldest C++
+// library that a plug-in has to run with.
+constexpr std::chrono::hours kNothingToDo{1};
 constexpr microseconds kYield{100};
 constexpr microseconds kShortNap{20};
 constexpr milliseconds kShortNaps{20};
@@ -280,7 +283,7 @@ void Engine::nap(Clock::time_point since) {
                            : idle < kLongNaps ? kLongNap
                                               : microseconds(kLongestNap));
   } else if (exchanges_.empty() || broken_.load()) {
-    pushed_.wait(lock);
+    pushed_.wait_for(lock, kNothingToDo);
   } else {
     pushed_.wait_for(lock, kLook);
   }
@@ -309,7 +312,8 @@ void Engine::wait_for_finish() noexcept {
   pushed_.notify_one();
   const auto finished = [this] { return finished_; };
   if (orderly_.load()) {
-    let_go_.wait(lock, finished);
+    while (!let_go_.wait_for(lock, kNothingToDo, finished)) {
+    }
   } else {
     let_go_.wait_for(lock, kDisorderlyEnd, finished);
   }
