@@ -27,6 +27,9 @@ std::string last_line(const std::string& text) {
 class Engines : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    if (SHARDREC_SANITIZED != 0 && std::string(GetParam()) == "mpi") {
+      GTEST_SKIP() << "what Open MPI leaks at its end makes every rank fail under the sanitizers";
+    }
     const Finished tried =
         run({"replay", kGolden + "/sharded.json", "--case", "s02", "--engine", GetParam()});
     if (tried.out.find("which is not installed") != std::string::npos) {

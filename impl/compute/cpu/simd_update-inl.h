@@ -345,9 +345,10 @@ void sums_in_registers(const RowUpdate& job, float* out, int64_t first_row, int6
   const RegisterSum<kVectors> sum(job, first_row, last_row);
   const Constants k(job.step);
   const Tail none(0);
-  // Not looked at, but there.
-  const RangeOfRow<FloatRow> range{.columns = kVectors * kStep,
-                                   .w = {RowScratch(memory, job.width).row}};
+  // The row itself and its moments are not looked at, but there.
+  RangeOfRow<FloatRow> range{.columns = kVectors * kStep, .w = {RowScratch(memory, job.width).row}};
+  if constexpr (kNeeds<Step>.matrices > 0) range.m = job.matrices[0];
+  if constexpr (kNeeds<Step>.matrices > 1) range.v = job.matrices[1];
   for (int64_t u = first_row; u < last_row; ++u) {
     Vector g[kVectors];
     sum.row(u, g);
