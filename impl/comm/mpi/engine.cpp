@@ -1,6 +1,5 @@
 #include "comm/mpi/engine.h"
 
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -29,7 +28,6 @@ constexpr microseconds kSpin{20};
 // Waits for ever end now and then: condition_variable::wait() is younger than the oldest C++
 // library that a plug-in has to run with.
 constexpr std::chrono::hours kNothingToDo{1};
-constexpr microseconds kYield{100};
 constexpr microseconds kShortNap{20};
 constexpr milliseconds kShortNaps{20};
 constexpr microseconds kLongNap{100};
@@ -249,7 +247,11 @@ void Engine::finish_closing() {
 
 // No transport is left. A host that has started MPI itself may end it now.
 void Engine::go_quiet() {
-  if (!broken_.load() && wire_.started() && !wire_.owns_mpi()) wire_.close_mailbox();
+  if (broken_.load() || !wire_.started() || wire_.owns_mpi()) return;
+  wire_.close_mailbox();
+  if (wire_.letters_flying() + wire_.parts_moving() == 0) return;
+  why_broken_ = "the last messages of a transport never left before it was closed";
+  broken_.store(true);
 }
 
 void Engine::fail_everything() noexcept {
@@ -271,10 +273,6 @@ void Engine::nap(Clock::time_point since) {
   const bool under_way = something_under_way();
   const Clock::duration idle = Clock::now() - since;
   if (under_way && idle < kSpin) return;
-  if (under_way && idle < kYield) {
-    sched_yield();
-    return;
-  }
   std::unique_lock lock(mutex_);
   if (!commands_.empty()) return;
   asleep_ = true;

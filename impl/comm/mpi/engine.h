@@ -1,7 +1,7 @@
 // The one thread of the process that calls MPI. It sleeps while nothing is under way (and looks for
 // letters a hundred times a second while a transport is open); while something is, it asks MPI
-// again and again: at once, then yielding its processor, then after ever longer naps, since ranks
-// may outnumber processors.
+// again and again: at once for a while, then after ever longer naps, since ranks may outnumber
+// processors. (Yielding instead gives whole slices of time to whatever else runs.)
 //
 // When MPI returns an error, or does not let go of memory that was given up, the engine breaks: it
 // never calls MPI again, so that this memory is safe, and everything fails.
