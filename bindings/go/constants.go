@@ -88,6 +88,7 @@ const (
 	OptionsKindMlp        OptionsKind = 7
 	OptionsKindMesh       OptionsKind = 8
 	OptionsKindComm       OptionsKind = 9
+	OptionsKindRendezvous OptionsKind = 10
 )
 
 // Optimizer is the C API's shardrec_optimizer.
@@ -229,6 +230,13 @@ const (
 	OptionPlacement            Option = 800
 	OptionEngine               Option = 900
 	OptionCommSetupSeconds     Option = 901
+	OptionAddress              Option = 1000
+	OptionPort                 Option = 1001
+	OptionAdvertisedAddress    Option = 1002
+	OptionJob                  Option = 1003
+	OptionSecret               Option = 1004
+	OptionAllowPlainTcp        Option = 1005
+	OptionSilenceSeconds       Option = 1006
 )
 
 // Engine is the C API's shardrec_engine.

@@ -82,6 +82,7 @@ pub const SHARDREC_OPTIONS_DDP: shardrec_options_kind = shardrec_options_kind(6)
 pub const SHARDREC_OPTIONS_MLP: shardrec_options_kind = shardrec_options_kind(7);
 pub const SHARDREC_OPTIONS_MESH: shardrec_options_kind = shardrec_options_kind(8);
 pub const SHARDREC_OPTIONS_COMM: shardrec_options_kind = shardrec_options_kind(9);
+pub const SHARDREC_OPTIONS_RENDEZVOUS: shardrec_options_kind = shardrec_options_kind(10);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 #[repr(transparent)]
@@ -212,6 +213,13 @@ pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
 pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
+pub const SHARDREC_OPTION_ADDRESS: shardrec_option = shardrec_option(1000);
+pub const SHARDREC_OPTION_PORT: shardrec_option = shardrec_option(1001);
+pub const SHARDREC_OPTION_ADVERTISED_ADDRESS: shardrec_option = shardrec_option(1002);
+pub const SHARDREC_OPTION_JOB: shardrec_option = shardrec_option(1003);
+pub const SHARDREC_OPTION_SECRET: shardrec_option = shardrec_option(1004);
+pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(1005);
+pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 #[repr(transparent)]
