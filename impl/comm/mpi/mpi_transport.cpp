@@ -42,7 +42,8 @@ std::unique_ptr<Transport> Transport::open(const shardrec_transport_job& job) {
 }
 
 void Transport::close(std::unique_ptr<Transport> transport) noexcept {
-  if (!Engine::instance().close(*transport)) static_cast<void>(transport.release());
+  if (Engine::instance().close(*transport)) return;
+  [[maybe_unused]] const Transport* const stays = transport.release();  // MPI may still use it
 }
 
 void Transport::meet(Clock::time_point deadline) {
