@@ -30,6 +30,7 @@ APPLY(shardrec_plan)
 APPLY(shardrec_collection)
 APPLY(shardrec_lookup)
 APPLY(shardrec_mesh)
+APPLY(shardrec_rendezvous)
 APPLY(shardrec_ddp)
 APPLY(shardrec_mlp)
 APPLY(shardrec_interaction)
@@ -64,6 +65,7 @@ APPLY(shardrec_metrics)
 %include "shardrec/tensor.h"
 %include "shardrec/options.h"
 %include "shardrec/comm.h"
+%include "shardrec/rendezvous.h"
 %include "shardrec/model.h"
 %include "shardrec/plan.h"
 %include "shardrec/collection.h"

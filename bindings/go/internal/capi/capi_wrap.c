@@ -1083,6 +1083,64 @@ _gostring_ _wrap_comm_abort_capi(shardrec_comm *_swig_go_0, _gostring_ _swig_go_
 }
 
 
+_gostring_ _wrap_rendezvous_create_capi(shardrec_options *_swig_go_0, shardrec_rendezvous **_swig_go_1) {
+  shardrec_options *arg1 = 0 ;
+  shardrec_rendezvous **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_options *)_swig_go_0;
+  arg2 = (shardrec_rendezvous **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_rendezvous_create((struct shardrec_options const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_rendezvous_token_capi(shardrec_rendezvous *_swig_go_0, char **_swig_go_1) {
+  shardrec_rendezvous *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_rendezvous *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_rendezvous_token((struct shardrec_rendezvous const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_rendezvous_destroy_capi(shardrec_rendezvous **_swig_go_0) {
+  shardrec_rendezvous **arg1 = 0 ;
+  
+  arg1 = (shardrec_rendezvous **)_swig_go_0;
+  
+  shardrec_rendezvous_destroy(arg1);
+  
+  
+}
+
+
 _gostring_ _wrap_model_create_capi(shardrec_options *_swig_go_0, shardrec_model **_swig_go_1) {
   shardrec_options *arg1 = 0 ;
   shardrec_model **arg2 = 0 ;

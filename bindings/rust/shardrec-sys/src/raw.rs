@@ -336,6 +336,12 @@ pub struct shardrec_comm {
 }
 
 #[repr(C)]
+pub struct shardrec_rendezvous {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+#[repr(C)]
 pub struct shardrec_model {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
@@ -460,6 +466,9 @@ extern "C" {
     pub fn shardrec_comm_all_reduce(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
     pub fn shardrec_comm_close(comm: *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_abort(comm: *mut shardrec_comm, reason: *const c_char) -> shardrec_status;
+    pub fn shardrec_rendezvous_create(options: *const shardrec_options, out: *mut *mut shardrec_rendezvous) -> shardrec_status;
+    pub fn shardrec_rendezvous_token(rendezvous: *const shardrec_rendezvous, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_rendezvous_destroy(rendezvous: *mut *mut shardrec_rendezvous);
     pub fn shardrec_model_create(options: *const shardrec_options, out: *mut *mut shardrec_model) -> shardrec_status;
     pub fn shardrec_model_destroy(model: *mut *mut shardrec_model);
     pub fn shardrec_model_add_table(model: *mut shardrec_model, name: *const c_char, rows: i64, dim: i64, options: *const shardrec_options, out_table: *mut i32) -> shardrec_status;
