@@ -129,7 +129,7 @@ void ServerLoop::hear(uint64_t name, Guest& guest) {
 }
 
 void ServerLoop::handle(uint64_t name, Guest& guest, const Frame& frame) {
-  if (guest.closing) return;
+  if (guest.closing || !guest.broken.empty()) return;
   if (guest.member) return job_.hear(guest.rank, frame, awake_.now());
   const Join join = frame.kind == FrameKind::kJoin ? read<Join>(frame.payload) : Join{.rank = -1};
   if (join.rank != guest.rank) {
