@@ -5,8 +5,9 @@
 //
 // A transport joins `size` ranks. It moves messages of known length: who receives says how long
 // the message is, and brings the memory. A message is named by (sender, receiver, tag); at most one
-// with the same name is under way at a time. Everything else (what an exchange is, whether ranks
-// agree about it, deadlines, who is to blame) is the core's (comm/remote).
+// with the same name is under way at a time, from when either end asks for it until both are through
+// with it. Everything else (what an exchange is, whether ranks agree about it, deadlines, who is to
+// blame) is the core's (comm/remote).
 //
 // Thread rule: any thread may call anything on one transport at any time, but wait() and forget()
 // on one request: one thread at a time. All signals are blocked in the plug-in's threads, and no

@@ -137,7 +137,8 @@ void tags(const Job& job) {
   barrier(transport, 0);
 }
 
-// Names are used again and again, and several threads send at once.
+// Names are used again and again, and several threads send at once. A name is free again once both
+// ends are through with it: here, when the exchange after that is over.
 void threads(const Job& job) {
   Transport transport = open_job(job);
   std::vector<std::string> errors(4);
@@ -146,8 +147,8 @@ void threads(const Job& job) {
     for (uint32_t thread = 0; thread < 4; ++thread) {
       running.emplace_back([&, thread] {
         try {
-          for (int i = 0; i < 100; ++i)
-            all_to_all(transport, 1000 * thread, thread + 1, i % 2 == 0);
+          for (uint32_t i = 0; i < 100; ++i)
+            all_to_all(transport, 1000 * thread, 2 * thread + 1 + i % 2, i / 2 % 2 == 0);
         } catch (const std::exception& error) {
           errors[thread] = error.what();
         }
