@@ -17,20 +17,6 @@
 namespace shardrec::comm {
 namespace {
 
-// Starts `call` in a thread, gives it time to fall asleep, runs `event`, returns what call threw.
-core::Error thrown_while_waiting(const std::function<void()>& call,
-                                 const std::function<void()>& event) {
-  std::optional<core::Error> error;
-  std::thread waiter([&] { error = error_of(call); });
-  std::this_thread::sleep_for(milliseconds(20));
-  event();
-  const auto start = SteadyClock::now();
-  waiter.join();
-  EXPECT_LT(seconds_since(start), 5.0);  // far below the deadline, even on a loaded machine
-  EXPECT_TRUE(error);
-  return error ? *error : core::Error(SHARDREC_OK, "nothing was thrown");
-}
-
 TEST(LocalEngine, PeerDestroyedEndsAWaitInReceiveWithPeerFailed) {
   const auto group = local::make_group(3, 3);
   Rank zero(group, 0);

@@ -4,7 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "world.h"
@@ -30,10 +34,25 @@ inline void receive(Channel& channel, int world, Ticket ticket) {
   channel.receive(ticket, received);
 }
 
+// Starts `call` in a thread, gives it time to fall asleep, runs `event`, returns what call threw.
+inline core::Error thrown_while_waiting(const std::function<void()>& call,
+                                        const std::function<void()>& event) {
+  std::optional<core::Error> error;
+  std::thread waiter([&] { error = error_of(call); });
+  std::this_thread::sleep_for(milliseconds(20));
+  event();
+  const auto start = SteadyClock::now();
+  waiter.join();
+  EXPECT_LT(seconds_since(start), 5.0);  // far below the deadline, even on a loaded machine
+  EXPECT_TRUE(error);
+  return error ? *error : core::Error(SHARDREC_OK, "nothing was thrown");
+}
+
 // A rank in this thread's hands: its communicator and one channel.
 struct Rank {
-  Rank(const std::shared_ptr<local::Group>& group, int rank)
-      : comm(local::join(group, rank)), channel(comm->open_channel(Purpose::kOutput)) {
+  Rank(const std::shared_ptr<local::Group>& group, int rank) : Rank(local::join(group, rank)) {}
+  explicit Rank(std::shared_ptr<Communicator> joined)
+      : comm(std::move(joined)), channel(comm->open_channel(Purpose::kOutput)) {
     comm->set_deadlines({.step = 60, .setup = 60, .warn = 30});
   }
   std::shared_ptr<Communicator> comm;

@@ -70,6 +70,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   // The rank's process ends: what is under way with it fails, and the boards tell.
   void cut(int rank, const std::string& how = "its process ended") {
     break_connections(rank, "connection reset by peer");
+    cancel(rank);
     tell_loss(rank, how);
   }
   // Only one of the two.

@@ -153,6 +153,8 @@ bool get_body(Reader& reader, const Header& header, Bulletin& bulletin) {
     case Bulletin::Sort::kDeparture:
       bulletin.presence = static_cast<Presence>(header.presence);
       return bulletin.presence == Presence::kLeft || bulletin.presence == Presence::kDestroyed;
+    case Bulletin::Sort::kEnd:
+      return true;
   }
   return false;
 }

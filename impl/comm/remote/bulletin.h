@@ -1,6 +1,6 @@
 // What ranks tell each other over the Board, whatever exchanges they are in: that a group is dead,
-// how far a rank came on channels that it has ended, that a rank has left. Frames have a version
-// and are checked on arrival.
+// how far a rank came on channels that it has ended, that a rank has left, that nothing comes from
+// it any more though it had posted more (kEnd). Frames have a version and are checked on arrival.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ struct Progress {
 inline constexpr size_t kMostProgress = 32;  // in one bulletin
 
 struct Bulletin {
-  enum class Sort : uint8_t { kFailure = 1, kProgress, kDeparture };
+  enum class Sort : uint8_t { kFailure = 1, kProgress, kDeparture, kEnd };
 
   Sort sort = Sort::kFailure;
   uint64_t group = 0;

@@ -35,7 +35,10 @@ void Transfer::wait(double seconds) {
     case Outcome::kFailed:
       return fail(std::move(result.text));
     case Outcome::kCancelled:
-      return fail("the transport was cancelled");
+      // Nobody will say more about it.
+      fail("the transport was cancelled");
+      failed_at_ = Clock::time_point::min();
+      return;
   }
 }
 

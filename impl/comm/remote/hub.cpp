@@ -59,6 +59,7 @@ Hub::~Hub() {
       }
     }
   }
+  if (!graveyard_.empty()) announce({.sort = Bulletin::Sort::kEnd, .group = root_->id()});
   board_->listen({});
 }
 
@@ -268,6 +269,8 @@ void Hub::hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bu
       return;
     case Bulletin::Sort::kDeparture:
       return group->hear_departure(peer, bulletin.presence);
+    case Bulletin::Sort::kEnd:
+      return hear_loss(from, "it ended before all that it had posted was sent");
   }
 }
 

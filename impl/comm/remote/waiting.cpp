@@ -4,6 +4,7 @@
 // A wait blocks in one request at a time, for a moment: what was heard of peers is looked at in
 // between. Only the end of the link's own group wakes a waiting rank by itself (Carrier::cancel).
 #include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -21,7 +22,7 @@ constexpr double kShort = 0.002;
 constexpr double kLong = 0.01;
 
 // The transport knows of a broken connection before the board has told what broke it.
-constexpr double kGrace = 0.4;
+constexpr auto kGrace = std::chrono::milliseconds(400);
 
 }  // namespace
 
@@ -144,7 +145,7 @@ void RemoteChannel::look(Wait& wait) {
       fail(wait, *std::move(failure));
     }
     const Transfer& transfer = awaited(wait, peer);
-    if (transfer.failed() && now >= after(transfer.failed_at(), kGrace)) {
+    if (transfer.failed() && now >= transfer.failed_at() + kGrace) {
       fail(wait, {.cause = Cause::kTransport, .culprit = peer, .reason = transfer.why()});
     }
   }
