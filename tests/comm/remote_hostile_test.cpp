@@ -170,7 +170,7 @@ TEST(LostPeer, AtAnyMessageEndsAllOthersNamingIt) {
   constexpr int kWorld = 3;
   constexpr int kVictim = 1;
   for (const bool rendezvous : {false, true}) {
-    for (int last = 0; last < 40; ++last) {
+    for (int last = rendezvous ? 1 : 0; last < 40; last += 3) {
       const auto link = MemoryLink::make(kWorld, {.rendezvous = rendezvous, .board_delay = 0.005});
       std::atomic<int> sent{0};
       // After its last message it is silent, then its process ends.

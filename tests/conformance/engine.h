@@ -1,9 +1,9 @@
 // What every engine must do alike. An engine takes part by a file of its own here, which makes an
 // Engine and instantiates the fixtures with it:
 //
-//   INSTANTIATE_TEST_SUITE_P(Local, CollectiveConformance, testing::Values(&local_engine));
-//   INSTANTIATE_TEST_SUITE_P(Local, ExchangeConformance, testing::Values(&local_engine));
-//   INSTANTIATE_TEST_SUITE_P(Local, FailureConformance, testing::Values(&local_engine));
+//   INSTANTIATE_TEST_SUITE_P(Local, CollectiveConformance, testing::Values(local_engine()));
+//   INSTANTIATE_TEST_SUITE_P(Local, ExchangeConformance, testing::Values(local_engine()));
+//   INSTANTIATE_TEST_SUITE_P(Local, FailureConformance, testing::Values(local_engine()));
 //
 // Tests share no memory between ranks, so that an engine may run each rank in a process of its own:
 // they know of another rank only what it sends. What a rank checks itself, or throws, is the

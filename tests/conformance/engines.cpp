@@ -1,9 +1,6 @@
-// The engines that need nothing but this process: `local`, and what the engines between processes
-// are made of, over links in memory.
-#include <gtest/gtest.h>
+#include "conformance/engines.h"
 
 #include "comm/local/local_group.h"
-#include "conformance/engine.h"
 #include "support/memory_link.h"
 
 namespace shardrec::comm {
@@ -30,15 +27,11 @@ const Engine kRendezvous =
 const Engine kSlow = remote_engine("remote, messages overtake each other",
                                    {.rendezvous = true, .delay = 0.001, .board_delay = 0.02});
 
-std::string name_of(const testing::TestParamInfo<const Engine*>& info) {
-  constexpr const char* kNames[] = {"Local", "Eager", "Rendezvous", "Slow"};
-  return kNames[info.index];
-}
-
-const auto kEngines = testing::Values(&kLocal, &kEager, &kRendezvous, &kSlow);
-INSTANTIATE_TEST_SUITE_P(InMemory, CollectiveConformance, kEngines, name_of);
-INSTANTIATE_TEST_SUITE_P(InMemory, ExchangeConformance, kEngines, name_of);
-INSTANTIATE_TEST_SUITE_P(InMemory, FailureConformance, kEngines, name_of);
-
 }  // namespace
+
+const Engine* local_engine() { return &kLocal; }
+const Engine* eager_engine() { return &kEager; }
+const Engine* rendezvous_engine() { return &kRendezvous; }
+const Engine* slow_engine() { return &kSlow; }
+
 }  // namespace shardrec::comm

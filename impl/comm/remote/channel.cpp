@@ -203,16 +203,17 @@ void RemoteChannel::count_arrivals() noexcept {
   arrived_.store(n);
 }
 
-void RemoteChannel::poke() noexcept {
-  if (arrived_.load() == posted_.load()) return;
+bool RemoteChannel::poke() noexcept {
+  if (arrived_.load() == posted_.load() || group_->dead()) return false;
   const std::unique_lock lock(turn_, std::try_to_lock);
-  if (!lock) return;
+  if (!lock) return false;
   try {
     for (uint64_t n = arrived_.load(); n < posted_.load(); ++n) {
       if (at(n) != nullptr) advance(*at(n));
     }
   } catch (...) {  // it is on record, or its own thread will find it
   }
+  return arrived_.load() != posted_.load();
 }
 
 void RemoteChannel::flush(Clock::time_point until) noexcept {

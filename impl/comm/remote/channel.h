@@ -45,7 +45,7 @@ class RemoteChannel final : public Channel, public Endpoint {
 
   const Group& group() const noexcept override { return *group_; }
   std::optional<Progress> progress() const noexcept override;
-  void poke() noexcept override;
+  bool poke() noexcept override;
   void flush(Clock::time_point until) noexcept override;
 
  private:
@@ -62,7 +62,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   void wait(Exchange& exchange, Wish wish);
   bool done(Exchange& exchange, Wish wish);
   void look(Wait& wait);
-  void nap(const Wait& wait, double& longest);
+  void nap(const Wait& wait, bool expecting, double& longest);
   bool late(const Wait& wait, int peer) const;
   const Transfer& awaited(const Wait& wait, int peer) const;
   [[noreturn]] void fail(const Wait& wait, Failure failure);

@@ -141,6 +141,15 @@ bool Group::hear_loss(int peer, const std::string& how) {
   return heard.presence == Presence::kMember;
 }
 
+bool Group::alone() const noexcept {
+  const std::lock_guard lock(mutex_);
+  for (int peer = 0; peer < size(); ++peer) {
+    const Peer& heard = peers_[static_cast<size_t>(peer)];
+    if (peer != rank() && heard.presence == Presence::kMember && !heard.lost) return false;
+  }
+  return true;
+}
+
 const Progress* Group::progress_of(int peer, uint32_t channel) const noexcept {
   const auto found = progress_.find({channel, peer});
   return found == progress_.end() ? nullptr : &found->second;

@@ -89,13 +89,17 @@ class Group {
 
   // The end of this rank's membership; the first one counts. False: there was one.
   bool depart(Presence how) noexcept;
-  bool departed() const noexcept { return presence_.load() != Presence::kMember; }
+  Presence presence() const noexcept { return presence_.load(); }
+  bool departed() const noexcept { return presence() != Presence::kMember; }
 
   // What is heard of peers.
   void hear_progress(int peer, const Progress& progress);
   void hear_departure(int peer, Presence how) noexcept;
   // True: it had not departed, so that the group is to die.
   bool hear_loss(int peer, const std::string& how);
+
+  // Every peer has departed or is lost: nobody needs this rank any more.
+  bool alone() const noexcept;
 
   // Why a wait for an exchange of a channel can never end, if so.
   std::optional<Failure> hopeless(int peer, uint32_t channel, uint64_t sequence, Wish wish) const;

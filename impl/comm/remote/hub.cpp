@@ -1,8 +1,10 @@
 #include "comm/remote/hub.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <numeric>
+#include <thread>
 
 #include "core/error.h"
 
@@ -60,6 +62,11 @@ Hub::~Hub() {
     }
   }
   if (!graveyard_.empty()) announce({.sort = Bulletin::Sort::kEnd, .group = root_->id()});
+  // A peer that is about to leave too may still be reading what this rank has sent last.
+  const bool orderly = root_->presence() == Presence::kLeft && !root_->dead();
+  while (orderly && !root_->dead() && !root_->alone() && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
   board_->listen({});
 }
 
@@ -112,6 +119,7 @@ bool Hub::put_to_death(Group& group, const Failure& failure) noexcept {
 
 void Hub::kill(Group& group, const Failure& failure) noexcept {
   if (!put_to_death(group, failure)) return;
+  if (group.size() == 1) return;
   Bulletin bulletin{.sort = Bulletin::Sort::kFailure, .group = group.id()};
   try {
     bulletin.failure = failure;
@@ -172,12 +180,14 @@ void Hub::delist(const Endpoint& endpoint) noexcept {
   std::erase(ends_, &endpoint);
 }
 
-void Hub::poke_others(const Endpoint& endpoint) noexcept {
+bool Hub::poke_others(const Endpoint& endpoint) noexcept {
   const std::unique_lock lock(ends_mutex_, std::try_to_lock);
-  if (!lock) return;
+  if (!lock) return false;
+  bool expecting = false;
   for (Endpoint* end : ends_) {
-    if (end != &endpoint) end->poke();
+    if (end != &endpoint && end->poke()) expecting = true;
   }
+  return expecting;
 }
 
 void Hub::bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,

@@ -35,8 +35,9 @@ class Endpoint {
   virtual const Group& group() const noexcept = 0;
   // nullopt: it is not open yet.
   virtual std::optional<Progress> progress() const noexcept = 0;
-  // Asks for the messages whose envelopes have come, unless its thread is in a call.
-  virtual void poke() noexcept = 0;
+  // Asks for the messages whose envelopes have come, unless its thread is in a call. True: there
+  // are more to come.
+  virtual bool poke() noexcept = 0;
   // Waits until what was posted is sent, unless its thread is in a call.
   virtual void flush(Clock::time_point until) noexcept = 0;
 };
@@ -44,7 +45,7 @@ class Endpoint {
 class Hub {
  public:
   Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr<Board> board);
-  // Waits a moment for sends that outlive their channel.
+  // Waits a moment for sends that outlive their channel, and for peers that end in order too.
   ~Hub();
   Hub(const Hub&) = delete;
   Hub& operator=(const Hub&) = delete;
@@ -65,8 +66,9 @@ class Hub {
 
   void enlist(Endpoint& endpoint);
   void delist(const Endpoint& endpoint) noexcept;
-  // Lets other channels' messages come while this rank is busy with one.
-  void poke_others(const Endpoint& endpoint) noexcept;
+  // Lets other channels' messages come while this rank is busy with one. True: it is worth doing
+  // again soon.
+  bool poke_others(const Endpoint& endpoint) noexcept;
   // What a closed channel has not sent yet.
   void bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
             uint32_t channel);

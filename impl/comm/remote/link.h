@@ -27,6 +27,7 @@ struct Result {
 class Request {
  public:
   virtual ~Request() = default;
+  // Not called any more once it has returned another outcome than kTimeout.
   virtual Result wait(double seconds) = 0;
 };
 
@@ -41,14 +42,16 @@ class Carrier {
   virtual void cancel() noexcept = 0;
 };
 
-// Tells every other rank something, in up to 1024 bytes, and is told.
+// Tells every other rank something, in up to 1024 bytes, and is told. What one rank announces is
+// told in its order, and before that rank's loss.
 class Board {
  public:
   virtual ~Board() = default;
-  // Does not wait for anybody.
+  // Does not wait for anybody. After Carrier::cancel() too.
   virtual void announce(ConstBytes bulletin) noexcept = 0;
 
-  // Whoever listens: called from the board's thread, one call at a time.
+  // Whoever listens: called from the board's thread, one call at a time. Calls nothing of the link
+  // but Carrier::cancel().
   struct Listener {
     // A peer announced something.
     std::function<void(int from, ConstBytes bulletin)> heard;

@@ -15,8 +15,8 @@
 namespace shardrec::comm::remote {
 namespace {
 
-// While several envelopes are awaited, one may come before that which is waited in, and its message
-// is to be asked for.
+// While several envelopes are awaited, here or on other channels, one may come before that which is
+// waited in, and its message is to be asked for.
 constexpr double kShortest = 0.0001;
 constexpr double kShort = 0.002;
 constexpr double kLong = 0.01;
@@ -71,8 +71,7 @@ void RemoteChannel::wait(Exchange& exchange, Wish wish) {
   double longest = kShortest;
   do {
     look(wait);
-    hub_->poke_others(*this);
-    nap(wait, longest);
+    nap(wait, hub_->poke_others(*this), longest);
   } while (!done(exchange, wish));
 }
 
@@ -88,7 +87,7 @@ bool RemoteChannel::late(const Wait& wait, int peer) const {
   return wait.wish == Wish::kArrival ? leg.inbound != Leg::Inbound::kDone : !leg.sent();
 }
 
-void RemoteChannel::nap(const Wait& wait, double& longest) {
+void RemoteChannel::nap(const Wait& wait, bool expecting, double& longest) {
   int chosen = -1;
   int envelopes = 0;
   for (int peer = 0; peer < size(); ++peer) {
@@ -98,7 +97,7 @@ void RemoteChannel::nap(const Wait& wait, double& longest) {
     if (chosen < 0 || (envelope && envelopes == 0)) chosen = peer;
     envelopes += envelope ? 1 : 0;
   }
-  double seconds = kLong;
+  double seconds = expecting ? kShort : kLong;
   if (envelopes > 1) {
     seconds = longest;
     longest = std::min(2 * longest, kShort);
