@@ -230,6 +230,7 @@ const (
 	OptionPlacement            Option = 800
 	OptionEngine               Option = 900
 	OptionCommSetupSeconds     Option = 901
+	OptionInterface            Option = 902
 	OptionAddress              Option = 1000
 	OptionPort                 Option = 1001
 	OptionAdvertisedAddress    Option = 1002

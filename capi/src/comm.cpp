@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/engine.h"
+#include "comm/rendezvous/interfaces.h"
 #include "comm_object.h"
 #include "core/tensor.h"
 #include "guard.h"
@@ -111,7 +112,25 @@ const char* engine_name(shardrec_engine engine) {
 }
 
 comm::EngineOptions engine_options(const Options& options, std::string engine) {
-  return {.engine = std::move(engine), .seconds = options.f64(SHARDREC_OPTION_COMM_SETUP_SECONDS)};
+  return {.engine = std::move(engine),
+          .seconds = options.f64(SHARDREC_OPTION_COMM_SETUP_SECONDS),
+          .interface = options.text(SHARDREC_OPTION_INTERFACE),
+          .allow_plain_tcp = options.i64(SHARDREC_OPTION_ALLOW_PLAIN_TCP) == 1};
+}
+
+// What the environment says of the network, where the options do not.
+void add_network_of_env(comm::EngineOptions& options) {
+  const char* interface = std::getenv("SHARDREC_INTERFACE");
+  if (options.interface.empty() && interface != nullptr && *interface != '\0') {
+    if (!comm::rendezvous::is_interface(interface)) {
+      fail(SHARDREC_INVALID_ARGUMENT,
+           "the environment variable SHARDREC_INTERFACE is no name of a network interface and no "
+           "address; 1 to 64 printable characters without spaces are accepted");
+    }
+    options.interface = interface;
+  }
+  const char* allowed = std::getenv("SHARDREC_ALLOW_PLAIN_TCP");
+  if (allowed != nullptr && std::string_view(allowed) == "1") options.allow_plain_tcp = true;
 }
 
 std::string engine_from_env(const Options& options) {
@@ -230,11 +249,12 @@ shardrec_status shardrec_comm_create_from_env(const shardrec_options* options,
   return guard([&] {
     require_out(out, "out");
     const Options given = read_options(options, SHARDREC_OPTIONS_COMM);
-    const comm_ns::EngineOptions how = engine_options(given, engine_from_env(given));
+    comm_ns::EngineOptions how = engine_options(given, engine_from_env(given));
+    const bool launched = comm_ns::is_launched(how.engine);
+    if (!launched) add_network_of_env(how);
     Reserved<shardrec_comm> reserved;
-    auto communicator = comm_ns::is_launched(how.engine)
-                            ? connect_launched(how, -1, -1)
-                            : comm_ns::connect_as_environment_says(how);
+    auto communicator =
+        launched ? connect_launched(how, -1, -1) : comm_ns::connect_as_environment_says(how);
     reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
   });
 }

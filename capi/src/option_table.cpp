@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "comm/rendezvous/interfaces.h"
 #include "comm/rendezvous/limits.h"
 #include "comm/rendezvous/token.h"
 #include "plan/names.h"
@@ -28,6 +29,7 @@ constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
 constexpr uint32_t kRendezvous = kinds(SHARDREC_OPTIONS_RENDEZVOUS);
+constexpr uint32_t kCommAndRendezvous = kinds(SHARDREC_OPTIONS_COMM, SHARDREC_OPTIONS_RENDEZVOUS);
 
 // Names that models and plans spell out too come from plan/names.h.
 template <class Enum>
@@ -96,6 +98,9 @@ bool below_one(double value) { return value >= 0 && value < 1; }
 bool is_silence(double value) { return comm::rendezvous::is_silence(value); }
 bool is_host(std::string_view value) { return comm::rendezvous::is_host(value); }
 bool is_host_or_empty(std::string_view value) { return value.empty() || is_host(value); }
+bool is_interface_or_empty(std::string_view value) {
+  return value.empty() || comm::rendezvous::is_interface(value);
+}
 bool is_job_or_empty(std::string_view value) {
   return value.empty() || comm::rendezvous::is_job(value);
 }
@@ -215,6 +220,9 @@ constexpr std::array kRows = {
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kChoicesIn<kEngines>, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),
+    text(KEY(INTERFACE), kComm,
+         "a network interface's name, an IPv4 or an IPv6 address, or an empty text,",
+         is_interface_or_empty, ""),
     text(KEY(ADDRESS), kRendezvous, "a host's name, an IPv4 or an IPv6 address", is_host,
          "127.0.0.1"),
     integer(KEY(PORT), kRendezvous, "an integer in [0, 65535]", 0, 65535, 0),
@@ -223,7 +231,7 @@ constexpr std::array kRows = {
     text(KEY(JOB), kRendezvous, "a text of up to 64 letters, digits and -._~", is_job_or_empty, ""),
     text(KEY(SECRET), kRendezvous, "a text of 16 to 128 letters, digits and -._~, or an empty one,",
          is_secret_or_empty, ""),
-    integer(KEY(ALLOW_PLAIN_TCP), kRendezvous, kSwitch, 0, 1, 0),
+    integer(KEY(ALLOW_PLAIN_TCP), kCommAndRendezvous, kSwitch, 0, 1, 0),
     real(KEY(SILENCE_SECONDS), kRendezvous, "a number in [0.1, 3600]", is_silence,
          comm::rendezvous::kSilenceSeconds),
 };

@@ -10,6 +10,7 @@
 #include "comm/clock.h"
 #include "comm/remote/link.h"
 #include "comm/remote/transport.h"
+#include "comm/rendezvous/interfaces.h"
 #include "comm/rendezvous/layout.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "core/error.h"
@@ -23,6 +24,23 @@ struct Kept {
   std::shared_ptr<rendezvous::Client> client;
 };
 
+// Where this rank listens for the others. That the rendezvous can be reached from other machines
+// says that they may take part.
+std::string address_for(const EngineOptions& options, const rendezvous::Address& own) {
+  if (options.interface.empty()) return own.host();
+  const rendezvous::Address chosen = rendezvous::find_interface(options.interface);
+  if (!chosen.is_loopback() && own.is_loopback() && !options.allow_plain_tcp) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("other machines can reach this rank at ", chosen.host(), " (interface ",
+                       options.interface,
+                       "), and what ranks send to each other is clear text; 127.0.0.1 (and a "
+                       "tunnel), or SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1 (in the environment "
+                       "SHARDREC_ALLOW_PLAIN_TCP=1), is accepted"));
+  }
+  return chosen.host();
+}
+
 std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOptions& options) {
   const auto kept = std::make_shared<Kept>(
       Kept{.server = std::move(meeting.server), .client = std::move(meeting.client)});
@@ -34,12 +52,13 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
           },
       .get = [&](const std::string& key,
                  double seconds) { return client.get(key, after(Clock::now(), seconds)); }};
-  remote::Transport transport = remote::open_transport({.engine = options.engine,
-                                                        .rank = meeting.roster.rank,
-                                                        .size = meeting.roster.size,
-                                                        .seconds = options.seconds,
-                                                        .interface = options.interface,
-                                                        .store = &store});
+  remote::Transport transport =
+      remote::open_transport({.engine = options.engine,
+                              .rank = meeting.roster.rank,
+                              .size = meeting.roster.size,
+                              .seconds = options.seconds,
+                              .address = address_for(options, client.local_address()),
+                              .store = &store});
   std::shared_ptr<remote::Board> board = transport.board;
   if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
   return remote::make_communicator(meeting.roster, std::move(transport.carrier), std::move(board));
@@ -113,8 +132,14 @@ std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& o
 }
 
 std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) {
-  remote::Transport transport = remote::open_transport(
-      {.engine = options.engine, .seconds = options.seconds, .interface = options.interface});
+  if (!options.interface.empty()) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("the interface is \"", options.interface, "\"; ranks of ", options.engine,
+                       " use those that its launcher chooses, and an empty text is accepted"));
+  }
+  remote::Transport transport =
+      remote::open_transport({.engine = options.engine, .seconds = options.seconds});
   const auto all = hear_where_all_are(transport, options.seconds);
   const remote::Roster roster{
       .rank = transport.rank,

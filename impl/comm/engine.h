@@ -2,7 +2,7 @@
 // (rendezvous/), what carries their messages (a plug-in) and what an exchange is (remote/).
 //
 // Collective: each function returns when every rank has called it. Throws what
-// rendezvous::join() and remote::open_transport() do.
+// rendezvous::join() and remote::open_transport() do, and INVALID_ARGUMENT for the interface.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,12 @@ namespace shardrec::comm {
 
 struct EngineOptions {
   std::string engine = "gloo";
-  double seconds = 1800;    // to meet in
-  std::string interface{};  // a network interface or an address; empty: the engine's default
+  double seconds = 1800;  // to meet in
+  // Of engines that do not come with a launcher: a network interface or an address of this machine
+  // for this rank's connections; empty: the address that it reaches the rendezvous from.
+  std::string interface{};
+  // Other machines may connect, even where the rendezvous was reached over loopback.
+  bool allow_plain_tcp = false;
 };
 
 // Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.

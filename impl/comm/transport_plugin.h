@@ -5,9 +5,9 @@
 //
 // A transport joins `size` ranks. It moves messages of known length: who receives says how long
 // the message is, and brings the memory. A message is named by (sender, receiver, tag); at most one
-// with the same name is under way at a time, from when either end asks for it until both are through
-// with it. Everything else (what an exchange is, whether ranks agree about it, deadlines, who is to
-// blame) is the core's (comm/remote).
+// with the same name is under way at a time, from when either end asks for it until both are
+// through with it. Everything else (what an exchange is, whether ranks agree about it, deadlines,
+// who is to blame) is the core's (comm/remote).
 //
 // Thread rule: any thread may call anything on one transport at any time, but wait() and forget()
 // on one request: one thread at a time. All signals are blocked in the plug-in's threads, and no
@@ -46,10 +46,10 @@ typedef struct shardrec_transport_error {
 
 // What open() is given. The pointers are valid until close() has returned.
 typedef struct shardrec_transport_job {
-  int32_t rank;           // -1, of a transport whose launcher has told it (mpi): as it was launched
-  int32_t size;           // likewise
-  double seconds;         // to meet in
-  const char *interface;  // name of a network interface or an address to bind; NULL: the default
+  int32_t rank;         // -1, of a transport whose launcher has told it (mpi): as it was launched
+  int32_t size;         // likewise
+  double seconds;       // to meet in
+  const char *address;  // of this machine, in numbers, to bind to; NULL: the transport's choice
   // A store that all ranks share, for addresses; NULL for transports that need none. get waits
   // until somebody has set the key. Both return a status of above. Any thread.
   void *store;

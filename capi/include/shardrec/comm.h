@@ -89,6 +89,8 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *   SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
  *                                      name of the group; where rank 0 listens, if not at
  *                                      MASTER_ADDR; 1: other machines may take part
+ *   SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
+ *                                      the option INTERFACE is not set
  *   SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
  *                                      for mpi nothing else is read
  * `shardrec launch` sets them for processes of one machine. Collective, blocking.

@@ -185,6 +185,11 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ENGINE = 900, /* i64, shardrec_engine; default: as the environment says; for
                                    shardrec_comm_create_from_env */
   SHARDREC_OPTION_COMM_SETUP_SECONDS = 901, /* f64, > 0: to meet in; default 1800 */
+  SHARDREC_OPTION_INTERFACE = 902, /* text, name of a network interface ("eth1") or an address of this
+                                      machine, for the connections of this rank over Gloo. Any other
+                                      than loopback needs ALLOW_PLAIN_TCP, here or of a rendezvous
+                                      that is reached over the network. Empty (default): the
+                                      interface that reaches the rendezvous */
   /* Rendezvous. */
   SHARDREC_OPTION_ADDRESS = 1000, /* text, a name or an address of this machine to listen at; default
                                      127.0.0.1. Any other than loopback needs SECRET and
@@ -197,7 +202,8 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_SECRET = 1004, /* text, 16 to 128 letters, digits and -._~; empty (default): a random
                                     one of 128 bits */
   SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1005, /* i64, 0 or 1; 1: other machines may take part, and what ranks
-                                             send each other is clear text on the network; default 0 */
+                                             send each other is clear text on the network; default 0;
+                                             kinds RENDEZVOUS and COMM */
   SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long is
                                              lost to the others; default 4 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff

@@ -217,7 +217,7 @@ struct Handle {
   Handle& operator=(const Handle&) = delete;
 
   const Table& table;
-  std::string interface;
+  std::string address;
   StoreBorder store;
   Reader reader;
   void* transport = nullptr;
@@ -328,13 +328,13 @@ Transport open_transport(const TransportJob& job) {
                sentence("the engine \"", job.engine, "\" needs a rank, a size and a store"));
   }
   const auto handle = std::make_shared<Handle>(table);
-  handle->interface = job.interface;
+  handle->address = job.address;
   handle->store.use(job.store);
   const shardrec_transport_job description{
       .rank = job.rank,
       .size = job.size,
       .seconds = job.seconds,
-      .interface = handle->interface.empty() ? nullptr : handle->interface.c_str(),
+      .address = handle->address.empty() ? nullptr : handle->address.c_str(),
       .store = &handle->store,
       .store_set = job.store != nullptr ? &StoreBorder::set : nullptr,
       .store_get = job.store != nullptr ? &StoreBorder::get : nullptr,

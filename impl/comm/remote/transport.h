@@ -36,7 +36,7 @@ struct TransportJob {
   int rank = -1;  // -1 of a launched engine: as it was launched
   int size = -1;
   double seconds = 1800;
-  std::string interface{};                // a network interface or an address; empty: the default
+  std::string address{};                  // to bind to, in numbers; empty: the engine's choice
   const TransportStore* store = nullptr;  // where the engine needs one; used until this returns
 };
 

@@ -6,7 +6,8 @@
 namespace shardrec::comm::rendezvous {
 
 Client::Client(Connection connection, const Join& join)
-    : loop_(std::make_shared<ClientLoop>(std::move(connection), join)) {
+    : local_address_(connection.socket().local()),
+      loop_(std::make_shared<ClientLoop>(std::move(connection), join)) {
   const core::SignalsBlocked blocked;
   thread_ = std::thread([loop = loop_] { loop->run(); });
 }

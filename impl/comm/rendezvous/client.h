@@ -37,6 +37,9 @@ class Client final : public remote::Board {
   // out.
   Formed wait_until_formed(Clock::time_point deadline);
 
+  // This end of the connection: an address under which the server's machine reaches this one.
+  const Address& local_address() const noexcept { return local_address_; }
+
   void announce(ConstBytes bulletin) noexcept override;
   void listen(Listener listener) override;
 
@@ -51,6 +54,7 @@ class Client final : public remote::Board {
   void close() noexcept;
 
  private:
+  Address local_address_;
   std::shared_ptr<ClientLoop>
       loop_;  // the thread's too: it may be the one that destroys this object
   std::thread thread_;
