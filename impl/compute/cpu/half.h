@@ -13,6 +13,7 @@ namespace shardrec::compute::cpu {
 // Bits of fp32, without the sign where magnitudes are compared.
 inline constexpr uint32_t kSign32 = 0x80000000;
 inline constexpr uint32_t kInfinity32 = 0x7F800000;
+inline constexpr uint32_t kNan32 = 0x7FC00000;
 
 struct Float16 {
   static constexpr uint32_t kDropped = 13;              // fraction bits that fp32 has more

@@ -103,6 +103,17 @@ HWY_INLINE HalfVector round_nearest(Vector x) {
   return signed_half<Half>(x, magnitude, nearest<Half>(magnitude));
 }
 
+#if HWY_TARGET <= HWY_AVX2  // and what has more
+// One instruction, that rounds to nearest whatever the mode of the thread, and keeps subnormals. It
+// would keep a part of a NaN's bits.
+template <>
+HWY_INLINE HalfVector round_nearest<Float16>(Vector x) {
+  constexpr hn::Rebind<hwy::float16_t, Floats> kFloat16s;
+  const Vector nan = hn::BitCast(kFloats, hn::Set(kWords, kNan32));
+  return hn::BitCast(kHalves, hn::DemoteTo(kFloat16s, hn::IfThenElse(hn::Eq(x, x), x, nan)));
+}
+#endif
+
 template <class Half>
 HWY_INLINE HalfVector round_stochastic(Vector x, WordVector words) {
   const WordVector magnitude = magnitude_of(x);
