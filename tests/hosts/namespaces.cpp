@@ -132,6 +132,8 @@ void Host::ip(const std::string& commands) const {
   check(*process.wait(Clock::time_point::max()), commands);
 }
 
+bool Host::enter_network() const noexcept { return setns(network_, CLONE_NEWNET) == 0; }
+
 pid_t Host::run(const std::function<void()>& in_child) const {
   pid_t child = -1;
   int error = 0;
@@ -140,7 +142,7 @@ pid_t Host::run(const std::function<void()>& in_child) const {
     if (setns(processes_, CLONE_NEWPID) == 0) child = fork();
     error = errno;
     if (child != 0) return;
-    if (setns(network_, CLONE_NEWNET) == 0 && setns(uts_, CLONE_NEWUTS) == 0) in_child();
+    if (enter_network() && setns(uts_, CLONE_NEWUTS) == 0) in_child();
     _exit(127);
   });
   starter.join();

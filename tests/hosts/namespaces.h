@@ -31,6 +31,8 @@ class Host {
   pid_t holder() const { return holder_; }
   // Runs `ip ARGUMENTS` there, several of them divided by ";". Throws with what it said.
   void ip(const std::string& commands) const;
+  // The calling thread joins its network, for good.
+  bool enter_network() const noexcept;
   // Starts a process there; `in_child` is to end in exec(), and makes only calls that are safe in
   // a child of threads.
   pid_t run(const std::function<void()>& in_child) const;

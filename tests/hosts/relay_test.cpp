@@ -1,0 +1,76 @@
+// A job over a bad network is slower and has the same numbers; one that is cut in two ends.
+#include "relay.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "fixture.h"
+
+namespace shardrec::hosts {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Weathers : public Hosts {
+ protected:
+  void SetUp() override {
+    Hosts::SetUp();
+    if (IsSkipped()) return;
+    make_hosts(2);
+    make_jobs_short();
+    try {
+      const Relay tried(*hosts()[0], *hosts()[1], {});
+    } catch (const std::runtime_error& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
+
+TEST_F(Weathers, DelayLossAndReorderingMakeTrainingSlowerAndLeaveItsBits) {
+  Relay relay(*hosts()[0], *hosts()[1],
+              {.delay = milliseconds(20), .loss = 0.01, .late = 0.02, .seed = 7});
+  const Finished finished = expect_bits_of_threads("gloo", 4, "grid");
+  ASSERT_FALSE(HasFailure());
+  const Traffic traffic = relay.traffic();
+  EXPECT_GT(traffic.lost, 0U);
+  EXPECT_GT(traffic.overtaken, 0U);
+  // A step's exchanges wait for each other: forward's ids and outputs, backward's gradients, and
+  // the sums of the layers, each at least one way through the relay.
+  const nlohmann::json report = finished.json();
+  const auto steps = static_cast<double>(report.at("first_losses").size());
+  EXPECT_GT(report.at("seconds").get<double>(), steps * 4 * 0.02);
+}
+
+TEST_F(Weathers, APartitionIsToldToEveryRankWithARankOfTheOtherSide) {
+  Relay relay(*hosts()[0], *hosts()[1], {});
+  Arguments endless = train("gloo", 4, "grid", "");
+  endless.insert(endless.end(), {"--epochs", "100000"});
+  Job job(hosts(), 4, endless);
+  const auto give_up = Clock::now() + std::chrono::seconds(30);
+  while (relay.traffic().payload_bytes < 1'000'000 && Clock::now() < give_up) {
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  ASSERT_LT(Clock::now(), give_up) << "training has not begun";
+  relay.cut();
+  const auto cut = Clock::now();
+  const auto finished = job.wait(30);
+  // The loss is told within 5 s; a busy machine may take a little more to end the processes.
+  EXPECT_LT(Clock::now() - cut, std::chrono::seconds(SHARDREC_SANITIZED != 0 ? 15 : 7));
+  for (size_t rank = 0; rank < finished.size(); ++rank) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    const std::string& said = finished[rank].err;
+    EXPECT_EQ(finished[rank].exit_code, 1);
+    EXPECT_NE(said.find("SHARDREC_PEER_FAILED"), std::string::npos) << said;
+    EXPECT_NE(said.find("nothing was heard of it for 4000 ms"), std::string::npos) << said;
+    const bool of_the_other_side = rank < kRanksPerHost
+                                       ? said.find("rank 2 is gone") != std::string::npos ||
+                                             said.find("rank 3 is gone") != std::string::npos
+                                       : said.find("rank 0 is gone") != std::string::npos ||
+                                             said.find("rank 1 is gone") != std::string::npos;
+    EXPECT_TRUE(of_the_other_side) << said;
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::hosts
