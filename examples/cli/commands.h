@@ -16,5 +16,6 @@ Run add_replay(CLI::App& app);
 Run add_bench(CLI::App& app);
 Run add_probe(CLI::App& app);
 Run add_launch(CLI::App& app);
+Run add_trace(CLI::App& app);
 
 }  // namespace shardrec::cli

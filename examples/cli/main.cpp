@@ -1,4 +1,5 @@
-// shardrec: train, generate, replay, bench, probe and launch, through the C API of libshardrec.
+// shardrec: train, generate, replay, bench, probe, launch and trace, through the C API of
+// libshardrec.
 #include <exception>
 #include <iostream>
 #include <utility>
@@ -16,8 +17,10 @@ int main(int argc, char** argv) {
 
   namespace cli = shardrec::cli;
   std::vector<cli::Run> runs{cli::add_train(app), cli::add_generate(app), cli::add_replay(app),
-                             cli::add_bench(app), cli::add_probe(app),    cli::add_launch(app)};
-  const std::vector<const char*> names{"train", "generate", "replay", "bench", "probe", "launch"};
+                             cli::add_bench(app), cli::add_probe(app),    cli::add_launch(app),
+                             cli::add_trace(app)};
+  const std::vector<const char*> names{"train", "generate", "replay", "bench",
+                                       "probe", "launch",   "trace"};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

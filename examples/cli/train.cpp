@@ -118,7 +118,7 @@ RankGroup group_of(const TrainOptions& options) {
 }
 
 // Where rank 0 lives, the result; elsewhere only whether it was interrupted.
-TrainResult run(const TrainOptions& options, ClickLog& log) {
+TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace) {
   TrainResult result;
   Feeds feeds(log, options);
   run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
@@ -142,6 +142,7 @@ TrainResult run(const TrainOptions& options, ClickLog& log) {
     }
     if (!options.save.empty()) trainer.save(options.save);
     trainer.enter(Phase::kOther);
+    trace.write(comm);
     const auto reports = gather(comm, numbers_of(report_of(trainer)));
     if (rank == 0 || options.engine != "local") result.interrupted = stopped;
     if (rank == 0) {
@@ -180,11 +181,9 @@ int train(TrainOptions options) {
   const std::unique_ptr<ClickLog> log = open_log(options);
   const int own = options.engine == "local" ? 0 : own_rank(options.engine);
   if (own == 0) print_plan(options, log->schema());
-  // Each process has a trace of its own.
-  if (!options.trace.empty() && own > 0) options.trace += "." + std::to_string(own);
-  TraceFile trace(options.trace);
-  TrainResult result = run(options, *log);
-  trace.write();
+  TraceFile trace(options.trace, options.engine == "local" ? -1 : own);
+  TrainResult result = run(options, *log, trace);
+  trace.finish();
   if (own != 0) return result.interrupted ? kInterruptedExit : 0;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result.unreadable_lines = log->bad_lines().count();

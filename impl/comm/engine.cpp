@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "comm/clock.h"
+#include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
 #include "comm/remote/transport.h"
 #include "comm/rendezvous/interfaces.h"
 #include "comm/rendezvous/layout.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "core/error.h"
+#include "core/trace.h"
 
 namespace shardrec::comm {
 namespace {
@@ -23,6 +25,16 @@ struct Kept {
   std::shared_ptr<rendezvous::Server> server;
   std::shared_ptr<rendezvous::Client> client;
 };
+
+// Of ranks whose clocks have been compared, for traces.
+std::shared_ptr<Communicator> make(const remote::Roster& roster,
+                                   const std::shared_ptr<remote::Carrier>& carrier,
+                                   std::shared_ptr<remote::Board> board,
+                                   const EngineOptions& options) {
+  auto communicator = remote::make_communicator(roster, carrier, std::move(board));
+  core::note_clock(remote::measure_clock(*communicator, *carrier, {.seconds = options.seconds}));
+  return communicator;
+}
 
 // Where this rank listens for the others. That the rendezvous can be reached from other machines
 // says that they may take part.
@@ -61,7 +73,7 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
                               .store = &store});
   std::shared_ptr<remote::Board> board = transport.board;
   if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
-  return remote::make_communicator(meeting.roster, std::move(transport.carrier), std::move(board));
+  return make(meeting.roster, std::move(transport.carrier), std::move(board), options);
 }
 
 // What each rank says of where it is. The plain bytes of one kind of machine: a job's processes
@@ -146,8 +158,7 @@ std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) 
       .size = transport.size,
       .ranks_per_node = rendezvous::ranks_per_node(all),
       .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
-  return remote::make_communicator(roster, std::move(transport.carrier),
-                                   std::move(transport.board));
+  return make(roster, std::move(transport.carrier), std::move(transport.board), options);
 }
 
 }  // namespace shardrec::comm

@@ -1,6 +1,9 @@
 #include "core/trace.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -25,8 +28,11 @@ struct Trace {
   std::vector<Event> ring;
   uint64_t recorded = 0;  // ever; the event n is in slot n mod the ring's size
   TraceClock::time_point start;
-  int64_t unix_start = 0;  // nanoseconds, to lay traces of several processes side by side
+  int64_t unix_start = 0;  // nanoseconds, where no clocks were compared
+  std::deque<ClockOffset> clocks;
 };
+
+constexpr size_t kMostClocks = 16;
 
 // Leaks: threads may still record while the process exits.
 Trace& the_trace() {
@@ -36,6 +42,12 @@ Trace& the_trace() {
 
 int64_t nanoseconds(TraceClock::duration duration) {
   return std::chrono::nanoseconds(duration).count();
+}
+
+std::string hexadecimal(uint64_t value) {
+  std::array<char, 16> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  return {digits.data(), end.ptr};
 }
 
 void name_process(JsonWriter& json, int32_t rank) {
@@ -50,6 +62,13 @@ void name_process(JsonWriter& json, int32_t rank) {
 }
 
 }  // namespace
+
+void note_clock(const ClockOffset& clock) {
+  Trace& trace = the_trace();
+  const std::lock_guard lock(trace.mutex);
+  trace.clocks.push_back(clock);
+  if (trace.clocks.size() > kMostClocks) trace.clocks.pop_front();
+}
 
 void start_trace(size_t events) {
   std::vector<Event> ring(events);
@@ -83,11 +102,15 @@ std::string trace_json() {
   std::vector<Event> events;
   uint64_t recorded = 0;
   int64_t unix_start = 0;
+  int64_t steady_start = 0;
+  std::deque<ClockOffset> clocks;
   {
     const std::lock_guard lock(trace.mutex);
     events = trace.ring;
     recorded = trace.recorded;
     unix_start = trace.unix_start;
+    steady_start = nanoseconds(trace.start.time_since_epoch());
+    clocks = trace.clocks;
   }
   const uint64_t kept = std::min<uint64_t>(recorded, events.size());
   events.resize(kept);
@@ -103,6 +126,16 @@ std::string trace_json() {
   json.key("otherData").begin_object();
   json.key("dropped_events").integer(static_cast<int64_t>(recorded - kept));
   json.key("start_unix_nanoseconds").integer(unix_start);
+  json.key("start_steady_nanoseconds").integer(steady_start);
+  json.key("clocks").begin_array();
+  for (const ClockOffset& clock : clocks) {
+    json.begin_object();
+    json.key("reference").text(hexadecimal(clock.reference)).key("rank").integer(clock.rank);
+    json.key("offset_nanoseconds").integer(clock.offset);
+    json.key("uncertainty_nanoseconds").integer(clock.uncertainty);
+    json.end_object();
+  }
+  json.end_array();
   json.end_object();
   json.key("traceEvents").begin_array(JsonWriter::Style::kLines);
   for (const int32_t rank : ranks) name_process(json, rank);

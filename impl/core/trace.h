@@ -25,13 +25,23 @@ inline std::atomic<bool> trace_is_on{false};
 }
 inline bool tracing() noexcept { return detail::trace_is_on.load(std::memory_order_relaxed); }
 
+// This process' clock beside that of rank 0 of a group, when the group was made.
+struct ClockOffset {
+  uint64_t reference = 0;  // names the measurement, the same on all ranks
+  int32_t rank = 0;
+  int64_t offset = 0;       // nanoseconds: rank 0's TraceClock is this process' plus so much
+  int64_t uncertainty = 0;  // nanoseconds, either way
+};
+// Kept for the traces of this process, the last 16. Throws bad_alloc.
+void note_clock(const ClockOffset& clock);
+
 // Forgets what was recorded and records up to `events` events from now on; when there are more, the
 // oldest are dropped. Throws bad_alloc, and then nothing has changed.
 void start_trace(size_t events);
 // What was recorded stays to be read.
 void stop_trace() noexcept;
 // {"traceEvents": [...], ...}: an event of type X per recorded one, pid the rank, tid the
-// collection.
+// collection. What lays it beside the traces of other processes is in otherData.
 std::string trace_json();
 
 // name: a string literal. Does nothing when no trace is on.

@@ -42,6 +42,14 @@ SHARDREC_API void shardrec_trace_stop(void);
  * rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and inside them the
  * phases ("route", "input exchange", "lookup", "output exchange", "gradient", "gradient exchange",
  * "index plan", "update"). Without a trace, no events. out_text: freed by the caller.
+ * Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in otherData:
+ *   start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
+ *   start_unix_nanoseconds     the same moment by the wall clock
+ *   clocks                     of the last 16 communicators between processes, measured when they were
+ *                              made: reference (names the measurement, the same on all ranks), rank,
+ *                              offset_nanoseconds (rank 0's monotonic clock less this process'),
+ *                              uncertainty_nanoseconds (half of the shortest round trip). Clocks of
+ *                              different machines drift apart, by some ms in an hour
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_trace_json(char **out_text);
 

@@ -1,0 +1,143 @@
+#include "comm/remote/clock_offset.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <thread>
+
+#include "comm/clock.h"
+#include "comm/failure.h"
+#include "comm/transport_plugin.h"
+#include "core/error.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+constexpr const char* kOperation = "comm_create";
+
+// How long a wait lasts before it is asked whether the communicator lives.
+constexpr double kGlance = 0.05;
+// A broken connection is known before the board has told what broke it.
+constexpr auto kGrace = std::chrono::milliseconds(400);
+
+// The plain bytes of one kind of machine: a job's processes run the same build.
+struct Question {
+  bool last = false;  // the rest holds what was found
+  core::ClockOffset found{};
+};
+struct Answer {
+  int64_t time = 0;
+};
+
+// Of questions and answers in turn: when a tag comes back, both ends are through with it.
+uint32_t tag_of(int round) {
+  constexpr uint32_t kHighest = (uint32_t{1} << SHARDREC_TRANSPORT_TAG_BITS) - 1;
+  return kHighest - 1 - static_cast<uint32_t>(round % 2);
+}
+
+template <class T>
+std::span<std::byte> bytes_of(T& value) {
+  return std::as_writable_bytes(std::span(&value, 1));
+}
+
+class Measurement {
+ public:
+  Measurement(Communicator& communicator, Carrier& carrier, const ClockMeasurement& how)
+      : communicator_(communicator),
+        carrier_(carrier),
+        how_(how),
+        // Rank 0 knows who is late: the others, who wait for it, leave it the time to say so.
+        deadline_(
+            after(Clock::now(), communicator.rank() == 0 ? how.seconds : 1.25 * how.seconds + 1)) {}
+
+  core::ClockOffset run() {
+    if (communicator_.rank() != 0) return answer();
+    std::random_device random;
+    core::ClockOffset own{.reference = uint64_t{random()} << 32 | random()};
+    for (int peer = 1; peer < communicator_.size(); ++peer) ask(peer, own.reference);
+    return own;
+  }
+
+ private:
+  void ask(int peer, uint64_t reference) {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    Question question;
+    for (int round = 0; round < how_.rounds; ++round) {
+      Answer answer;
+      const auto receiving = carrier_.receive(peer, tag_of(round), bytes_of(answer));
+      const int64_t start = how_.now();
+      const auto sending = carrier_.send(peer, tag_of(round), bytes_of(question));
+      finish(*receiving, peer);
+      const int64_t end = how_.now();
+      finish(*sending, peer);
+      if (end - start >= least) continue;
+      least = end - start;
+      question.found = {.reference = reference,
+                        .rank = peer,
+                        .offset = start + least / 2 - answer.time,
+                        .uncertainty = (least + 1) / 2};
+    }
+    question.last = true;
+    finish(*carrier_.send(peer, tag_of(how_.rounds), bytes_of(question)), peer);
+  }
+
+  core::ClockOffset answer() {
+    for (int round = 0;; ++round) {
+      Question question;
+      finish(*carrier_.receive(0, tag_of(round), bytes_of(question)), 0);
+      if (question.last) return question.found;
+      Answer answer{.time = how_.now()};
+      finish(*carrier_.send(0, tag_of(round), bytes_of(answer)), 0);
+    }
+  }
+
+  void finish(Request& request, int peer) {
+    for (;;) {
+      const double left = seconds_until(deadline_, Clock::now());
+      const Result result = request.wait(std::clamp(left, 0.0, kGlance));
+      if (result.outcome == Outcome::kDone) return;
+      communicator_.check();
+      if (result.outcome != Outcome::kTimeout) give_up(peer, result.text);
+      if (left > 0) continue;
+      core::fail(SHARDREC_TIMEOUT,
+                 core::sentence("rank ", peer, " has not compared its clock with that of rank ",
+                                communicator_.rank(), " within ", decimal(how_.seconds), " s"),
+                 {.rank = peer, .operation = kOperation});
+    }
+  }
+
+  [[noreturn]] void give_up(int peer, const std::string& why) const {
+    const Clock::time_point until = Clock::now() + kGrace;
+    while (Clock::now() < until) {
+      communicator_.check();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    core::fail(SHARDREC_PEER_FAILED,
+               core::sentence("rank ", peer, " cannot be reached while clocks are compared",
+                              why.empty() ? "" : ": ", why),
+               {.rank = peer, .operation = kOperation});
+  }
+
+  Communicator& communicator_;
+  Carrier& carrier_;
+  const ClockMeasurement& how_;
+  const Clock::time_point deadline_;
+};
+
+}  // namespace
+
+core::ClockOffset measure_clock(Communicator& communicator, Carrier& carrier,
+                                const ClockMeasurement& how) {
+  try {
+    return Measurement(communicator, carrier, how).run();
+  } catch (...) {
+    communicator.fail(kOperation);
+    throw;
+  }
+}
+
+}  // namespace shardrec::comm::remote
