@@ -29,14 +29,14 @@ Variables place_of(int rank, int ranks, const Host& first) {
           {"LOCAL_WORLD_SIZE", std::to_string(std::min(kRanksPerHost, ranks - before))},
           {"MASTER_ADDR", first.address()},
           {"MASTER_PORT", "29400"},
-          {"SHARDREC_PORT", "29401"},
+          {"SHARDREC_PORT", std::to_string(kRendezvousPort)},
           {"SHARDREC_SECRET", kSecret},
           {"SHARDREC_ALLOW_PLAIN_TCP", "1"}};
 }
 
 Job::Job(const std::vector<const Host*>& hosts, int ranks,
-         const std::vector<std::string>& arguments) {
-  std::vector<std::string> command{SHARDREC_COMMAND};
+         const std::vector<std::string>& arguments, const std::string& program) {
+  std::vector<std::string> command{program};
   command.insert(command.end(), arguments.begin(), arguments.end());
   for (int rank = 0; rank < ranks; ++rank) {
     processes_.emplace_back(*hosts[static_cast<size_t>(rank / kRanksPerHost)], command,

@@ -14,6 +14,7 @@
 namespace shardrec::hosts {
 
 inline constexpr int kRanksPerHost = 2;
+inline constexpr int kRendezvousPort = 29401;
 inline constexpr const char* kSecret = "what-all-hosts-of-the-test-know";
 
 using Variables = std::map<std::string, std::string>;
@@ -23,8 +24,9 @@ Variables place_of(int rank, int ranks, const Host& first);
 
 class Job {
  public:
-  // arguments: of the `shardrec` command, on all ranks.
-  Job(const std::vector<const Host*>& hosts, int ranks, const std::vector<std::string>& arguments);
+  // arguments: of the program, on all ranks.
+  Job(const std::vector<const Host*>& hosts, int ranks, const std::vector<std::string>& arguments,
+      const std::string& program = SHARDREC_COMMAND);
 
   Process& rank(int rank) { return processes_[static_cast<size_t>(rank)]; }
   // What became of all, by rank; who has not ended by then has failed the test and is killed.

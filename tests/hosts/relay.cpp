@@ -16,6 +16,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "job.h"
+
 namespace shardrec::hosts {
 namespace {
 
@@ -69,7 +71,10 @@ std::optional<Segment> read_segment(std::span<const std::byte> frame) {
   if (tcp + 20 > frame.size() || end > frame.size()) return std::nullopt;
   const size_t payload = tcp + (std::to_integer<size_t>(frame[tcp + 12]) >> 4) * 4;
   const uint32_t flags = std::to_integer<uint32_t>(frame[tcp + 13]);
-  if (payload > end) return std::nullopt;
+  if (payload > end || number_at(frame, tcp, 2) == kRendezvousPort ||
+      number_at(frame, tcp + 2, 2) == kRendezvousPort) {
+    return std::nullopt;
+  }
   Segment segment;
   std::copy_n(frame.begin() + kIp + 12, 8, segment.stream.begin());
   std::copy_n(frame.begin() + static_cast<std::ptrdiff_t>(tcp), 4, segment.stream.begin() + 8);
@@ -98,6 +103,15 @@ Relay::~Relay() {
   eventfd_write(stop_, 1);
   thread_.join();
   for (const int descriptor : {devices_[0], devices_[1], stop_}) close(descriptor);
+}
+
+std::string refused_relay(const Host& left, const Host& right) {
+  try {
+    const Relay tried(left, right, {});
+    return "";
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
 }
 
 Traffic Relay::traffic() const {
@@ -166,7 +180,7 @@ void Relay::write_due() {
 
 void Relay::count_payload(const std::vector<std::byte>& frame) {
   const auto segment = read_segment(frame);
-  if (!segment) return;
+  if (!segment || (segment->bytes == 0 && !segment->first)) return;  // ends have numbers too
   const auto [stream, is_new] =
       streams_.try_emplace(segment->stream, segment->sequence, segment->sequence);
   auto& [begin, end] = stream->second;

@@ -32,7 +32,8 @@ struct Traffic {
   uint64_t frames = 0;
   uint64_t lost = 0;
   uint64_t overtaken = 0;
-  // Of TCP's streams over IPv4, whatever was sent twice counted once.
+  // Of TCP's streams over IPv4, whatever was sent twice counted once. Without the rendezvous':
+  // heartbeats are as many as there is time.
   uint64_t payload_bytes = 0;
 };
 
@@ -75,5 +76,8 @@ class Relay {
   Traffic traffic_;
   std::thread thread_;
 };
+
+// Why this machine allows none; empty: it does.
+std::string refused_relay(const Host& left, const Host& right);
 
 }  // namespace shardrec::hosts
