@@ -182,6 +182,16 @@ const (
 	DivisorSamples Divisor = 3
 )
 
+// Compression is the C API's shardrec_compression.
+type Compression int32
+
+const (
+	CompressionNone     Compression = 0
+	CompressionFloat16  Compression = 1
+	CompressionBfloat16 Compression = 2
+	CompressionInt8     Compression = 3
+)
+
 // Placement is the C API's shardrec_placement.
 type Placement int32
 
@@ -223,6 +233,8 @@ const (
 	OptionLookups              Option = 404
 	OptionOutputDtype          Option = 405
 	OptionDeduplicate          Option = 406
+	OptionForwardCompression   Option = 407
+	OptionBackwardCompression  Option = 408
 	OptionBorrow               Option = 500
 	OptionWeightGradient       Option = 501
 	OptionDdpAverage           Option = 600

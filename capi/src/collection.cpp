@@ -17,6 +17,10 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   out.divisor = options.choice<shardrec_divisor>(SHARDREC_OPTION_GRADIENT_DIVISOR);
   out.divisor_value = options.f64(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE);
   out.output_dtype = options.choice<shardrec_dtype>(SHARDREC_OPTION_OUTPUT_DTYPE);
+  out.forward_compression =
+      options.choice<shardrec_compression>(SHARDREC_OPTION_FORWARD_COMPRESSION);
+  out.backward_compression =
+      options.choice<shardrec_compression>(SHARDREC_OPTION_BACKWARD_COMPRESSION);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   if (const auto deduplicate = options.find_i64(SHARDREC_OPTION_DEDUPLICATE)) {
     out.deduplicate = *deduplicate != 0;

@@ -63,6 +63,13 @@ constexpr std::array<Named, 2> kPlacements = {{
     {SHARDREC_PLACEMENT_INTRA_NODE_SHARD, "intra_node_shard"},
 }};
 
+constexpr std::array<Named, 4> kCompressions = {{
+    {SHARDREC_COMPRESSION_NONE, "none"},
+    {SHARDREC_COMPRESSION_FLOAT16, "float16"},
+    {SHARDREC_COMPRESSION_BFLOAT16, "bfloat16"},
+    {SHARDREC_COMPRESSION_INT8, "int8"},
+}};
+
 constexpr std::array<Named, 2> kEngines = {{
     {SHARDREC_ENGINE_GLOO, "gloo"},
     {SHARDREC_ENGINE_MPI, "mpi"},
@@ -213,6 +220,10 @@ constexpr std::array kRows = {
     integer(KEY(LOOKUPS), kCollection, "an integer in [1, 8]", 1, 8, 2),
     choice(KEY(OUTPUT_DTYPE), kCollection, kOutputDtypeChoices, SHARDREC_FLOAT32),
     integer(KEY(DEDUPLICATE), kCollection, kSwitch, 0, 1, std::nullopt),
+    choice(KEY(FORWARD_COMPRESSION), kCollection, kChoicesIn<kCompressions>,
+           SHARDREC_COMPRESSION_NONE),
+    choice(KEY(BACKWARD_COMPRESSION), kCollection, kChoicesIn<kCompressions>,
+           SHARDREC_COMPRESSION_NONE),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),

@@ -133,6 +133,8 @@ inline uint64_t hash_number(uint64_t seed, uint64_t number) {
   return shardrec_hash64(seed, bytes, 8);
 }
 
+// What --forward-compression and --backward-compression take.
+inline constexpr const char* kCompressions = "none, float16, bfloat16 or int8";
 // What --optimizer takes.
 inline constexpr const char* kTableOptimizers =
     "Of the tables: sgd, adagrad, rowwise_adagrad, adam, partial_rowwise_adam, lamb, "

@@ -204,6 +204,11 @@ Run add_bench(CLI::App& app) {
   step->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
       ->check(CLI::IsMember({"local", "gloo", "mpi"}))
       ->capture_default_str();
+  step->add_option("--forward-compression", options->forward_compression,
+                   std::string("Of outputs between ranks: ") + kCompressions)
+      ->capture_default_str();
+  step->add_option("--backward-compression", options->backward_compression, "The same of gradients")
+      ->capture_default_str();
   step->add_option("--replication", options->replication,
                    "Of replicated tables: auto, samples, rows or dense")
       ->capture_default_str();

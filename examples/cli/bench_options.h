@@ -28,6 +28,8 @@ struct BenchOptions {
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
+  std::string forward_compression = "none";
+  std::string backward_compression = "none";
   std::string sharding = "table_wise";
   std::string replication = "auto";
   uint64_t seed = 7;

@@ -112,6 +112,8 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   json["pooling"] = options.pooling;
   json["dtype"] = options.dtype;
   json["output_dtype"] = options.output_dtype;
+  json["forward_compression"] = options.forward_compression;
+  json["backward_compression"] = options.backward_compression;
   json["id_distribution"] = options.ids;
   json["optimizer"] = options.optimizer;
   json["row_statistics"] = options.row_statistics;

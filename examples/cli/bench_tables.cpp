@@ -86,7 +86,9 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
   const double start = bench_now();
   Options tables(SHARDREC_OPTIONS_COLLECTION);
   if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
-  tables.set(SHARDREC_OPTION_OUTPUT_DTYPE, options.output_dtype);
+  tables.set(SHARDREC_OPTION_OUTPUT_DTYPE, options.output_dtype)
+      .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
+      .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
   const Model model = make_model(options);
   const Plan plan = make_plan(options, model);
   check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), tables_.out()));

@@ -24,7 +24,9 @@ RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& opti
   // The loss is a mean over the global batch: gradients need no division.
   Options tables(SHARDREC_OPTIONS_COLLECTION);
   tables.set(SHARDREC_OPTION_SEED, static_cast<int64_t>(options.seed))
-      .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE});
+      .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE})
+      .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
+      .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
   if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
   check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
   for (Slot& slot : slots_)

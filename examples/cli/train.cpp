@@ -265,6 +265,12 @@ Run add_train(CLI::App& app) {
       ->add_option("--rows-per-table", o.rows_per_table,
                    "Criteo; default: 64 x the values of generated data, else 65536")
       ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
+  command
+      ->add_option("--forward-compression", o.forward_compression,
+                   std::string("Of outputs between ranks: ") + kCompressions)
+      ->capture_default_str();
+  command->add_option("--backward-compression", o.backward_compression, "The same of gradients")
+      ->capture_default_str();
   command->add_option("--save", o.save, "Directory for a checkpoint at the end");
   command->add_option("--load", o.load, "Directory of a checkpoint to start from");
   command->add_option("--trace", o.trace,

@@ -13,6 +13,8 @@ struct TrainOptions {
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
+  std::string forward_compression = "none";
+  std::string backward_compression = "none";
   std::string sharding = "auto";
   int64_t batch = 0;  // global; 0: the format's default
   int epochs = -1;    // -1: the format's default

@@ -120,6 +120,15 @@ struct ScaleGradient {
   Element element = Element::kFloat32;  // of the gradient; out is fp32
 };
 
+// A row of floats as numbers q of 8 bits: x = q * scale + offset.
+struct RowScale {
+  float scale = 0;
+  float offset = 0;
+};
+
+// Rows of a smaller range are sent as if all their numbers were the least.
+inline constexpr float kLeastRange = 0x1p-100F;
+
 struct Kernels {
   const char* name;  // "scalar", "avx2", "avx512", "neon"
 
@@ -155,6 +164,18 @@ struct Kernels {
   // The same numbers as floats, exactly; floats as elements, rounded to nearest. No overlap.
   void (*widen)(const void* in, Element element, float* out, int64_t count) noexcept;
   void (*narrow)(const float* in, Element element, void* out, int64_t count) noexcept;
+
+  // A row in 8 bits: out[c] = round((in[c] - offset) * (255 / range)), to nearest even, where
+  //   offset = the least of the row (a zero: +0), range = the most - offset, scale = range / 255,
+  // and back: out[c] = fma(in[c], scale, offset). This is FBGEMM's row-wise 8-bit quantization
+  // (FloatOrHalfToFused8BitRowwiseQuantizedSBFloat: scale and bias of a row in fp32), without the
+  // 1e-8 that it adds to the range, which is more than many gradients are. A range below
+  // kLeastRange: scale and all codes are 0. A row with a NaN or an infinity, or whose range is no
+  // finite float: scale and offset are NaN, so that all of it comes back as NaN. Otherwise what
+  // comes back is no further away than
+  //   range / 510 * (1 + 2^-12) + 2^-23 * max |in| + kLeastRange.
+  RowScale (*quantize)(const float* in, uint8_t* out, int64_t count) noexcept;
+  void (*dequantize)(const uint8_t* in, const RowScale& scale, float* out, int64_t count) noexcept;
 
   // 16-lane sum of row[c] * y[c].
   float (*dot)(const void* row, Element element, const float* y, int64_t columns) noexcept;

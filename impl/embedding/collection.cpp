@@ -85,7 +85,9 @@ void Collection::check_agreement(const plan::Plan& plan) {
       {"option GRADIENT_DIVISOR", static_cast<uint64_t>(options_.divisor)},
       {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(options_.divisor_value)},
       {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
-      {"option OUTPUT_DTYPE", static_cast<uint64_t>(options_.output_dtype)}};
+      {"option OUTPUT_DTYPE", static_cast<uint64_t>(options_.output_dtype)},
+      {"option FORWARD_COMPRESSION", static_cast<uint64_t>(options_.forward_compression)},
+      {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(options_.backward_compression)}};
   comm::require_same(*collectives_, kCreate, values);
 }
 

@@ -37,6 +37,9 @@ struct CollectionOptions {
   int lookups = 2;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;  // of outputs and their gradients
   std::optional<bool> deduplicate = {};            // empty: where ranks live in several processes
+  // Of the output and of the gradient exchange (compression.h).
+  shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
+  shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
 };
 
 // Kinds of exchanges on the ordered channel (comm::Operation::kind).

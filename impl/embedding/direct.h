@@ -22,8 +22,8 @@ class DirectLookup {
  public:
   explicit DirectLookup(const Layout& layout);
 
-  // For a batch whose bags stand for several samples, no block is direct.
-  void open(bool expands) { open_ = !expands; }
+  // allowed: else no block of the batch is direct.
+  void open(bool allowed) { open_ = allowed; }
 
   // By block of this rank (Layout::blocks_of): is it direct?
   std::span<const uint8_t> blocks() const { return open_ ? direct_ : none_; }

@@ -8,6 +8,16 @@
 
 namespace shardrec::embedding {
 
+namespace {
+
+std::unique_ptr<WireCodec> codec_of(const Collection& collection,
+                                    shardrec_compression compression) {
+  if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
+  return std::make_unique<WireCodec>(collection.layout(), compression);
+}
+
+}  // namespace
+
 Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options)
     : collection_(std::move(collection)),
       options_(options),
@@ -19,6 +29,8 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       assembly_(collection_->layout()),
       direct_(collection_->layout()),
       packing_(collection_->layout()),
+      output_codec_(codec_of(*collection_, collection_->options().forward_compression)),
+      gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   if (options_.weight_gradient) {
     of_weights_ = std::make_unique<OfWeights>(collection_->layout());
@@ -165,12 +177,12 @@ void Lookup::exchange_and_look_up() {
   }
   collection_->settle();
   timer.next(Phase::kLookup);
-  direct_.open(batch_.expansion().present());
+  // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
+  direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
   partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->kernels(),
                         collection_->threads(), collection_->work(), *output_buffer_);
   timer.next(Phase::kOutputExchange);
-  output_views_ = collection_->exchange(Exchange::kOutput, "forward", name_,
-                                        partial_sums_.messages(), output_buffer_);
+  exchange_outputs();
   output_epoch_ = collection_->settled();
   assembly_.open(routed_, direct_.blocks(), output_views_);
   for (Gradient& gradient : gradients_) gradient.given = false;
@@ -178,8 +190,23 @@ void Lookup::exchange_and_look_up() {
   state_ = State::kForwarded;
 
   count_lookups();
-  count_bytes(partial_sums_.messages(), counters.bytes_output);
   count_memory();
+}
+
+void Lookup::exchange_outputs() {
+  const CodingTools coding{collection_->kernels(), collection_->threads()};
+  auto messages = partial_sums_.messages();
+  SharedBuffer sent = output_buffer_;
+  if (output_codec_ != nullptr) {
+    messages = output_codec_->encode_outputs(inbox_, messages, coding);
+    sent = output_codec_->buffer();
+  }
+  output_views_ =
+      collection_->exchange(Exchange::kOutput, "forward", name_, messages, std::move(sent));
+  if (output_codec_ != nullptr) {
+    output_views_ = output_codec_->decode_outputs(routed_, output_views_, coding, *output_buffer_);
+  }
+  count_bytes(messages, collection_->counters().bytes_output);
 }
 
 size_t Lookup::output_bytes(int32_t output) const {
@@ -265,7 +292,8 @@ void Lookup::lay_out_gradients() {
   const bool unscaled = options_.weight_gradient && scaled;
   const bool lends = options_.borrow && !options_.weight_gradient &&
                      (divisor() == 1 || divides_late()) && !batch_.expansion().present() &&
-                     collection_->options().output_dtype == SHARDREC_FLOAT32;
+                     collection_->options().output_dtype == SHARDREC_FLOAT32 &&
+                     gradient_codec_ == nullptr;
   packing_.lay_out(routed_, unscaled, divides_late(), lends, *gradient_buffer_);
   gradients_laid_out_ = true;
 }
@@ -314,6 +342,8 @@ void Lookup::count_memory() {
       batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
       gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
       replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+  if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
+  if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
   if (of_weights_ != nullptr) {
     bytes += static_cast<int64_t>(of_weights_->buffer->capacity() + of_weights_->memory.capacity());
   }

@@ -20,6 +20,7 @@
 #include "embedding/assembly.h"
 #include "embedding/batch.h"
 #include "embedding/collection.h"
+#include "embedding/compression.h"
 #include "embedding/direct.h"
 #include "embedding/gradient.h"
 #include "embedding/inbox.h"
@@ -70,9 +71,11 @@ class Lookup {
   };
 
   void exchange_and_look_up();
+  void exchange_outputs();
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
+  // The messages of a step that all ranks apply.
   void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);
   void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients, const Workshop& with);
   void take_step(Update& update, const Workshop& with, PhaseTimer& timer);
@@ -112,6 +115,10 @@ class Lookup {
   std::span<const comm::ConstBytes> output_views_;
   uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held
   GradientPacking packing_;
+  // Null: what is exchanged is what was packed. Else the buffers of outputs and gradients are this
+  // rank's own, for the floats that it packs and then for those that it got.
+  std::unique_ptr<WireCodec> output_codec_;
+  std::unique_ptr<WireCodec> gradient_codec_;
   SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer norms_buffer_ = std::make_shared<core::Scratch>();

@@ -16,6 +16,7 @@ void Lookup::finish(Finish how) {
   collection_->communicator().check();
   const core::TraceScope call(collection_->counters().track, name);
   try {
+    bool has_gradients = false;
     if (how == Finish::kSkip) {
       packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
     } else if (const int32_t missing = missing_gradient(); missing >= 0) {
@@ -24,6 +25,7 @@ void Lookup::finish(Finish how) {
           {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
           *gradient_buffer_);
     } else {
+      has_gradients = true;
       lay_out_gradients();
       for (size_t g = 0; g < gradients_.size(); ++g) {
         const Gradient& gradient = gradients_[g];
@@ -38,13 +40,26 @@ void Lookup::finish(Finish how) {
                   *gradient_buffer_);
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
-    const auto gradients = collection_->exchange(Exchange::kGradient, "backward", name_,
-                                                 packing_.messages(), gradient_buffer_);
+    const CodingTools coding{collection_->kernels(), collection_->threads()};
+    auto messages = packing_.messages();
+    SharedBuffer sent = gradient_buffer_;
+    if (gradient_codec_ != nullptr && has_gradients) {
+      messages = gradient_codec_->encode_gradients(routed_, messages, coding);
+      sent = gradient_codec_->buffer();
+    }
+    auto gradients =
+        collection_->exchange(Exchange::kGradient, "backward", name_, messages, std::move(sent));
     const GradientDecision decision = decide(gradients);
     if (decision.verdict == GradientVerdict::kError) {
       throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
     }
-    if (decision.verdict == GradientVerdict::kApply) apply(gradients, accumulate, timer);
+    if (decision.verdict == GradientVerdict::kApply) {
+      if (gradient_codec_ != nullptr) {
+        gradients = gradient_codec_->decode_gradients(inbox_, gradients, coding, *gradient_buffer_);
+      }
+      apply(gradients, accumulate, timer);
+      count_bytes(messages, collection_->counters().bytes_gradient);
+    }
   } catch (const core::Error& error) {
     end_batch();
     state_ = State::kIdle;
@@ -79,7 +94,6 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
     take_step(update, with, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
-  count_bytes(packing_.messages(), counters.bytes_gradient);
   count_memory();
 }
 

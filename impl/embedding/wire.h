@@ -19,6 +19,9 @@
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the
 // pooled blocks once more, neither divided by the divisor nor clamped.
+//
+// Where the collection's options say so, the blocks of output and gradient messages travel in fewer
+// bytes: compression.h.
 #pragma once
 
 #include <cstddef>

@@ -89,6 +89,10 @@ TEST(Bench, TablesOfSeveralSizes) {
                                "4",
                                "--replication",
                                "rows",
+                               "--forward-compression",
+                               "float16",
+                               "--backward-compression",
+                               "int8",
                                "--dtype",
                                "bfloat16",
                                "--output-dtype",
@@ -107,6 +111,8 @@ TEST(Bench, TablesOfSeveralSizes) {
   EXPECT_EQ(json.at("sizes"), nlohmann::json::parse(R"(["2x100x8", "1x1000x16"])"));
   EXPECT_EQ(json.at("ids"), 3 * 32 * 4);
   EXPECT_EQ(json.at("borrow"), false);
+  EXPECT_EQ(json.at("forward_compression"), "float16");
+  EXPECT_EQ(json.at("backward_compression"), "int8");
   const int64_t unique = json.at("unique_rows");
   EXPECT_LT(unique, 3 * 32 * 4);
   // Ids, output gradients and, at the least, an element of weights and of state of each row.

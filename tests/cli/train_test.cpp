@@ -261,6 +261,9 @@ TEST_F(Train, SaysWhatIsWrongWithItsArguments) {
   const Finished sharding = train({"--sharding", "diagonal"});
   EXPECT_EQ(sharding.exit_code, 1);
   EXPECT_NE(sharding.err.find("diagonal"), std::string::npos);
+  const Finished compression = train({"--backward-compression", "float8"});
+  EXPECT_EQ(compression.exit_code, 1);
+  EXPECT_NE(compression.err.find("float8"), std::string::npos) << compression.err;
   const Finished load = train({"--load", "/nowhere"});
   EXPECT_EQ(load.exit_code, 1);
   EXPECT_NE(load.err.find("/nowhere"), std::string::npos);

@@ -265,6 +265,10 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(
       shardrec_options_set_f64(options, SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, scenario.divisor));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, deal.output_dtype));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_FORWARD_COMPRESSION,
+                                 deal.forward_compression));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BACKWARD_COMPRESSION,
+                                 deal.backward_compression));
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   shardrec_lookup* lookup = nullptr;

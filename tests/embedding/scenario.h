@@ -114,6 +114,8 @@ struct Deal {
   BatchForm form = BatchForm::kPlain;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
   bool deduplicate = false;
+  shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
+  shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
   bool borrow = false;           // gradients stay there until backward, else they go at once
   bool weight_gradient = false;  // not with kVariableUnique
   bool look_up_all = false;      // at the end, every rank looks up all rows

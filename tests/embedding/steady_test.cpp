@@ -80,7 +80,13 @@ struct Load {
   int threads = 1;
   shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
   bool deduplicate = false;
+  shardrec_compression compression = SHARDREC_COMPRESSION_NONE;  // of both directions
 };
+
+void set_compression(shardrec_options* options, shardrec_compression compression) {
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_FORWARD_COMPRESSION, compression));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BACKWARD_COMPRESSION, compression));
+}
 
 // Trains steps on one rank; calls between(step) before each, after a barrier of all ranks.
 void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int lookups,
@@ -109,6 +115,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, load.deduplicate ? 1 : 0));
+  set_compression(options, load.compression);
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   std::vector<shardrec_lookup*> slots(static_cast<size_t>(lookups));
@@ -150,7 +157,8 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
 
 // Steps with everything at once: pooled features and sequences on one table, bags given once, ids
 // that are dropped, outputs of 16 bits, gradients of weights.
-void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind, int steps,
+void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind,
+                     shardrec_compression compression, int steps,
                      const std::function<void(int step)>& between) {
   constexpr int64_t kRows = 3000;
   constexpr int64_t kDim = 16;
@@ -174,6 +182,7 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind, int 
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 2));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OUTPUT_DTYPE, SHARDREC_BFLOAT16));
+  set_compression(options, compression);
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
   shardrec_options_destroy(&options);
@@ -258,19 +267,23 @@ TEST_P(Steady, StepsAllocateNothing) {
       });
 }
 
-class SteadyInputs : public ::testing::TestWithParam<shardrec_sharding> {};
+class SteadyInputs
+    : public ::testing::TestWithParam<std::tuple<shardrec_sharding, shardrec_compression>> {};
 
 TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
   expect_no_allocation(
       [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
-        train_all_kinds(rank, comm, GetParam(), steps, between);
+        const auto [kind, compression] = GetParam();
+        train_all_kinds(rank, comm, kind, compression, steps, between);
       });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, SteadyInputs,
-                         ::testing::Values(SHARDREC_SHARDING_TABLE_WISE, SHARDREC_SHARDING_ROW_WISE,
-                                           SHARDREC_SHARDING_COLUMN_WISE,
-                                           SHARDREC_SHARDING_DATA_PARALLEL));
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, SteadyInputs,
+    ::testing::Combine(::testing::Values(SHARDREC_SHARDING_TABLE_WISE, SHARDREC_SHARDING_ROW_WISE,
+                                         SHARDREC_SHARDING_COLUMN_WISE,
+                                         SHARDREC_SHARDING_DATA_PARALLEL),
+                       ::testing::Values(SHARDREC_COMPRESSION_NONE, SHARDREC_COMPRESSION_INT8)));
 
 std::vector<Load> steady_loads() {
   std::vector<Load> loads;
@@ -280,6 +293,10 @@ std::vector<Load> steady_loads() {
     for (const int threads : {1, 2}) loads.push_back({.kind = kind, .threads = threads});
     // Ids that repeat often enough to travel once.
     loads.push_back({.rows = 500, .kind = kind, .threads = 2, .deduplicate = true});
+  }
+  for (const shardrec_compression compression :
+       {SHARDREC_COMPRESSION_FLOAT16, SHARDREC_COMPRESSION_INT8}) {
+    loads.push_back({.threads = 2, .compression = compression});
   }
   for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
     loads.push_back({.kind = SHARDREC_SHARDING_DATA_PARALLEL, .threads = 2, .replication = way});

@@ -119,6 +119,27 @@ typedef enum shardrec_divisor {
   SHARDREC_DIVISOR_FORCE_32 = 0x7fffffff
 } shardrec_divisor;
 
+/* How numbers travel between ranks. All are rounded so, also what a rank sends to itself and what
+ * replicated tables give: the numbers depend on this choice, not on the engine or on who owns a box.
+ * With FLOAT16 and BFLOAT16 they keep the promises of collection.h about plans; with INT8 those hold
+ * among plans that cut columns alike, for a row of a box has one scale. What a bag's sum in a row box
+ * loses is within the bound below; what rounding takes away is not added to a later message. */
+typedef enum shardrec_compression {
+  SHARDREC_COMPRESSION_NONE = 0,     /* float32, 4 bytes */
+  SHARDREC_COMPRESSION_FLOAT16 = 1,  /* 2 bytes, to nearest even: |error| <= max(2^-11 |x|, 2^-25);
+                                       |x| >= 65520 becomes an infinity */
+  SHARDREC_COMPRESSION_BFLOAT16 = 2, /* 2 bytes, to nearest even: |error| <= max(2^-8 |x|, 2^-134) */
+  SHARDREC_COMPRESSION_INT8 = 3, /* 1 byte, and a scale and an offset in float32 per row of a box
+                                    (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but
+                                    without the 1e-8 that FBGEMM adds to the range): with range = most
+                                    - least of the row, q = round((x - least) 255 / range), to nearest
+                                    even, comes back as q range / 255 + least: |error| <= range / 510
+                                    (1 + 2^-12) + 2^-23 max |x|. A range below 2^-100 counts as 0: all
+                                    of the row is its least. A row that holds a NaN or an infinity, or
+                                    whose range is no finite float32, comes back as NaN */
+  SHARDREC_COMPRESSION_FORCE_32 = 0x7fffffff
+} shardrec_compression;
+
 /* Which ranks of a mesh are neighbours. */
 typedef enum shardrec_placement {
   SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0, /* those of a replica group: averaging stays in the node */
@@ -171,6 +192,18 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_DEDUPLICATE = 406, /* i64, 0 or 1; 1: an id that a batch repeats travels once where
                                         that takes fewer bytes, with the same results; default: 1
                                         where ranks live in several processes, else 0 */
+  SHARDREC_OPTION_FORWARD_COMPRESSION = 407, /* i64, shardrec_compression, of the output exchange: sums
+                                                per bag and box, before they are added up and divided
+                                                by MEAN; rows of sequences. Default NONE, which costs
+                                                nothing; any other costs time where ranks share a
+                                                machine; the same on all ranks */
+  SHARDREC_OPTION_BACKWARD_COMPRESSION = 408, /* i64, shardrec_compression, of the gradient exchange:
+                                                 gradients per bag and box, or id of a sequence, after
+                                                 divisor (one that is a power of two may follow later),
+                                                 clamp and MEAN. Sums that ranks exchange beside them
+                                                 (replicas by rows or bits, row statistics, gradients
+                                                 of weights) stay float32. Default NONE; the same on
+                                                 all ranks */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "compute/cpu/half.h"
+#include "compute/cpu/quantize.h"
 #include "compute/cpu/scalar_rows.h"
 #include "compute/cpu/scalar_steps.h"
 #include "compute/cpu/sets.h"
@@ -36,6 +37,24 @@ void narrow(const float* in, Element element, void* out, int64_t count) noexcept
     case Element::kBfloat16:
       std::transform(in, in + count, static_cast<uint16_t*>(out), round_nearest<Bfloat16>);
       break;
+  }
+}
+
+RowScale quantize(const float* in, uint8_t* out, int64_t count) noexcept {
+  if (count == 0) return {};
+  const auto [least, most] = std::minmax_element(in, in + count);
+  const bool finite = std::all_of(in, in + count, [](float x) { return std::isfinite(x); });
+  const RowCode code = code_of_row(*least, *most, finite);
+  for (int64_t c = 0; c < count; ++c) {
+    const float steps = code.inverse == 0 ? 0 : (in[c] - code.scale.offset) * code.inverse;
+    out[c] = static_cast<uint8_t>(std::lrint(steps));
+  }
+  return code.scale;
+}
+
+void dequantize(const uint8_t* in, const RowScale& scale, float* out, int64_t count) noexcept {
+  for (int64_t c = 0; c < count; ++c) {
+    out[c] = std::fma(static_cast<float>(in[c]), scale.scale, scale.offset);
   }
 }
 
@@ -109,6 +128,8 @@ const Kernels& scalar_kernels() {
                                     .scale_gradient = scale_gradient,
                                     .widen = widen,
                                     .narrow = narrow,
+                                    .quantize = quantize,
+                                    .dequantize = dequantize,
                                     .dot = dot,
                                     .narrow_ids = narrow_ids,
                                     .add = add,

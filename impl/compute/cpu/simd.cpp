@@ -16,6 +16,7 @@
 #include "compute/cpu/simd_gradient-inl.h"
 #include "compute/cpu/simd_norm-inl.h"
 #include "compute/cpu/simd_pooled-inl.h"
+#include "compute/cpu/simd_quantize-inl.h"
 #include "compute/cpu/simd_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -74,6 +75,8 @@ const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
                           .scale_gradient = scale_gradient,
                           .widen = widen,
                           .narrow = narrow,
+                          .quantize = quantize,
+                          .dequantize = dequantize,
                           .dot = dot,
                           .narrow_ids = narrow_ids,
                           .add = add,

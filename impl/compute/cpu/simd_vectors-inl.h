@@ -67,6 +67,10 @@ class Tail {
   HWY_INLINE void store(HalfVector vector, uint16_t* to) const { copy_out(kHalves, vector, to); }
 #endif
 
+  // The columns; those of another vector in place of the others.
+  HWY_INLINE Vector or_else(Vector vector, Vector others) const {
+    return hn::IfThenElse(mask_, vector, others);
+  }
   // The columns; 0 in place of the others.
   HWY_INLINE Vector only(Vector vector) const { return hn::IfThenElseZero(mask_, vector); }
 

@@ -169,6 +169,15 @@ const _: () = assert!(core::mem::size_of::<shardrec_divisor>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_compression(pub u32);
+pub const SHARDREC_COMPRESSION_NONE: shardrec_compression = shardrec_compression(0);
+pub const SHARDREC_COMPRESSION_FLOAT16: shardrec_compression = shardrec_compression(1);
+pub const SHARDREC_COMPRESSION_BFLOAT16: shardrec_compression = shardrec_compression(2);
+pub const SHARDREC_COMPRESSION_INT8: shardrec_compression = shardrec_compression(3);
+const _: () = assert!(core::mem::size_of::<shardrec_compression>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_placement(pub u32);
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SYNC: shardrec_placement = shardrec_placement(0);
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SHARD: shardrec_placement = shardrec_placement(1);
@@ -206,6 +215,8 @@ pub const SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: shardrec_option = shardrec_opt
 pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
 pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
 pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
+pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option(407);
+pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);

@@ -1,0 +1,220 @@
+// Compressed messages on the engines, and messages of a peer that are not what they should be.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "comm/local/local_group.h"
+#include "core/error.h"
+#include "embedding/collection.h"
+#include "embedding/lookup.h"
+#include "support/memory_link.h"
+#include "support/ranks.h"
+
+namespace shardrec::embedding {
+namespace {
+
+using comm::Communicator;
+using Join = std::function<std::shared_ptr<Communicator>(int rank)>;
+
+constexpr int kRanks = 3;
+constexpr int64_t kBatch = 40;
+constexpr int64_t kDim = 13;
+
+// Shortens the messages of one operation that come from rank 0, or lengthens them.
+struct Damage {
+  std::string operation;
+  int64_t bytes = 0;
+};
+
+class DamagedChannel final : public comm::Channel {
+ public:
+  DamagedChannel(std::shared_ptr<comm::Channel> channel, Damage damage)
+      : channel_(std::move(channel)), damage_(std::move(damage)) {}
+
+  comm::Ticket post(const comm::Operation& operation, std::span<const comm::ConstBytes> send,
+                    std::shared_ptr<const void> owner) override {
+    name_ = operation.name;
+    return channel_->post(operation, send, std::move(owner));
+  }
+  void receive(comm::Ticket ticket, std::span<comm::ConstBytes> received) override {
+    channel_->receive(ticket, received);
+    if (name_ != damage_.operation) return;
+    const auto size = static_cast<size_t>(std::ssize(received[0]) + damage_.bytes);
+    copy_.assign(size, std::byte{0});
+    std::copy_n(received[0].begin(), std::min(size, received[0].size()), copy_.begin());
+    received[0] = copy_;
+  }
+  void release(comm::Ticket ticket) noexcept override { channel_->release(ticket); }
+  void reclaim(comm::Ticket ticket) override { channel_->reclaim(ticket); }
+
+ private:
+  std::shared_ptr<comm::Channel> channel_;
+  Damage damage_;
+  std::string name_;
+  std::vector<std::byte> copy_;
+};
+
+class DamagedRank final : public Communicator {
+ public:
+  DamagedRank(std::shared_ptr<Communicator> inner, Damage damage)
+      : inner_(std::move(inner)), damage_(std::move(damage)) {}
+
+  int rank() const noexcept override { return inner_->rank(); }
+  int size() const noexcept override { return inner_->size(); }
+  int ranks_per_node() const noexcept override { return inner_->ranks_per_node(); }
+  int ranks_in_process() const noexcept override { return inner_->ranks_in_process(); }
+  std::shared_ptr<comm::Channel> open_channel(comm::Purpose purpose) override {
+    auto channel = inner_->open_channel(purpose);
+    if (purpose != comm::Purpose::kOutput) return channel;
+    return std::make_shared<DamagedChannel>(std::move(channel), damage_);
+  }
+  std::shared_ptr<Communicator> split(int color, int key) override {
+    return inner_->split(color, key);
+  }
+  comm::Deadlines deadlines() const override { return inner_->deadlines(); }
+  void set_deadlines(const comm::Deadlines& deadlines) override {
+    inner_->set_deadlines(deadlines);
+  }
+  void abort(const std::string& reason) noexcept override { inner_->abort(reason); }
+  void fail(std::string_view operation) noexcept override { inner_->fail(operation); }
+  void check() const override { inner_->check(); }
+  void leave() noexcept override { inner_->leave(); }
+  void disconnect() noexcept override { inner_->disconnect(); }
+
+ private:
+  std::shared_ptr<Communicator> inner_;
+  Damage damage_;
+};
+
+struct Result {
+  std::vector<float> outputs;
+  std::vector<std::byte> weights;
+  std::optional<core::Error> error;
+};
+
+// Two steps on one rank; what it saw.
+void train(const std::shared_ptr<Communicator>& communicator, shardrec_compression compression,
+           shardrec_sharding kind, Result& result) {
+  plan::Model model;
+  plan::add_table(model, {.name = "a", .rows = 50, .dim = kDim});
+  plan::add_table(model, {.name = "b", .rows = 7, .dim = kDim});
+  plan::add_feature(model, {.name = "a", .table = 0, .pooling = SHARDREC_POOLING_SUM});
+  plan::add_feature(model, {.name = "b", .table = 1, .pooling = SHARDREC_POOLING_MEAN});
+  const plan::Topology topology{.ranks = kRanks, .ranks_per_node = 2};
+  CollectionOptions options;
+  options.threads = 1;
+  options.forward_compression = compression;
+  options.backward_compression = compression;
+  const auto collection = std::make_shared<Collection>(
+      communicator, model, plan::make_plan(model, topology, kind), options);
+  Lookup lookup(collection, {});
+  std::mt19937_64 random(static_cast<uint64_t>(communicator->rank()));
+  for (int step = 0; step < 2; ++step) {
+    std::vector<int64_t> values;
+    std::vector<int64_t> lengths(2 * kBatch, 2);
+    for (int64_t i = 0; i < 4 * kBatch; ++i) {
+      values.push_back(static_cast<int64_t>(random() % (i < 2 * kBatch ? 50U : 7U)));
+    }
+    std::vector<float> out(static_cast<size_t>(kBatch * 2 * kDim));
+    std::vector<float> gradient(out.size());
+    for (float& g : gradient) g = static_cast<float>(random() % 1000) / 777;
+    const shardrec_tensor values_tensor = test::vector_of(values);
+    const shardrec_tensor lengths_tensor = test::vector_of(lengths);
+    const shardrec_tensor out_tensor = test::matrix(out.data(), kBatch, 2 * kDim);
+    const shardrec_tensor gradient_tensor = test::matrix(gradient.data(), kBatch, 2 * kDim);
+    lookup.begin({.batch_size = kBatch, .values = &values_tensor, .lengths = &lengths_tensor});
+    lookup.forward(0, &out_tensor);
+    result.outputs.insert(result.outputs.end(), out.begin(), out.end());
+    lookup.set_gradient(0, &gradient_tensor);
+    lookup.backward();
+  }
+  for (const Shard& shard : collection->shards()) {
+    const auto bytes = static_cast<size_t>(shard.rows()) * shard.row_bytes();
+    result.weights.insert(result.weights.end(), shard.weights(), shard.weights() + bytes);
+  }
+}
+
+std::vector<Result> train_all(const Join& join, shardrec_compression compression,
+                              shardrec_sharding kind) {
+  std::vector<Result> results(kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Result& result = results[static_cast<size_t>(rank)];
+      const auto communicator = join(rank);
+      communicator->set_deadlines({.step = 30, .setup = 30, .warn = 20});
+      try {
+        train(communicator, compression, kind, result);
+        communicator->leave();
+      } catch (const core::Error& error) {
+        result.error = error;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+Join on_local() {
+  return [group = comm::local::make_group(kRanks, 2)](int rank) {
+    return comm::local::join(group, rank);
+  };
+}
+
+Join on_links() {
+  support::MemoryLinkOptions options;
+  options.ranks_per_node = 2;
+  return [link = support::MemoryLink::make(kRanks, options)](int rank) { return link->join(rank); };
+}
+
+constexpr shardrec_compression kTypes[] = {
+    SHARDREC_COMPRESSION_FLOAT16, SHARDREC_COMPRESSION_BFLOAT16, SHARDREC_COMPRESSION_INT8};
+
+TEST(CompressionEngines, GiveTheSameBits) {
+  for (const shardrec_sharding kind :
+       {SHARDREC_SHARDING_TABLE_WISE, SHARDREC_SHARDING_COLUMN_WISE, SHARDREC_SHARDING_ROW_WISE,
+        SHARDREC_SHARDING_DATA_PARALLEL}) {
+    for (const shardrec_compression type : kTypes) {
+      const auto here = train_all(on_local(), type, kind);
+      const auto there = train_all(on_links(), type, kind);
+      for (size_t rank = 0; rank < kRanks; ++rank) {
+        ASSERT_FALSE(here[rank].error) << here[rank].error->sentence();
+        ASSERT_FALSE(there[rank].error) << there[rank].error->sentence();
+        EXPECT_EQ(here[rank].outputs, there[rank].outputs);
+        EXPECT_EQ(here[rank].weights, there[rank].weights);
+      }
+    }
+  }
+}
+
+TEST(CompressedMessages, OfAnotherLengthAreCorruptData) {
+  for (const char* operation : {"forward", "backward"}) {
+    for (const shardrec_compression type : kTypes) {
+      for (const int64_t bytes : {int64_t{-1}, int64_t{-64}, int64_t{1}, int64_t{64}}) {
+        const Join join = on_local();
+        const auto results = train_all(
+            [&](int rank) -> std::shared_ptr<Communicator> {
+              if (rank != 1) return join(rank);
+              return std::make_shared<DamagedRank>(join(rank), Damage{operation, bytes});
+            },
+            type, SHARDREC_SHARDING_ROW_WISE);
+        ASSERT_TRUE(results[1].error) << operation << ", " << bytes;
+        EXPECT_EQ(results[1].error->status(), SHARDREC_CORRUPT_DATA);
+        EXPECT_NE(results[1].error->sentence().find("rank 0 sent"), std::string::npos)
+            << results[1].error->sentence();
+        for (const size_t other : {size_t{0}, size_t{2}}) {
+          ASSERT_TRUE(results[other].error);
+          EXPECT_EQ(results[other].error->status(), SHARDREC_PEER_FAILED);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::embedding
