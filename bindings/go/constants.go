@@ -172,6 +172,14 @@ const (
 	ReplicationDense   Replication = 3
 )
 
+// Balance is the C API's shardrec_balance.
+type Balance int32
+
+const (
+	BalanceBytes Balance = 0
+	BalanceTime  Balance = 1
+)
+
 // Divisor is the C API's shardrec_divisor.
 type Divisor int32
 
@@ -226,6 +234,7 @@ const (
 	OptionReplication          Option = 301
 	OptionBatchSize            Option = 302
 	OptionBagLength            Option = 303
+	OptionBalance              Option = 304
 	OptionSeed                 Option = 400
 	OptionThreads              Option = 401
 	OptionGradientDivisor      Option = 402

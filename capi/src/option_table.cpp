@@ -213,6 +213,7 @@ constexpr std::array kRows = {
     choice(KEY(REPLICATION), kPlan, kChoicesOf<shardrec_replication>, SHARDREC_REPLICATION_AUTO),
     integer(KEY(BATCH_SIZE), kPlan, "an integer of at least 0", 0, INT64_MAX, 0),
     real(KEY(BAG_LENGTH), kPlan, kFiniteNotNegative, not_negative, 1.0),
+    choice(KEY(BALANCE), kPlan, kChoicesOf<shardrec_balance>, SHARDREC_BALANCE_BYTES),
     integer(KEY(SEED), kCollectionAndMlp, "an integer", INT64_MIN, INT64_MAX, 0),
     integer(KEY(THREADS), kCollectionAndMlp, kThreads, 1, 1024, std::nullopt),
     choice(KEY(GRADIENT_DIVISOR), kCollection, kChoicesIn<kDivisors>, SHARDREC_DIVISOR_RANKS),

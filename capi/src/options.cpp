@@ -200,7 +200,8 @@ plan::PlanOptions plan_options(const shardrec_options* handle) {
   return {.sharding = options.choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING),
           .replication = options.choice<shardrec_replication>(SHARDREC_OPTION_REPLICATION),
           .batch_size = options.i64(SHARDREC_OPTION_BATCH_SIZE),
-          .bag_length = options.f64(SHARDREC_OPTION_BAG_LENGTH)};
+          .bag_length = options.f64(SHARDREC_OPTION_BAG_LENGTH),
+          .balance = options.choice<shardrec_balance>(SHARDREC_OPTION_BALANCE)};
 }
 
 plan::Optimizer optimizer_from(const Options& options) {

@@ -208,6 +208,9 @@ constexpr std::array kCompared = {
                    [](const plan::PlanOptions& o) { return sentence(o.batch_size); }},
     ComparedOption{"SHARDREC_OPTION_BAG_LENGTH",
                    [](const plan::PlanOptions& o) { return show(o.bag_length); }},
+    ComparedOption{
+        "SHARDREC_OPTION_BALANCE",
+        [](const plan::PlanOptions& o) { return std::string(plan::name_of(o.balance)); }},
 };
 
 void check_options(const std::vector<Summary>& summaries) {

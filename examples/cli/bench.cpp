@@ -212,6 +212,11 @@ Run add_bench(CLI::App& app) {
   step->add_option("--replication", options->replication,
                    "Of replicated tables: auto, samples, rows or dense")
       ->capture_default_str();
+  step->add_option(
+          "--balance", options->balance,
+          "What the plan spreads evenly over the ranks: bytes, or time as `shardrec probe` "
+          "lets it expect")
+      ->capture_default_str();
   return [options] { return bench(*options); };
 }
 

@@ -32,6 +32,7 @@ struct BenchOptions {
   std::string backward_compression = "none";
   std::string sharding = "table_wise";
   std::string replication = "auto";
+  std::string balance = "bytes";
   uint64_t seed = 7;
   BenchShape shape;  // made of the above; batch: of all ranks together
 };

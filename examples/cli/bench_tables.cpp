@@ -36,6 +36,7 @@ Plan make_plan(const BenchOptions& options, const Model& model) {
   Options planner(SHARDREC_OPTIONS_PLAN);
   planner.set(SHARDREC_OPTION_SHARDING, options.sharding)
       .set(SHARDREC_OPTION_REPLICATION, options.replication)
+      .set(SHARDREC_OPTION_BALANCE, options.balance)
       .set(SHARDREC_OPTION_BATCH_SIZE, (options.shape.batch + options.ranks - 1) / options.ranks)
       .set(SHARDREC_OPTION_BAG_LENGTH, options.shape.lengths.mean());
   Plan plan;

@@ -1,6 +1,8 @@
 #include "compute/memory_profile.h"
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -128,7 +130,26 @@ int64_t count_of(const JsonValue& array, int64_t least) {
   return count;
 }
 
+double ratio(int64_t a, int64_t b) noexcept {
+  return static_cast<double>(std::max(a, b)) /
+         static_cast<double>(std::max<int64_t>(1, std::min(a, b)));
+}
+
 }  // namespace
+
+const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, int64_t row_bytes,
+                            int64_t bag_length) noexcept {
+  const auto farness = [&](const RowRate& rate) {
+    const double bags = access == MemoryAccess::kGather ? ratio(rate.bag_length, bag_length) : 1;
+    return std::tuple(-rate.threads, bags, ratio(rate.row_bytes, row_bytes));
+  };
+  const RowRate* nearest = nullptr;
+  for (const RowRate& rate : profile.rows) {
+    if (rate.access != access) continue;
+    if (nearest == nullptr || farness(rate) < farness(*nearest)) nearest = &rate;
+  }
+  return nearest;
+}
 
 const char* hint_name(PrefetchHint hint) noexcept { return kHintNames[static_cast<size_t>(hint)]; }
 

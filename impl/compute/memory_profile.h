@@ -83,6 +83,11 @@ struct MemoryProfile {
   bool operator==(const MemoryProfile&) const = default;
 };
 
+// The rate of the nearest row size and bag length with the most threads; nullptr: there is none.
+// row_bytes >= 1. bag_length: not looked at for updates.
+const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, int64_t row_bytes,
+                            int64_t bag_length) noexcept;
+
 inline constexpr int64_t kMemoryProfileVersion = 1;
 
 // The JSON is documented at shardrec_probe (capi/include/shardrec/probe.h).

@@ -88,6 +88,14 @@ struct Names<shardrec_replication> {
 };
 
 template <>
+struct Names<shardrec_balance> {
+  static constexpr auto kAll = std::to_array<Name<shardrec_balance>>({
+      {SHARDREC_BALANCE_BYTES, "bytes"},
+      {SHARDREC_BALANCE_TIME, "time"},
+  });
+};
+
+template <>
 struct Names<shardrec_pooling> {
   static constexpr auto kAll = std::to_array<Name<shardrec_pooling>>({
       {SHARDREC_POOLING_SUM, "sum"},
@@ -134,6 +142,7 @@ const char* name_of(shardrec_rounding value) noexcept { return find_name(value);
 const char* name_of(shardrec_init value) noexcept { return find_name(value); }
 const char* name_of(shardrec_sharding value) noexcept { return find_name(value); }
 const char* name_of(shardrec_replication value) noexcept { return find_name(value); }
+const char* name_of(shardrec_balance value) noexcept { return find_name(value); }
 const char* name_of(shardrec_pooling value) noexcept { return find_name(value); }
 const char* name_of(shardrec_dtype value) noexcept { return find_name(value); }
 const char* name_of(shardrec_out_of_range value) noexcept { return find_name(value); }
@@ -173,6 +182,8 @@ template std::string names_of<shardrec_sharding>();
 template std::optional<shardrec_replication> value_of<shardrec_replication>(
     std::string_view) noexcept;
 template std::string names_of<shardrec_replication>();
+template std::optional<shardrec_balance> value_of<shardrec_balance>(std::string_view) noexcept;
+template std::string names_of<shardrec_balance>();
 template std::optional<shardrec_pooling> value_of<shardrec_pooling>(std::string_view) noexcept;
 template std::string names_of<shardrec_pooling>();
 template std::optional<shardrec_dtype> value_of<shardrec_dtype>(std::string_view) noexcept;

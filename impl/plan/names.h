@@ -20,6 +20,7 @@ const char* name_of(shardrec_rounding value) noexcept;
 const char* name_of(shardrec_init value) noexcept;
 const char* name_of(shardrec_sharding value) noexcept;
 const char* name_of(shardrec_replication value) noexcept;
+const char* name_of(shardrec_balance value) noexcept;
 const char* name_of(shardrec_pooling value) noexcept;
 const char* name_of(shardrec_dtype value) noexcept;
 const char* name_of(shardrec_out_of_range value) noexcept;

@@ -66,9 +66,11 @@ struct PlanOptions {
   shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
   int64_t batch_size = 0;  // samples per rank and step; 0: unknown
   double bag_length = 1;   // ids per bag
+  shardrec_balance balance = SHARDREC_BALANCE_BYTES;
 };
 
-// Cuts and places every table as capi's plan.h says of the kind.
+// Cuts and places every table as capi's plan.h says of the kind. Reads the machine's profile when
+// time is to be balanced.
 Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options);
 inline Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding sharding) {
   return make_plan(model, topology, PlanOptions{.sharding = sharding});

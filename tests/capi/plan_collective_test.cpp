@@ -158,6 +158,11 @@ TEST(PlanCollective, OptionsThatDifferAreMismatch) {
     shardrec_plan* plan = nullptr;
     EXPECT_EQ(shardrec_plan_collective(comm, model, options, &plan), SHARDREC_MISMATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), "column_wise on rank 1")) << shardrec_last_error();
+    const Options balance =
+        options_of(SHARDREC_OPTIONS_PLAN, SHARDREC_OPTION_BALANCE, rank == 0 ? "bytes" : "time");
+    EXPECT_EQ(shardrec_plan_collective(comm, model, balance, &plan), SHARDREC_MISMATCH);
+    EXPECT_TRUE(contains(shardrec_last_error(), "SHARDREC_OPTION_BALANCE is time on rank 1"))
+        << shardrec_last_error();
     EXPECT_OK(shardrec_comm_close(comm));
   });
 }

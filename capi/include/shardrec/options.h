@@ -110,6 +110,16 @@ typedef enum shardrec_replication {
   SHARDREC_REPLICATION_FORCE_32 = 0x7fffffff
 } shardrec_replication;
 
+/* What a plan spreads evenly over the ranks. */
+typedef enum shardrec_balance {
+  SHARDREC_BALANCE_BYTES = 0, /* the bytes of weights */
+  SHARDREC_BALANCE_TIME = 1, /* the time that lookups and updates are expected to keep the memory of a
+                                rank busy: features of the table x BAG_LENGTH x what a row moves, at the
+                                rates of this machine's profile (probe.h), or of bytes without one. A
+                                plan says nothing of exchanges, nor of the memory that a rank has */
+  SHARDREC_BALANCE_FORCE_32 = 0x7fffffff
+} shardrec_balance;
+
 /* What output gradients are divided by before anything else. */
 typedef enum shardrec_divisor {
   SHARDREC_DIVISOR_RANKS = 0,   /* the number of ranks: each rank's loss is a mean over its batch */
@@ -179,6 +189,7 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BATCH_SIZE = 302, /* i64, >= 0: samples per rank and step that the plan may expect;
                                         0 (default): unknown */
   SHARDREC_OPTION_BAG_LENGTH = 303, /* f64, finite, >= 0: ids per bag that it may expect; default 1 */
+  SHARDREC_OPTION_BALANCE = 304, /* i64, shardrec_balance; default BYTES */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
   SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this

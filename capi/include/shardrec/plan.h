@@ -15,6 +15,7 @@
  *   mixed              table i takes kind 1 + i mod 7 of these
  *   auto               small tables (up to 64 KiB) replicated; tables up to an even share of the
  *                      bytes table_wise; larger ones row_wise
+ * With option BALANCE set to TIME, bytes (but for the 64 KiB) are expected time in all of these.
  *
  * Thread rule: one thread at a time per handle, else BUSY.
  *

@@ -160,6 +160,13 @@ const _: () = assert!(core::mem::size_of::<shardrec_replication>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_balance(pub u32);
+pub const SHARDREC_BALANCE_BYTES: shardrec_balance = shardrec_balance(0);
+pub const SHARDREC_BALANCE_TIME: shardrec_balance = shardrec_balance(1);
+const _: () = assert!(core::mem::size_of::<shardrec_balance>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_divisor(pub u32);
 pub const SHARDREC_DIVISOR_RANKS: shardrec_divisor = shardrec_divisor(0);
 pub const SHARDREC_DIVISOR_NONE: shardrec_divisor = shardrec_divisor(1);
@@ -208,6 +215,7 @@ pub const SHARDREC_OPTION_SHARDING: shardrec_option = shardrec_option(300);
 pub const SHARDREC_OPTION_REPLICATION: shardrec_option = shardrec_option(301);
 pub const SHARDREC_OPTION_BATCH_SIZE: shardrec_option = shardrec_option(302);
 pub const SHARDREC_OPTION_BAG_LENGTH: shardrec_option = shardrec_option(303);
+pub const SHARDREC_OPTION_BALANCE: shardrec_option = shardrec_option(304);
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
 pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR: shardrec_option = shardrec_option(402);
