@@ -115,6 +115,8 @@ class Communicator {
   virtual void fail(std::string_view operation) noexcept = 0;
   // Throws what killed the communicator; returns when it lives.
   virtual void check() const = 0;
+  // The same, for an operation that is about to begin.
+  void check_before(const char* operation) const;
 
   // The orderly end of this rank's membership, after a barrier: destroying it is no failure.
   virtual void leave() noexcept = 0;

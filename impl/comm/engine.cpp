@@ -53,6 +53,18 @@ std::string address_for(const EngineOptions& options, const rendezvous::Address&
   return chosen.host();
 }
 
+// Who fails while the connections are made does not know for what they are.
+remote::Transport open_for_create(const remote::TransportJob& job) {
+  try {
+    return remote::open_transport(job);
+  } catch (const core::Error& error) {
+    if (!error.parts().operation.empty()) throw;
+    core::ErrorParts parts = error.parts();
+    parts.operation = "comm_create";
+    core::fail(error.status(), error.sentence(), std::move(parts));
+  }
+}
+
 std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOptions& options) {
   const auto kept = std::make_shared<Kept>(
       Kept{.server = std::move(meeting.server), .client = std::move(meeting.client)});
@@ -65,12 +77,12 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
       .get = [&](const std::string& key,
                  double seconds) { return client.get(key, after(Clock::now(), seconds)); }};
   remote::Transport transport =
-      remote::open_transport({.engine = options.engine,
-                              .rank = meeting.roster.rank,
-                              .size = meeting.roster.size,
-                              .seconds = options.seconds,
-                              .address = address_for(options, client.local_address()),
-                              .store = &store});
+      open_for_create({.engine = options.engine,
+                       .rank = meeting.roster.rank,
+                       .size = meeting.roster.size,
+                       .seconds = options.seconds,
+                       .address = address_for(options, client.local_address()),
+                       .store = &store});
   std::shared_ptr<remote::Board> board = transport.board;
   if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
   return make(meeting.roster, std::move(transport.carrier), std::move(board), options);
@@ -133,7 +145,8 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
                                       int rank, int size,
                                       std::shared_ptr<rendezvous::Server> server) {
   remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
-  rendezvous::Meeting meeting = rendezvous::join(token, rank, size, {.seconds = options.seconds});
+  rendezvous::Meeting meeting =
+      rendezvous::join(token, rank, size, {.seconds = options.seconds, .has_started = true});
   meeting.server = std::move(server);
   return over(std::move(meeting), options);
 }
@@ -151,7 +164,7 @@ std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) 
                        " use those that its launcher chooses, and an empty text is accepted"));
   }
   remote::Transport transport =
-      remote::open_transport({.engine = options.engine, .seconds = options.seconds});
+      open_for_create({.engine = options.engine, .seconds = options.seconds});
   const auto all = hear_where_all_are(transport, options.seconds);
   const remote::Roster roster{
       .rank = transport.rank,

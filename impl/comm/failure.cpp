@@ -3,6 +3,7 @@
 #include <charconv>
 #include <utility>
 
+#include "comm/communicator.h"
 #include "core/error.h"
 
 namespace shardrec::comm {
@@ -128,6 +129,19 @@ void throw_failure(const Failure& recorded, const Place& place) {
   parts.sequence = static_cast<int64_t>(here.empty() ? failure.sequence : place.sequence);
   parts.operation = here.empty() ? failure.operation : here;
   core::fail(status_of(failure.cause), std::move(text), std::move(parts));
+}
+
+void Communicator::check_before(const char* operation) const {
+  try {
+    check();
+  } catch (const core::Error& error) {
+    core::ErrorParts parts = error.parts();
+    parts.operation = operation;
+    core::fail(
+        error.status(),
+        sentence(error.sentence(), "; this refuses \"", operation, "\" of this rank ", rank()),
+        std::move(parts));
+  }
 }
 
 std::string decimal(double value) {

@@ -49,7 +49,7 @@ Lookup::~Lookup() {
 }
 
 void Lookup::begin(const BatchArguments& arguments) {
-  collection_->communicator().check();
+  collection_->communicator().check_before("begin");
   if (state_ == State::kBegun) {
     core::fail(SHARDREC_INVALID_STATE,
                "begin was called twice: call forward for the batch that has begun first");
@@ -126,7 +126,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   if (state_ == State::kIdle) {
     core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
   }
-  collection_->communicator().check();
+  collection_->communicator().check_before("forward");
   const OutputView view = output_view(output, out, "out");
   if (state_ == State::kForwarded) {
     if (output_epoch_ != collection_->settled()) {

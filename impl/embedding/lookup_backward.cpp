@@ -13,7 +13,7 @@ void Lookup::finish(Finish how) {
   if (state_ != State::kForwarded) {
     core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
   }
-  collection_->communicator().check();
+  collection_->communicator().check_before(name);
   const core::TraceScope call(collection_->counters().track, name);
   try {
     bool has_gradients = false;

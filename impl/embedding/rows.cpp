@@ -216,7 +216,7 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   const compute::Kernels& kernels = collection.kernels();
-  collection.communicator().check();
+  collection.communicator().check_before(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
     Messages request(ranks);
@@ -286,7 +286,7 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   const compute::Kernels& kernels = collection.kernels();
-  collection.communicator().check();
+  collection.communicator().check_before(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
     const RequestHeader mine{range.table, range.what, range.row, range.rows};

@@ -55,9 +55,12 @@ Formed ClientLoop::wait_until_formed(Clock::time_point deadline) {
     fail(refused_->status, refused_->text, std::move(parts));
   }
   if (ended_) {
-    fail(SHARDREC_PEER_FAILED,
-         sentence("the connection to the rendezvous ended before the group had formed: ", how_),
-         {.rank = 0, .operation = operation});
+    fail(
+        SHARDREC_PEER_FAILED,
+        sentence("the connection to the rendezvous, which ends with rank 0's process, ended before "
+                 "the group had formed: ",
+                 how_),
+        {.rank = 0, .operation = operation});
   }
   if (in_time) fail(SHARDREC_CLOSED, "the rendezvous was closed while this rank joined");
   core::ErrorParts parts{.operation = operation};
@@ -134,8 +137,9 @@ Bytes ClientLoop::ask(Message question, Clock::time_point deadline) {
     fail(SHARDREC_CLOSED, sentence("the rendezvous was closed; this ends the wait for ", where));
   if (ended_) {
     fail(SHARDREC_PEER_FAILED,
-         sentence("the connection to the rendezvous ended, and with it the wait for ", where, ": ",
-                  how_),
+         sentence("the connection to the rendezvous, which ends with rank 0's process, ended, and "
+                  "with it the wait for ",
+                  where, ": ", how_),
          {.rank = 0});
   }
   order(framed(Forget{.id = question.id}));

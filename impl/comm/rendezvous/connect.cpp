@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 #include <thread>
 
 #include "comm/rendezvous/handshake.h"
@@ -18,10 +17,18 @@ using core::sentence;
 
 constexpr milliseconds kFirstPause{20};
 constexpr milliseconds kLongestPause{500};
+// After a deadline: both ends may have been stopped together, and one goes on a little later.
+constexpr milliseconds kLastLook{200};
+
+// A server that has started and is well listens, and answers. These say how long it may seem not
+// to.
+constexpr milliseconds kMostRefusing{500};
+constexpr milliseconds kMostSilent{static_cast<int64_t>(kSilenceSeconds * 1000)};
 
 // What ended one try; another may go better.
 struct Failed {
   std::string why;
+  enum class How : uint8_t { kOther, kRefused, kSilent } how = How::kOther;
 };
 
 // Waits until the socket is ready for `events`; false at the deadline.
@@ -32,7 +39,7 @@ bool wait_for(const Socket& socket, short events, Clock::time_point deadline) {
     const int ready =
         ::poll(&waited, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 60000)));
     if (ready > 0) return true;
-    if (Clock::now() >= deadline) return false;
+    if (Clock::now() >= deadline) return ::poll(&waited, 1, kLastLook.count()) > 0;
     if (ready < 0 && errno != EINTR) throw Failed{reason_of(errno)};
   }
 }
@@ -46,7 +53,7 @@ void read_all(const Socket& socket, std::span<std::byte> out, Clock::time_point 
     }
     out = out.subspan(io.bytes);
     if (!out.empty() && !wait_for(socket, POLLIN, deadline)) {
-      throw Failed{"what listens there does not speak as a rendezvous does"};
+      throw Failed{"what listens there does not speak as a rendezvous does", Failed::How::kSilent};
     }
   }
 }
@@ -55,7 +62,10 @@ Connection try_address(const Address& address, const Token& token, const Key& ke
                        Clock::time_point deadline) {
   Socket socket = Socket::connect(address);
   if (!wait_for(socket, POLLOUT, deadline)) throw Failed{"no answer"};
-  if (const int error = socket.connect_error(); error != 0) throw Failed{reason_of(error)};
+  if (const int error = socket.connect_error(); error != 0) {
+    throw Failed{reason_of(error),
+                 error == ECONNREFUSED ? Failed::How::kRefused : Failed::How::kOther};
+  }
   socket.watch(kHandshakeTime);
   Challenge challenge{};
   read_all(socket, challenge, deadline);
@@ -71,33 +81,53 @@ Connection try_address(const Address& address, const Token& token, const Key& ke
   return Connection(std::move(socket));
 }
 
+[[noreturn]] void fail_for_gone(const Token& token, const std::string& why) {
+  fail(SHARDREC_PEER_FAILED,
+       sentence("rank 0 is gone, or whoever else holds the rendezvous at ", token.address(), ": ",
+                why),
+       {.rank = 0, .operation = "join"});
+}
+
 }  // namespace
 
-Connection connect(const Token& token, int rank, Clock::time_point deadline) {
+Connection connect(const Token& token, int rank, Clock::time_point deadline, bool has_started) {
+  using How = Failed::How;
   const Key key(token.secret, token.job);
   const auto began = Clock::now();
+  const milliseconds longest_try = has_started ? kMostSilent : kHandshakeTime;
   milliseconds pause = kFirstPause;
+  auto refused_since = began;
   for (;;) {
     std::string why;
+    How how = How::kOther;
     for (const Address& address : look_up(token.host, token.port, why)) {
+      const auto try_ends = std::min(deadline, Clock::now() + longest_try);
       try {
-        return try_address(address, token, key, rank,
-                           std::min(deadline, Clock::now() + kHandshakeTime));
+        return try_address(address, token, key, rank, try_ends);
       } catch (const Failed& failed) {
         why = failed.why;
+        how = failed.how;
+        if (how == How::kSilent && has_started && try_ends < deadline) {
+          fail_for_gone(token, sentence("it has said nothing for ", kMostSilent.count(), " ms"));
+        }
       } catch (const core::Error& error) {
         if (error.status() != SHARDREC_IO_ERROR) throw;
         why = error.sentence();
+        how = error.parts().value == ECONNREFUSED ? How::kRefused : How::kOther;
       }
     }
     const auto now = Clock::now();
+    if (how != How::kRefused) refused_since = now;
+    if (has_started && now - refused_since >= kMostRefusing) {
+      fail_for_gone(token, sentence("nothing listens there any more: ", why));
+    }
     if (now >= deadline) {
       const auto waited = std::chrono::duration_cast<milliseconds>(now - began);
       fail(SHARDREC_TIMEOUT,
            sentence("rank ", rank, " did not reach the rendezvous at ", token.address(), " within ",
                     waited.count(), " ms: ", why,
                     "; it must run, in rank 0's process as a rule, before that time has passed"),
-           {.rank = rank, .operation = "join"});
+           {.rank = 0, .operation = "join"});
     }
     std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - now));
     pause = std::min(2 * pause, kLongestPause);

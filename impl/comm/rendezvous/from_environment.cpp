@@ -100,6 +100,7 @@ Meeting from_environment(double seconds, const std::function<const char*(const c
                       .seconds_for_next_group = kNextGroupSeconds};
   if (const auto token = variables.find("SHARDREC_TOKEN")) {
     options.seconds_for_next_group = 0;
+    options.has_started = true;
     return join(parse_token(*token), rank, size, options);
   }
   const Token token = token_of(variables);

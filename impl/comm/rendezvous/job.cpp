@@ -138,7 +138,7 @@ void Job::get(int rank, const Get& get) {
 void Job::goodbye(int rank) {
   if (!formed_) {
     return fail({.status = SHARDREC_TIMEOUT,
-                 .rank = rank,
+                 .rank = first_missing(),
                  .text = sentence("rank ", rank, " waits no longer for the group to form; ",
                                   missing_ranks())});
   }
@@ -163,6 +163,12 @@ void Job::lose(int rank, const std::string& how) {
                  .text = sentence("rank ", rank, " was lost before the group had formed: ", how)});
   }
   tell_all(Lost{.rank = rank, .how = how});
+}
+
+int Job::first_missing() const {
+  const auto first = std::find_if(members_.begin(), members_.end(),
+                                  [](const Member& one) { return one.state == State::kAbsent; });
+  return static_cast<int>(first - members_.begin());
 }
 
 std::string Job::missing_ranks() const {

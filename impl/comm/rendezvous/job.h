@@ -77,6 +77,7 @@ class Job {
   void lose(int rank, const std::string& how);
   void set(int rank, const Set& set);
   void get(int rank, const Get& get);
+  int first_missing() const;  // of a group that has not formed
   std::string missing_ranks() const;
 
   Ways& ways_;

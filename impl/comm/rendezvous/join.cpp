@@ -17,8 +17,9 @@ Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::clamp(seconds, 0.0, kMostSeconds)));
 }
 
-Meeting join_once(const Token& token, const Join& who, Clock::time_point deadline) {
-  auto client = std::make_shared<Client>(connect(token, who.rank, deadline), who);
+Meeting join_once(const Token& token, const Join& who, Clock::time_point deadline,
+                  bool has_started) {
+  auto client = std::make_shared<Client>(connect(token, who.rank, deadline, has_started), who);
   const Formed formed = client->wait_until_formed(deadline);
   return {.roster = {.rank = who.rank,
                      .size = who.size,
@@ -49,7 +50,7 @@ Meeting join(const Token& token, int rank, int size, const JoinOptions& options)
                  .ranks_on_host = options.ranks_on_host};
   for (;;) {
     try {
-      return join_once(token, who, deadline);
+      return join_once(token, who, deadline, options.has_started);
     } catch (const GroupComplete&) {
       if (Clock::now() + kPause >= give_up) throw;
     }

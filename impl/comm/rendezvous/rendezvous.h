@@ -35,6 +35,8 @@ struct JoinOptions {
   // How long to ask again where the group is complete: its server may be about to end and the next
   // one, at the same address, to start.
   double seconds_for_next_group = 0;
+  // The token is of a server that listens, or did: who does not find it need not wait for it.
+  bool has_started = false;
 };
 
 struct Meeting {

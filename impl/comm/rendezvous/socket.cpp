@@ -144,7 +144,7 @@ Socket Socket::connect(const Address& address) {
   // EINPROGRESS or any other error: connect_error() tells.
   if (::connect(socket.descriptor_, address.get(), address.length()) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
-    fail(SHARDREC_IO_ERROR, reason_of(errno));
+    fail(SHARDREC_IO_ERROR, reason_of(errno), {.value = errno});
   }
   return socket;
 }

@@ -63,7 +63,7 @@ class Socket {
 
   // Throws INVALID_STATE where the port is taken, else INVALID_ARGUMENT or IO_ERROR.
   static Socket listen(const Address& address);
-  // Starts to connect: writable when that is over.
+  // Starts to connect: writable when that is over. Throws IO_ERROR with errno as its value.
   static Socket connect(const Address& address);
 
   int descriptor() const noexcept { return descriptor_; }
