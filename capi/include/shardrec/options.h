@@ -189,7 +189,7 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BATCH_SIZE = 302, /* i64, >= 0: samples per rank and step that the plan may expect;
                                         0 (default): unknown */
   SHARDREC_OPTION_BAG_LENGTH = 303, /* f64, finite, >= 0: ids per bag that it may expect; default 1 */
-  SHARDREC_OPTION_BALANCE = 304, /* i64, shardrec_balance; default BYTES */
+  SHARDREC_OPTION_BALANCE = 304,    /* i64, shardrec_balance; default BYTES */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
   SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this
