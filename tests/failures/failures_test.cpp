@@ -209,7 +209,8 @@ class MpiGroup : public testing::Test {
   }
 };
 
-// MPI knows nothing of a rank that is silent: the deadlines do.
+// MPI knows nothing of a rank that is silent: the deadlines do. Whoever's passes first names whom
+// it waited for, be it one that waits too.
 TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
   constexpr double kLimit = kSlow ? 8 : 2;
   Job job({.engine = "mpi",
@@ -219,19 +220,22 @@ TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
   ASSERT_TRUE(job.wait(kPatience)) << job.output();
   const Report victim = job.report(2);
   ASSERT_TRUE(victim.struck) << job.output();
+  bool named = false;
   for (const int number : {0, 1, 3}) {
     SCOPED_TRACE("seen by rank " + std::to_string(number));
     const Report report = job.report(number);
     EXPECT_FALSE(report.failed.empty());
     for (const Failed& failed : report.failed) {
       EXPECT_EQ(failed.status, "SHARDREC_TIMEOUT") << failed.sentence;
-      EXPECT_EQ(failed.rank, 2) << failed.sentence;
+      EXPECT_GE(failed.rank, 0) << failed.sentence;
+      named = named || failed.rank == 2;
       EXPECT_NE(failed.operation, "-") << failed.sentence;
       EXPECT_LT(static_cast<double>(failed.when - *victim.struck) * 1e-9, kLimit + 3)
           << failed.sentence;
     }
     check_tidy(report, 2);
   }
+  EXPECT_TRUE(named) << job.output();
 }
 
 // It ends the job, as Open MPI does; within five seconds, and not without saying whose death it

@@ -100,7 +100,7 @@ class Measurement {
       const double left = seconds_until(deadline_, Clock::now());
       const Result result = request.wait(std::clamp(left, 0.0, kGlance));
       if (result.outcome == Outcome::kDone) return;
-      communicator_.check();
+      communicator_.check_before(kOperation);
       if (result.outcome != Outcome::kTimeout) give_up(peer, result.text);
       if (left > 0) continue;
       core::fail(SHARDREC_TIMEOUT,
@@ -113,7 +113,7 @@ class Measurement {
   [[noreturn]] void give_up(int peer, const std::string& why) const {
     const Clock::time_point until = Clock::now() + kGrace;
     while (Clock::now() < until) {
-      communicator_.check();
+      communicator_.check_before(kOperation);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     core::fail(SHARDREC_PEER_FAILED,
