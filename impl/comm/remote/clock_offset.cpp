@@ -68,9 +68,9 @@ class Measurement {
     Question question;
     for (int round = 0; round < how_.rounds; ++round) {
       Answer answer;
-      const auto receiving = carrier_.receive(peer, tag_of(round), bytes_of(answer));
+      const auto receiving = receive(peer, tag_of(round), bytes_of(answer));
       const int64_t start = how_.now();
-      const auto sending = carrier_.send(peer, tag_of(round), bytes_of(question));
+      const auto sending = send(peer, tag_of(round), bytes_of(question));
       finish(*receiving, peer);
       const int64_t end = how_.now();
       finish(*sending, peer);
@@ -82,16 +82,32 @@ class Measurement {
                         .uncertainty = (least + 1) / 2};
     }
     question.last = true;
-    finish(*carrier_.send(peer, tag_of(how_.rounds), bytes_of(question)), peer);
+    finish(*send(peer, tag_of(how_.rounds), bytes_of(question)), peer);
   }
 
   core::ClockOffset answer() {
     for (int round = 0;; ++round) {
       Question question;
-      finish(*carrier_.receive(0, tag_of(round), bytes_of(question)), 0);
+      finish(*receive(0, tag_of(round), bytes_of(question)), 0);
       if (question.last) return question.found;
       Answer answer{.time = how_.now()};
-      finish(*carrier_.send(0, tag_of(round), bytes_of(answer)), 0);
+      finish(*send(0, tag_of(round), bytes_of(answer)), 0);
+    }
+  }
+
+  std::unique_ptr<Request> send(int peer, uint32_t tag, ConstBytes data) {
+    return begun(peer, [&] { return carrier_.send(peer, tag, data); });
+  }
+  std::unique_ptr<Request> receive(int peer, uint32_t tag, std::span<std::byte> data) {
+    return begun(peer, [&] { return carrier_.receive(peer, tag, data); });
+  }
+  template <class Begin>
+  std::unique_ptr<Request> begun(int peer, const Begin& begin) {
+    try {
+      return begin();
+    } catch (const core::Error& error) {
+      if (error.status() != SHARDREC_PEER_FAILED) throw;
+      give_up(peer, error.sentence());
     }
   }
 
