@@ -29,9 +29,9 @@ struct Kept {
 // Of ranks whose clocks have been compared, for traces.
 std::shared_ptr<Communicator> make(const remote::Roster& roster,
                                    const std::shared_ptr<remote::Carrier>& carrier,
-                                   std::shared_ptr<remote::Board> board,
+                                   const std::shared_ptr<remote::Board>& board,
                                    const EngineOptions& options) {
-  auto communicator = remote::make_communicator(roster, carrier, std::move(board));
+  auto communicator = remote::make_communicator(roster, carrier, board);
   core::note_clock(remote::measure_clock(*communicator, *carrier, {.seconds = options.seconds}));
   return communicator;
 }
@@ -85,7 +85,7 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
                        .store = &store});
   std::shared_ptr<remote::Board> board = transport.board;
   if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
-  return make(meeting.roster, std::move(transport.carrier), std::move(board), options);
+  return make(meeting.roster, transport.carrier, board, options);
 }
 
 // What each rank says of where it is. The plain bytes of one kind of machine: a job's processes
@@ -171,7 +171,7 @@ std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) 
       .size = transport.size,
       .ranks_per_node = rendezvous::ranks_per_node(all),
       .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
-  return make(roster, std::move(transport.carrier), std::move(transport.board), options);
+  return make(roster, transport.carrier, transport.board, options);
 }
 
 }  // namespace shardrec::comm

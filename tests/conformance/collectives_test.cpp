@@ -9,11 +9,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "conformance/engine.h"
@@ -98,9 +100,12 @@ struct Case {
 
 // Elements that a rank brings: none, one, odd, and 1 MiB, for which one reduction tells enough. To
 // be scattered: as many for each rank, but for the longest.
+// Made once for all engines.
 template <class T>
-std::vector<Case<T>> cases(int world, bool scattered) {
-  std::vector<Case<T>> made;
+const std::vector<Case<T>>& cases(int world, bool scattered) {
+  static std::map<std::pair<int, bool>, std::vector<Case<T>>> known;
+  std::vector<Case<T>>& made = known[{world, scattered}];
+  if (!made.empty()) return made;
   for (const Reduction reduction : reductions_of<T>()) {
     const size_t parts = scattered ? static_cast<size_t>(world) : 1;
     std::vector<size_t> counts = {0, 1, 63, 1025, 5001};
@@ -126,7 +131,7 @@ std::shared_ptr<std::vector<T>> values_of(int rank, size_t count) {
 template <class T>
 void check_all_reduce(const Engine& engine) {
   for (const int world : engine.worlds) {
-    const auto all = cases<T>(world, false);
+    const auto& all = cases<T>(world, false);
     run_well(engine, world, [&](Communicator& comm) {
       Collectives collectives(comm.open_channel(Purpose::kControl), comm.rank(), comm.size());
       for (const Case<T>& one : all) {
@@ -145,7 +150,7 @@ void check_all_reduce(const Engine& engine) {
 template <class T>
 void check_reduce_scatter(const Engine& engine) {
   for (const int world : engine.worlds) {
-    const auto all = cases<T>(world, true);
+    const auto& all = cases<T>(world, true);
     run_well(engine, world, [&](Communicator& comm) {
       Collectives collectives(comm.open_channel(Purpose::kDense), comm.rank(), comm.size());
       for (const Case<T>& one : all) {

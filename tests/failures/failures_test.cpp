@@ -25,11 +25,6 @@ constexpr double kPatience = 60;  // until a job that hangs is ended
 constexpr const char* kNotBuilt =
     "the plug-in was not built: its library is not installed, or is not instrumented for the "
     "sanitizer of this build";
-#ifdef SHARDREC_TEST_SANITIZED
-constexpr bool kSlow = true;
-#else
-constexpr bool kSlow = false;
-#endif
 
 const std::vector<std::string> kPhases = {"create",  "plan",    "mesh",     "collection", "commit",
                                           "begin",   "forward", "backward", "reduce",     "sync",
@@ -90,7 +85,7 @@ void check_tidy(const Report& report, size_t groups) {
   }
   EXPECT_EQ(report.destroyed.size(), groups);
   for (const auto& [generation, nanoseconds] : report.destroyed) {
-    EXPECT_LT(static_cast<double>(nanoseconds) * 1e-9, kSlow ? 20 : 3) << "group " << generation;
+    EXPECT_LT(static_cast<double>(nanoseconds) * 1e-9, 3) << "group " << generation;
   }
   for (const std::string& line : report.others) ADD_FAILURE() << line;
 }
@@ -121,9 +116,7 @@ double check_others(Job& job, const std::string& digest) {
   return latest;
 }
 
-double limit_of(const Trouble& trouble) {
-  return (trouble.signal == SIGSTOP ? 5 : 1) * (kSlow ? 4 : 1);
-}
+double limit_of(const Trouble& trouble) { return trouble.signal == SIGSTOP ? 5 : 1; }
 
 // All at once. A machine that is busy with other things may hold up one of three tries.
 void expect_contract(std::vector<Trouble> troubles) {
@@ -186,8 +179,8 @@ class GlooGroup : public testing::Test {
 };
 
 TEST_F(GlooGroup, ARankThatIsKilledIsNamedToAllWithinASecondAndTheyGoOnWithoutIt) {
-  // Two groups at a time; under a sanitizer, one in three of them.
-  for (size_t i = 0; i < kPhases.size(); i += kSlow ? 6 : 2) {
+  // Two groups at a time.
+  for (size_t i = 0; i < kPhases.size(); i += 2) {
     std::vector<Trouble> troubles;
     for (size_t k = i; k < std::min(i + 2, kPhases.size()); ++k) {
       troubles.push_back(trouble_in(kPhases[k], SIGKILL, static_cast<int>(k % 4)));
@@ -212,7 +205,7 @@ class MpiGroup : public testing::Test {
 // MPI knows nothing of a rank that is silent: the deadlines do. Whoever's passes first names whom
 // it waited for, be it one that waits too.
 TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
-  constexpr double kLimit = kSlow ? 8 : 2;
+  constexpr double kLimit = 2;
   Job job({.engine = "mpi",
            .limit = kLimit,
            .lonely = true,
@@ -248,7 +241,7 @@ TEST_F(MpiGroup, ARankThatIsKilledEndsTheJobWithinFiveSeconds) {
                           .count();
   const Report victim = job.report(2);
   ASSERT_TRUE(victim.struck) << job.output();
-  EXPECT_LT(static_cast<double>(now - *victim.struck) * 1e-9, kSlow ? 20 : 5);
+  EXPECT_LT(static_cast<double>(now - *victim.struck) * 1e-9, 5);
   EXPECT_FALSE(WIFEXITED(job.status(0)) && WEXITSTATUS(job.status(0)) == 0);
   EXPECT_NE(job.output().find("rank 2"), std::string::npos) << job.output();
 }
