@@ -98,21 +98,18 @@ struct Case {
   std::vector<T> want;
 };
 
-// Elements that a rank brings: none, one, odd, and 1 MiB, for which one reduction tells enough. To
-// be scattered: as many for each rank, but for the longest.
-// Made once for all engines.
+// Elements per rank: none, one, odd, and 1 MiB, for which one reduction tells enough. Made once for
+// all engines.
 template <class T>
 const std::vector<Case<T>>& cases(int world, bool scattered) {
   static std::map<std::pair<int, bool>, std::vector<Case<T>>> known;
   std::vector<Case<T>>& made = known[{world, scattered}];
   if (!made.empty()) return made;
   for (const Reduction reduction : reductions_of<T>()) {
-    const size_t parts = scattered ? static_cast<size_t>(world) : 1;
     std::vector<size_t> counts = {0, 1, 63, 1025, 5001};
-    for (size_t& count : counts) count *= parts;
-    const size_t most = kMebibyte / sizeof(T);
-    if (reduction == Reduction::kSum) counts.push_back(most / parts * parts);
-    for (const size_t count : counts) {
+    if (reduction == Reduction::kSum) counts.push_back(kMebibyte / sizeof(T));
+    for (size_t count : counts) {
+      if (scattered) count *= static_cast<size_t>(world);
       Case<T> one{.reduction = reduction, .want = std::vector<T>(count)};
       for (size_t i = 0; i < count; ++i) one.want[i] = expected<T>(reduction, world, i);
       made.push_back(std::move(one));

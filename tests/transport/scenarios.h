@@ -24,6 +24,11 @@ struct Job {
   std::filesystem::path folder{};  // the store's; empty for launched engines
 };
 
+// A scenario throws it where what it is about was over too early to be seen: the rank's exit status
+// says so, and the driver tries again.
+struct TooLate {};
+constexpr int kTooLate = 3;
+
 using Scenario = std::function<void(const Job&)>;
 const std::map<std::string, Scenario>& message_scenarios();
 const std::map<std::string, Scenario>& ending_scenarios();

@@ -62,6 +62,8 @@ int main(int argc, char** argv) {
     try {
       found->second(job);
       return 0;
+    } catch (const TooLate&) {
+      return kTooLate;
     } catch (const std::exception& error) {
       std::fprintf(stderr, "rank %d: %s: %s\n", job.rank, argv[2], error.what());
       return 1;

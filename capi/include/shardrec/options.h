@@ -115,8 +115,10 @@ typedef enum shardrec_balance {
   SHARDREC_BALANCE_BYTES = 0, /* the bytes of weights */
   SHARDREC_BALANCE_TIME = 1, /* the time that lookups and updates are expected to keep the memory of a
                                 rank busy: features of the table x BAG_LENGTH x what a row moves, at the
-                                rates of this machine's profile (probe.h), or of bytes without one. A
-                                plan says nothing of exchanges, nor of the memory that a rank has */
+                                rates of the planning machine's profile (probe.h), or of bytes without
+                                one: machines may plan differently, so ranks that must agree use
+                                shardrec_plan_collective, where rank 0 plans. Neither exchanges nor the
+                                memory that a rank has count */
   SHARDREC_BALANCE_FORCE_32 = 0x7fffffff
 } shardrec_balance;
 

@@ -43,7 +43,8 @@ SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ran
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_topology_destroy(shardrec_topology **topology);
 
-/* Plans the model on a topology. Local, deterministic. options: kind PLAN or NULL.
+/* Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
+ * profile. options: kind PLAN or NULL.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
                                                   const shardrec_topology *topology,
