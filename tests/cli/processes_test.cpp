@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <future>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -94,12 +95,16 @@ TEST(Launch, EachProcessFindsItsPlace) {
 
 TEST(Launch, SaysWhoFailedFirstAndEndsTheOthers) {
   const auto start = std::chrono::steady_clock::now();
-  const Finished killed =
-      run({"launch", "--nproc", "3", "--", "sh", "-c", "[ $RANK = 1 ] && kill -9 $$; sleep 60"});
-  EXPECT_EQ(killed.exit_code, 137);
-  EXPECT_NE(killed.err.find("rank 1 was killed by signal 9"), std::string::npos) << killed.err;
+  // Both at once: the others are given five seconds to end by themselves.
+  auto first = std::async(std::launch::async, [] {
+    return run(
+        {"launch", "--nproc", "3", "--", "sh", "-c", "[ $RANK = 1 ] && kill -9 $$; sleep 60"});
+  });
   const Finished failed =
       run({"launch", "--nproc", "2", "--", "sh", "-c", "[ $RANK = 0 ] && exit 7; sleep 60"});
+  const Finished killed = first.get();
+  EXPECT_EQ(killed.exit_code, 137);
+  EXPECT_NE(killed.err.find("rank 1 was killed by signal 9"), std::string::npos) << killed.err;
   EXPECT_EQ(failed.exit_code, 7);
   EXPECT_NE(failed.err.find("rank 0 ended with exit code 7"), std::string::npos) << failed.err;
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));

@@ -91,6 +91,10 @@ std::vector<Reduction> reductions_of() {
 
 constexpr size_t kMebibyte = size_t{1} << 20;
 
+// Messages of 1 MiB take the same way whatever is in them: a sanitizer sees those of one type.
+template <class T>
+constexpr bool kLongMessages = SHARDREC_SANITIZED == 0 || std::is_same_v<T, float>;
+
 // One reduction and what it is to give.
 template <class T>
 struct Case {
@@ -107,7 +111,7 @@ const std::vector<Case<T>>& cases(int world, bool scattered) {
   if (!made.empty()) return made;
   for (const Reduction reduction : reductions_of<T>()) {
     std::vector<size_t> counts = {0, 1, 63, 1025, 5001};
-    if (reduction == Reduction::kSum) counts.push_back(kMebibyte / sizeof(T));
+    if (reduction == Reduction::kSum && kLongMessages<T>) counts.push_back(kMebibyte / sizeof(T));
     for (size_t count : counts) {
       if (scattered) count *= static_cast<size_t>(world);
       Case<T> one{.reduction = reduction, .want = std::vector<T>(count)};

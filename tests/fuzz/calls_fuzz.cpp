@@ -28,12 +28,6 @@ int64_t live_objects() {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
-  // The others are compiled without sanitizers here; they have tests of their own.
-  setenv("SHARDREC_CPU_TARGET", "scalar", 1);
-  return 0;
-}
-
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using shardrec::fuzz::Input;
   using shardrec::fuzz::Rank;
