@@ -46,7 +46,7 @@ struct PooledLookup {
   Element out_element = Element::kFloat32;
   size_t out_stride = 0;  // elements
   bool mean = false;
-  // Floats are written past the caches: for outputs that these would not hold until they are read.
+  // Written past the caches: for outputs that these would not hold until they are read.
   // out, its rows and their width are multiples of 64 bytes then.
   bool streaming = false;
 };

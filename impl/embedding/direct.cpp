@@ -13,6 +13,9 @@ namespace {
 constexpr size_t kStreamingBytes = size_t{16} << 20;
 
 bool starts_line(const void* address) { return std::bit_cast<uintptr_t>(address) % 64 == 0; }
+bool fills_lines(const OutputView& out, int64_t elements) {
+  return static_cast<size_t>(elements) * compute::element_bytes(out.element) % 64 == 0;
+}
 
 }  // namespace
 
@@ -54,8 +57,7 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
     const bool wanted = output_of[static_cast<size_t>(feature)] == output;
     first_task_[p + 1] = first_task_[p] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
-  streaming_ = out.element == compute::Element::kFloat32 && bytes > kStreamingBytes &&
-               starts_line(out.data) && out.stride * static_cast<int64_t>(sizeof(float)) % 64 == 0;
+  streaming_ = bytes > kStreamingBytes && starts_line(out.data) && fills_lines(out, out.stride);
   threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
@@ -101,8 +103,8 @@ void DirectLookup::look_up(const RoutedBatch& routed, const Inbox& inbox,
       .out_element = out.element,
       .out_stride = static_cast<size_t>(out.stride),
       .mean = feature.pooling == SHARDREC_POOLING_MEAN,
-      .streaming = streaming_ && starts_line(out.at(first, column)) &&
-                   piece.columns.cols * static_cast<int64_t>(sizeof(float)) % 64 == 0};
+      .streaming =
+          streaming_ && starts_line(out.at(first, column)) && fills_lines(out, piece.columns.cols)};
   kernels.pooled_lookup(job, 0, items);
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <random>
 
 #include "comm/rendezvous/awake_clock.h"
@@ -240,99 +239,6 @@ TEST(RendezvousClock, OwnAbsenceIsNobodysSilence) {
   EXPECT_EQ(clock.now(), milliseconds(150));
   clock.tick(start);
   EXPECT_EQ(clock.now(), milliseconds(150)) << "it does not go back";
-}
-
-class Environment {
- public:
-  Environment(std::initializer_list<std::pair<const std::string, std::string>> set) : set_(set) {}
-  std::function<const char*(const char*)> reader() {
-    return [this](const char* name) -> const char* {
-      const auto found = set_.find(name);
-      return found == set_.end() ? nullptr : found->second.c_str();
-    };
-  }
-  Environment with(const std::string& name, const std::string& value) const {
-    Environment other = *this;
-    other.set_[name] = value;
-    return other;
-  }
-
- private:
-  std::map<std::string, std::string> set_;
-};
-
-Environment complete(int rank, int size, const std::string& port) {
-  return {{"RANK", std::to_string(rank)},
-          {"WORLD_SIZE", std::to_string(size)},
-          {"LOCAL_RANK", std::to_string(rank)},
-          {"LOCAL_WORLD_SIZE", std::to_string(size)},
-          {"MASTER_ADDR", "127.0.0.1"},
-          {"SHARDREC_PORT", port},
-          {"SHARDREC_SECRET", "a-secret-of-the-tests"}};
-}
-
-std::string free_port() { return std::to_string(Server({}).token().port); }
-
-TEST(RendezvousEnvironment, RanksMeetAsTheirEnvironmentSaysAgainAndAgain) {
-  const std::string port = free_port();
-  for (int group = 0; group < 2; ++group) {
-    std::vector<std::optional<core::Error>> errors(3);
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank) {
-      threads.emplace_back([&, rank] {
-        Environment environment = complete(rank, 3, port);
-        errors[static_cast<size_t>(rank)] = error_of([&] {
-          const Meeting meeting = from_environment(20, environment.reader());
-          EXPECT_EQ(meeting.roster.rank, rank);
-          EXPECT_EQ(meeting.roster.ranks_per_node, 3);
-          EXPECT_EQ(meeting.server != nullptr, rank == 0);
-        });
-      });
-    }
-    for (auto& thread : threads) thread.join();
-    for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
-  }
-}
-
-TEST(RendezvousEnvironment, ATokenInTheEnvironmentIsEnough) {
-  Server server({});
-  Environment environment = {
-      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"SHARDREC_TOKEN", server.token().text()}};
-  EXPECT_EQ(from_environment(20, environment.reader()).roster.size, 1);
-}
-
-TEST(RendezvousEnvironment, EachVariableMissingOrMalformedHasItsSentence) {
-  const Environment good = complete(0, 2, "4711");
-  const std::vector<std::array<const char*, 3>> bad = {{
-      {"RANK", "", "RANK is not set"},
-      {"RANK", "two", "RANK is \"two\"; an integer from 0 to 1 is accepted"},
-      {"RANK", "2", "0 to 1"},
-      {"RANK", "1.0", "RANK"},
-      {"RANK", " 1", "RANK"},
-      {"WORLD_SIZE", "", "WORLD_SIZE is not set; it must hold the number of ranks"},
-      {"WORLD_SIZE", "0", "1 to 4096"},
-      {"WORLD_SIZE", "99999999999", "1 to 4096"},
-      {"LOCAL_WORLD_SIZE", "3", "LOCAL_WORLD_SIZE"},
-      {"LOCAL_RANK", "2", "LOCAL_RANK"},
-      {"MASTER_ADDR", "", "MASTER_ADDR is not set"},
-      {"MASTER_ADDR", "a b", "MASTER_ADDR is no address"},
-      {"SHARDREC_PORT", "", "SHARDREC_PORT is not set"},
-      {"SHARDREC_PORT", "0", "1 to 65535"},
-      {"SHARDREC_PORT", "65536", "SHARDREC_PORT is no port"},
-      {"SHARDREC_SECRET", "", "SHARDREC_SECRET is not set"},
-      {"SHARDREC_SECRET", "short", "16 to 128"},
-      {"SHARDREC_JOB", "a:b", "SHARDREC_JOB"},
-      {"SHARDREC_TOKEN", "shardrec1:x", "the token"},
-      {"SHARDREC_ALLOW_PLAIN_TCP", "yes", "SHARDREC_ALLOW_PLAIN_TCP"},
-      {"SHARDREC_BIND", "0.0.0.0", "clear text"},
-  }};
-  for (const auto& [name, value, text] : bad) {
-    Environment environment = good.with(name, value);
-    const auto error = error_of([&] { from_environment(20, environment.reader()); });
-    ASSERT_TRUE(error) << name << "=" << value;
-    EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT) << error->sentence();
-    EXPECT_SAYS(*error, text);
-  }
 }
 
 }  // namespace

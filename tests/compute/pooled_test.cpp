@@ -155,24 +155,36 @@ TEST(PooledLookup, MeansAreDividedAndOutputsRoundedAsTheOtherKernelsDo) {
 
 TEST(PooledLookup, StreamedOutputsHaveTheBitsOfOthers) {
   Random random(5);
-  for (const int64_t width : {16, 32, 48, 64, 128, 144, 256, 1008}) {
-    for (const bool mean : {false, true}) {
-      PooledShape shape = random_shape(random, width, Numbers::kSpecial);
-      shape.padding = static_cast<size_t>(16 * uniform(random, 0, 2));
-      const PooledJob job(random, shape);
-      std::vector<float> expected;
-      PooledLookup view = job.view(expected);
-      view.mean = mean;
-      scalar().pooled_lookup(view, 0, shape.bags);
-      core::Scratch lines;  // begins a cache line
-      for (int set = 0; set < cpu_kernel_count(); ++set) {
-        const std::span<float> out = lines.resize_as<float>(expected.size());
-        std::fill(out.begin(), out.end(), PooledJob::kUntouched);
-        view.out = out.data();
-        view.streaming = true;
-        cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
-        ASSERT_TRUE(same_bits(std::vector<float>(out.begin(), out.end()), expected))
-            << cpu_kernels_at(set).name << " width " << width;
+  for (const Element element : kElements) {
+    for (const int64_t width : {16, 32, 48, 64, 128, 144, 256, 1008}) {
+      if (static_cast<size_t>(width) * element_bytes(element) % 64 != 0) continue;
+      for (const bool mean : {false, true}) {
+        PooledShape shape = random_shape(random, width, Numbers::kSpecial);
+        shape.padding = static_cast<size_t>(32 * uniform(random, 0, 2));
+        const PooledJob job(random, shape);
+        std::vector<float> floats;
+        PooledLookup view = job.view(floats);
+        const size_t bytes = floats.size() * element_bytes(element);
+        std::vector<std::byte> expected(bytes, std::byte{0x5A});
+        view.mean = mean;
+        view.out_element = element;
+        view.out = expected.data();
+        scalar().pooled_lookup(view, 0, shape.bags);
+        core::Scratch lines;  // begins a cache line
+        for (int set = 0; set < cpu_kernel_count(); ++set) {
+          const std::span<std::byte> out = lines.resize_as<std::byte>(bytes);
+          std::fill(out.begin(), out.end(), std::byte{0x5A});
+          view.out = out.data();
+          view.streaming = true;
+          cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
+          std::vector<float> wanted(floats.size());
+          std::vector<float> got(floats.size());
+          const auto count = static_cast<int64_t>(floats.size());
+          scalar().widen(expected.data(), element, wanted.data(), count);
+          scalar().widen(out.data(), element, got.data(), count);
+          ASSERT_TRUE(same_bits(got, wanted))
+              << cpu_kernels_at(set).name << " " << name_of(element) << " width " << width;
+        }
       }
     }
   }

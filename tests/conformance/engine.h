@@ -1,9 +1,5 @@
-// What every engine must do alike. An engine takes part by a file of its own here, which makes an
-// Engine and instantiates the fixtures with it:
-//
-//   INSTANTIATE_TEST_SUITE_P(Local, CollectiveConformance, testing::Values(local_engine()));
-//   INSTANTIATE_TEST_SUITE_P(Local, ExchangeConformance, testing::Values(local_engine()));
-//   INSTANTIATE_TEST_SUITE_P(Local, FailureConformance, testing::Values(local_engine()));
+// What every engine must do alike: those of this process (in_memory.cpp) and, in processes, those
+// that are plug-ins (in_processes.cpp).
 //
 // Tests share no memory between ranks, so that an engine may run each rank in a process of its own:
 // they know of another rank only what it sends. What a rank checks itself, or throws, is the
@@ -32,7 +28,7 @@ using Results = std::map<int, std::optional<core::Error>>;
 
 struct Engine {
   const char* name = "";
-  // Runs body on every rank of a group, as run_joined() does.
+  // Runs body on every rank of a group, as run_joined() does; in processes, with their nodes.
   std::function<Results(int ranks, int ranks_per_node, const Body& body)> run;
   std::vector<int> worlds = {1, 2, 3, 4, 8};  // sizes that run() accepts
   bool ranks_share_a_process = true;
@@ -76,5 +72,7 @@ class CollectiveConformance : public OnEngine {};
 class ExchangeConformance : public OnEngine {};
 // Groups that die. An engine whose ranks cannot outlive a failure leaves these out.
 class FailureConformance : public OnEngine {};
+// Messages of more than 2 GiB.
+class HugeConformance : public OnEngine {};
 
 }  // namespace shardrec::comm

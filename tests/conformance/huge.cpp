@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "conformance/engines.h"
+#include "conformance/engine.h"
 #include "core/memory.h"
 
 namespace shardrec::comm {
@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kHuge = (size_t{1} << 31) + 8;
 constexpr Operation kTest{.name = "test", .kind = 1};
-
-class HugeConformance : public OnEngine {};
 
 // Word i of what a rank sends.
 uint64_t word(int rank, size_t i) { return i * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(rank); }
@@ -59,9 +57,6 @@ TEST_P(HugeConformance, AReductionOfMoreThan31BitsIsWholeOnEveryRank) {
     }
   });
 }
-
-INSTANTIATE_TEST_SUITE_P(InMemory, HugeConformance,
-                         testing::Values(local_engine(), rendezvous_engine()));
 
 }  // namespace
 }  // namespace shardrec::comm

@@ -82,7 +82,10 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
 /* The same, as environment variables say:
  *   RANK, WORLD_SIZE                   this rank and the number of ranks
  *   LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks of its node; optional
- *   SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself, by:
+ *   SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself
+ *   SHARDREC_TOKEN_FILE                and writes its token to this file, on a disk that all share,
+ *                                      until all have come; readable by its user only, and removed
+ *                                      then. What follows is optional, for rank 0. Or all know:
  *   MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
  *                                      hold that one)
  *   SHARDREC_SECRET                    the same on all ranks

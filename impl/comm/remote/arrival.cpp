@@ -15,7 +15,7 @@ bool RemoteChannel::settle_sends(Exchange& exchange) {
     leg.ask_sending();
     if (leg.sent()) continue;
     if (group_->deaf(peer, number_, exchange.sequence)) {
-      leg.drop_sending();
+      hub_->abandon_sending(leg, exchange.owner);
     } else {
       settled = false;
     }

@@ -19,6 +19,20 @@ void RemoteChannel::attach(uint32_t number) noexcept { number_.store(number); }
 
 RemoteChannel::~RemoteChannel() {
   hub_->delist(*this);
+  close();
+  // What is still under way has nobody who waits for it.
+  for (auto& exchange : ring_) {
+    if (exchange == nullptr) continue;
+    for (Leg& leg : exchange->legs) {
+      hub_->abandon_sending(leg, exchange->owner);
+      if (leg.inbound == Leg::Inbound::kMessage) {
+        hub_->keep(std::move(leg.receiving), std::move(leg.message));
+      }
+    }
+  }
+}
+
+void RemoteChannel::close() noexcept {
   std::optional<Progress> last = progress();
   if (!last) return;
   last->closed = true;
@@ -26,11 +40,14 @@ RemoteChannel::~RemoteChannel() {
     if (group_->dead() || at(n) == nullptr || at(n)->sequence != n) continue;
     try {
       if (settle_sends(*at(n))) continue;
-      for (Leg& leg : at(n)->legs) leg.receiving.drop();
       const bool borrowed = at(n)->owner == nullptr &&
                             std::any_of(at(n)->legs.begin(), at(n)->legs.end(),
                                         [](const Leg& leg) { return leg.sending[1].pending(); });
       if (!borrowed) {
+        for (Leg& leg : at(n)->legs) {
+          if (leg.inbound != Leg::Inbound::kMessage) continue;
+          hub_->keep(std::move(leg.receiving), std::move(leg.message));
+        }
         hub_->bury(std::move(at(n)), group_, last->channel);
         continue;
       }
@@ -159,10 +176,30 @@ void RemoteChannel::send(Exchange& exchange, std::span<const ConstBytes> message
   }
 }
 
+// Memory that is only borrowed cannot outlive the group, while its messages can: a group that was
+// split off sends copies of its long ones.
+std::shared_ptr<const void> RemoteChannel::copy_of(std::span<const ConstBytes> send_to,
+                                                   std::vector<ConstBytes>& copies) const {
+  const auto is_long = [](ConstBytes message) { return message.size() > kInlineBytes; };
+  if (group_ == hub_->root() || std::none_of(send_to.begin(), send_to.end(), is_long)) {
+    return nullptr;
+  }
+  const auto memory = std::make_shared<std::vector<std::vector<std::byte>>>();
+  for (const ConstBytes message : send_to) {
+    memory->emplace_back(message.begin(), message.end());
+    copies.emplace_back(memory->back());
+  }
+  copies[static_cast<size_t>(group_->rank())] = send_to[static_cast<size_t>(group_->rank())];
+  return memory;
+}
+
 Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstBytes> send_to,
                            std::shared_ptr<const void> owner) {
   const std::lock_guard lock(turn_);
   check_post(operation, send_to);
+  std::vector<ConstBytes> copies;
+  if (owner == nullptr) owner = copy_of(send_to, copies);
+  if (!copies.empty()) send_to = copies;
   const uint64_t n = posted_.load();
   Exchange& exchange = take(n);
   Exchange& ahead = take(n + 1);

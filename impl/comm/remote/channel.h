@@ -82,6 +82,9 @@ class RemoteChannel final : public Channel, public Endpoint {
   void finish(Exchange& exchange) noexcept;  // gives its memory to later ones, if it is over
   void recycle(uint64_t sequence) noexcept;
 
+  void close() noexcept;  // for the peers
+  std::shared_ptr<const void> copy_of(std::span<const ConstBytes> send_to,
+                                      std::vector<ConstBytes>& copies) const;
   void ask_envelopes(Exchange& exchange);
   void send(Exchange& exchange, std::span<const ConstBytes> messages);
 

@@ -197,6 +197,36 @@ void Hub::bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> 
       {.exchange = std::move(exchange), .group = std::move(group), .channel = channel});
 }
 
+void Hub::keep(Kept kept) noexcept {
+  if (!kept.transfer.pending() || root_->dead()) return;
+  std::vector<Kept> over;  // end after the lock: what they own may be anything
+  const std::lock_guard lock(kept_mutex_);
+  try {
+    for (Kept& each : kept_) each.transfer.wait(0);
+    const auto first_over = std::partition(
+        kept_.begin(), kept_.end(), [](const Kept& each) { return each.transfer.pending(); });
+    over.assign(std::make_move_iterator(first_over), std::make_move_iterator(kept_.end()));
+    kept_.erase(first_over, kept_.end());
+    kept_.push_back(std::move(kept));
+  } catch (...) {  // no memory: it is given up
+  }
+}
+
+void Hub::keep(Transfer transfer, std::shared_ptr<const void> owner) noexcept {
+  if (owner == nullptr) return;
+  keep(Kept{.owner = std::move(owner), .memory = {}, .transfer = std::move(transfer)});
+}
+
+void Hub::keep(Transfer transfer, core::Scratch memory) noexcept {
+  keep(Kept{.owner = nullptr, .memory = std::move(memory), .transfer = std::move(transfer)});
+}
+
+void Hub::abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept {
+  // Envelopes are short, and harmless to give up.
+  keep(std::move(leg.sending[1]), owner);
+  leg.drop_sending();
+}
+
 void Hub::sweep() noexcept {
   std::vector<Buried> over;  // ends after the lock: what it owns may be anything
   const std::lock_guard lock(ends_mutex_);
@@ -211,7 +241,7 @@ void Hub::sweep() noexcept {
       }
       const bool failed = leg.sending[0].failed() || leg.sending[1].failed();
       if (failed || group.dead() || group.deaf(rank, buried.channel, buried.exchange->sequence)) {
-        leg.drop_sending();
+        abandon_sending(leg, buried.exchange->owner);
       }
     }
   }

@@ -69,9 +69,16 @@ class Hub {
   // Lets other channels' messages come while this rank is busy with one. True: it is worth doing
   // again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
+  // What is sent to a peer that will not take it, and owns its memory.
+  void abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept;
   // What a closed channel has not sent yet.
   void bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
             uint32_t channel);
+  // A message that nobody waits for any more goes on in the memory it uses until it is through: to
+  // give it up may cost the connection (link.h), which other groups use too. Where this link's own
+  // group is dead, or the memory is only borrowed (both null), it is given up.
+  void keep(Transfer transfer, std::shared_ptr<const void> owner) noexcept;
+  void keep(Transfer transfer, core::Scratch memory) noexcept;
   // Tells the others how far this rank came on a channel that it has closed.
   void tell(const Group& group, const Progress& progress) noexcept;
 
@@ -82,6 +89,14 @@ class Hub {
     uint32_t channel = 0;
   };
 
+  // The message ends before its memory.
+  struct Kept {
+    std::shared_ptr<const void> owner;
+    core::Scratch memory;
+    Transfer transfer;
+  };
+
+  void keep(Kept kept) noexcept;
   void listen(int from, ConstBytes bytes) noexcept;
   void listen_loss(int peer, const std::string& how) noexcept;
   void give_up() noexcept;
@@ -107,6 +122,9 @@ class Hub {
   std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried
   std::vector<Endpoint*> ends_;
   std::vector<Buried> graveyard_;
+
+  std::mutex kept_mutex_;  // of what follows; no other lock is taken under it
+  std::vector<Kept> kept_;
 };
 
 }  // namespace shardrec::comm::remote

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "comm/rendezvous/handshake.h"
+#include "comm/rendezvous/rendezvous.h"
 #include "core/error.h"
 
 namespace shardrec::comm::rendezvous {
@@ -82,10 +83,8 @@ Connection try_address(const Address& address, const Token& token, const Key& ke
 }
 
 [[noreturn]] void fail_for_gone(const Token& token, const std::string& why) {
-  fail(SHARDREC_PEER_FAILED,
-       sentence("rank 0 is gone, or whoever else holds the rendezvous at ", token.address(), ": ",
-                why),
-       {.rank = 0, .operation = "join"});
+  throw ServerGone(sentence("rank 0 is gone, or whoever else holds the rendezvous at ",
+                            token.address(), ": ", why));
 }
 
 }  // namespace

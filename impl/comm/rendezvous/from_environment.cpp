@@ -1,9 +1,13 @@
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <thread>
 
+#include "comm/clock.h"
 #include "comm/rendezvous/rendezvous.h"
+#include "comm/rendezvous/token_file.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
@@ -13,6 +17,7 @@ using core::sentence;
 
 // A group that ended a moment ago may still be in the way of the next one.
 constexpr double kNextGroupSeconds = 30;
+constexpr std::chrono::milliseconds kFilePause{50};
 
 class Variables {
  public:
@@ -89,6 +94,64 @@ Token token_of(const Variables& variables) {
   return token;
 }
 
+// What rank 0 listens with where the others learn of it by a file.
+ServerOptions server_options_by_file(const Variables& variables) {
+  Token token{.host = variables.find("MASTER_ADDR").value_or("127.0.0.1"),
+              .job = variables.find("SHARDREC_JOB").value_or(""),
+              .secret = variables.find("SHARDREC_SECRET").value_or(random_name())};
+  check_host(token.host, "the environment variable MASTER_ADDR");
+  if (!token.job.empty()) check_job(token.job, "the environment variable SHARDREC_JOB");
+  check_secret(token.secret, "the environment variable SHARDREC_SECRET");
+  if (const auto port = variables.find("SHARDREC_PORT")) {
+    token.port = parse_port(*port, 0, "the environment variable SHARDREC_PORT");
+  }
+  return server_options(variables, token);
+}
+
+// A file that is there already may be of a group that has ended: until the deadline another one may
+// take its place.
+Meeting join_by_file(const Variables& variables, const std::string& path, int rank, int size,
+                     JoinOptions options) {
+  const auto job = variables.find("SHARDREC_JOB");
+  const double seconds = options.seconds;
+  const Clock::time_point deadline = after(Clock::now(), seconds);
+  std::string old;
+  std::string why = "there is no such file";
+  for (;;) {
+    const auto token = read_token_file(path);
+    if (token && job && token->job != *job) {
+      why = sentence("it is of the job \"", token->job, "\", this one is \"", *job, "\"");
+    } else if (token && token->text() != old) {
+      try {
+        options.seconds = seconds_until(deadline, Clock::now());
+        return join(*token, rank, size, options);
+      } catch (const ServerGone& gone) {
+        why = gone.sentence();
+      } catch (const GroupComplete& complete) {
+        why = complete.sentence();
+      }
+      old = token->text();
+    }
+    if (Clock::now() >= deadline) {
+      fail(SHARDREC_TIMEOUT,
+           sentence("rank ", rank, " found no token of its rank 0 in \"", path, "\" within ",
+                    static_cast<int64_t>(seconds * 1000), " ms: ", why),
+           {.rank = 0, .operation = "join"});
+    }
+    std::this_thread::sleep_for(kFilePause);
+  }
+}
+
+Meeting meet_by_file(const Variables& variables, const std::string& path, int rank, int size,
+                     const JoinOptions& options) {
+  if (rank != 0) return join_by_file(variables, path, rank, size, options);
+  auto server = std::make_shared<Server>(server_options_by_file(variables));
+  const TokenFile file(path, server->token());  // until all have come
+  Meeting meeting = join(server->token(), rank, size, options);
+  meeting.server = std::move(server);
+  return meeting;
+}
+
 }  // namespace
 
 Meeting from_environment(double seconds, const std::function<const char*(const char*)>& variable) {
@@ -102,6 +165,11 @@ Meeting from_environment(double seconds, const std::function<const char*(const c
     options.seconds_for_next_group = 0;
     options.has_started = true;
     return join(parse_token(*token), rank, size, options);
+  }
+  if (const auto path = variables.find("SHARDREC_TOKEN_FILE")) {
+    options.seconds_for_next_group = 0;
+    options.has_started = true;
+    return meet_by_file(variables, *path, rank, size, options);
   }
   const Token token = token_of(variables);
   std::shared_ptr<Server> server;

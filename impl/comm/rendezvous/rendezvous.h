@@ -28,6 +28,13 @@ class GroupComplete : public core::Error {
       : Error(SHARDREC_INVALID_STATE, std::move(sentence), {.rank = rank, .operation = "join"}) {}
 };
 
+// Nobody is at the address of a token.
+class ServerGone : public core::Error {
+ public:
+  explicit ServerGone(std::string sentence)
+      : Error(SHARDREC_PEER_FAILED, std::move(sentence), {.rank = 0, .operation = "join"}) {}
+};
+
 struct JoinOptions {
   double seconds = 1800;
   // As the launcher said; 0: it said nothing.
@@ -54,7 +61,8 @@ Meeting join(const Token& token, int rank, int size, const JoinOptions& options)
 // The same, as the environment says; `variable` is std::getenv but for tests:
 //   RANK, WORLD_SIZE                    needed
 //   LOCAL_WORLD_SIZE, LOCAL_RANK        ranks of this node, and this one's place among them
-//   SHARDREC_TOKEN                      of a server that runs; else rank 0 starts one, with:
+//   SHARDREC_TOKEN                      of a server that runs; else rank 0 starts one
+//   SHARDREC_TOKEN_FILE                 and writes its token there, for the others; or with:
 //   MASTER_ADDR, SHARDREC_PORT          where ranks find rank 0
 //   SHARDREC_SECRET                     16 to 128 letters, digits and -._~
 //   SHARDREC_JOB                        "default"; tells groups of the same secret apart

@@ -118,12 +118,20 @@ class Pool {
         put<FloatOutput, kVectors, kTail>(sum, at);
         break;
       case Element::kFloat16:
-        put<HalfOutput<Float16>, kVectors, kTail>(sum, at);
+        put_half<Float16, kVectors, kTail>(sum, at);
         break;
       case Element::kBfloat16:
-        put<HalfOutput<Bfloat16>, kVectors, kTail>(sum, at);
+        put_half<Bfloat16, kVectors, kTail>(sum, at);
         break;
     }
+  }
+
+  template <class Half, size_t kVectors, bool kTail>
+  HWY_INLINE void put_half(const Vector (&sum)[kVectors], size_t at) const {
+    if constexpr (!kTail) {
+      if (job_.streaming) return put<StreamedHalves<Half>, kVectors, kTail>(sum, at);
+    }
+    put<HalfOutput<Half>, kVectors, kTail>(sum, at);
   }
 
   struct FloatOutput {
@@ -146,6 +154,15 @@ class Pool {
     template <bool kPartial>
     static HWY_INLINE void put(Vector x, uint16_t* to, const Tail& tail) {
       store_half<kPartial>(round_nearest<Half>(x), to, tail);
+    }
+  };
+
+  template <class Half>
+  struct StreamedHalves {
+    using Stored = uint16_t;
+    template <bool kPartial>
+    static HWY_INLINE void put(Vector x, uint16_t* to, const Tail&) {
+      hn::Stream(round_nearest<Half>(x), kHalves, to);
     }
   };
 

@@ -1,0 +1,30 @@
+// The token of a rendezvous as a file that all ranks reach, on a disk that they share: how they
+// meet where nobody knows an address beforehand.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "comm/rendezvous/token.h"
+
+namespace shardrec::comm::rendezvous {
+
+class TokenFile {
+ public:
+  // Writes it, for its owner only, in place of what was there: readers find one or the other,
+  // whole. Throws IO_ERROR.
+  TokenFile(std::string path, const Token& token);
+  // Removes it, where it is still the same.
+  ~TokenFile();
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+ private:
+  std::string path_;
+  std::string text_;
+};
+
+// None: there is no such file yet. Throws IO_ERROR, and INVALID_ARGUMENT where it holds no token.
+std::optional<Token> read_token_file(const std::string& path);
+
+}  // namespace shardrec::comm::rendezvous

@@ -1,0 +1,143 @@
+// One rank of a group of processes does what no rank should: all ranks are told who did what, and
+// training goes on where it can.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "comm/remote/transport.h"
+
+namespace shardrec::failures {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr int kCulprit = 1;
+
+struct Complaint {
+  std::string call, status;
+  int culprit = -1;
+  std::string sentence;
+};
+
+struct Outcome {
+  int status = -1;  // of the launcher
+  std::string output;
+  std::map<int, std::vector<Complaint>> complaints;  // by rank
+  std::map<int, std::string> digests;
+};
+
+Outcome launch(const std::string& engine, const std::string& scenario) {
+  Outcome outcome;
+  const std::string command = std::string(SHARDREC_COMMAND) + " launch --engine " + engine +
+                              " --nproc " + std::to_string(kRanks) + " -- " +
+                              SHARDREC_TEST_MISUSE_HOST + " " + scenario + " 2>&1";
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  std::array<char, 4096> line{};
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) {
+    outcome.output += line.data();
+    std::istringstream words(line.data());
+    std::string word;
+    std::string call;
+    int rank = -1;
+    if (!(words >> word >> rank >> word >> call) || word != ":") continue;
+    if (call == "digest") {
+      words >> outcome.digests[rank];
+      continue;
+    }
+    Complaint complaint{.call = call};
+    words >> complaint.status >> complaint.culprit >> word;
+    std::getline(words, complaint.sentence);
+    outcome.complaints[rank].push_back(complaint);
+  }
+  outcome.status = pclose(pipe);
+  return outcome;
+}
+
+// The first complaint of each rank. call: one of these words.
+void expect_told(const Outcome& outcome, int rank, const std::string& call,
+                 const std::string& status, int culprit, const std::vector<std::string>& words) {
+  SCOPED_TRACE("rank " + std::to_string(rank));
+  const auto told = outcome.complaints.find(rank);
+  ASSERT_NE(told, outcome.complaints.end()) << outcome.output;
+  const Complaint& first = told->second.front();
+  EXPECT_NE(call.find(first.call), std::string::npos) << outcome.output;
+  EXPECT_EQ(first.status, status) << outcome.output;
+  if (culprit >= 0) {
+    EXPECT_EQ(first.culprit, culprit) << first.sentence;
+  }
+  for (const std::string& word : words) {
+    EXPECT_NE(first.sentence.find(word), std::string::npos) << first.sentence;
+  }
+}
+
+class Misuse : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!comm::remote::transport_available(GetParam())) {
+      GTEST_SKIP() << "the plug-in was not built: its library is not installed";
+    }
+  }
+  static Outcome run(const std::string& scenario) {
+    Outcome outcome = launch(GetParam(), scenario);
+    EXPECT_TRUE(WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) << outcome.output;
+    return outcome;
+  }
+};
+
+TEST_P(Misuse, OfNobodyGivesEveryRankTheSameTables) {
+  const Outcome outcome = run("none");
+  EXPECT_TRUE(outcome.complaints.empty()) << outcome.output;
+  ASSERT_EQ(outcome.digests.size(), static_cast<size_t>(kRanks)) << outcome.output;
+  for (const auto& [rank, digest] : outcome.digests) EXPECT_EQ(digest, outcome.digests.at(0));
+}
+
+TEST_P(Misuse, ABadBatchIsToldToAllAndTrainingGoesOn) {
+  const Outcome outcome = run("bad_batch");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    expect_told(outcome, rank, "forward", "SHARDREC_INVALID_BATCH", kCulprit,
+                {"rank 1", "123", "\"second\""});
+    ASSERT_EQ(outcome.complaints.at(rank).size(), 1U) << outcome.output;
+  }
+  ASSERT_EQ(outcome.digests.size(), static_cast<size_t>(kRanks)) << outcome.output;
+  for (const auto& [rank, digest] : outcome.digests) EXPECT_EQ(digest, outcome.digests.at(0));
+  EXPECT_NE(outcome.digests.at(0), run("none").digests.at(0)) << "one step was not taken";
+}
+
+TEST_P(Misuse, AnotherPlanOrOrderOfTablesIsAMismatchOnAll) {
+  for (const auto& [scenario, call] :
+       std::map<std::string, std::string>{{"other_plan", "collection"}, {"other_order", "plan"}}) {
+    SCOPED_TRACE(scenario);
+    const Outcome outcome = run(scenario);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      // Rank 1 is told of one of the others, that of it.
+      expect_told(outcome, rank, call, "SHARDREC_MISMATCH", rank == kCulprit ? -1 : kCulprit,
+                  {"rank 1"});
+    }
+  }
+}
+
+TEST_P(Misuse, FewerStepsEndTheOthersWhoWaitForMore) {
+  const Outcome ended = run("ends_early");
+  EXPECT_EQ(ended.complaints.count(kCulprit), 0U) << ended.output;
+  for (const int rank : {0, 2}) {
+    expect_told(ended, rank, "begin forward", "SHARDREC_PEER_FAILED", kCulprit, {"rank 1"});
+  }
+  // It waits in "close" for the others, who wait for its batch: until somebody's deadline.
+  const Outcome closed = run("closes_early");
+  for (int rank = 0; rank < kRanks; ++rank) {
+    expect_told(closed, rank, rank == kCulprit ? "close" : "begin forward", "SHARDREC_TIMEOUT", -1,
+                {"rank 1"});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Between, Misuse, testing::Values("gloo", "mpi"),
+                         [](const auto& engine) { return std::string(engine.param); });
+
+}  // namespace
+}  // namespace shardrec::failures
