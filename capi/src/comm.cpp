@@ -307,6 +307,14 @@ shardrec_status shardrec_comm_status(const shardrec_comm* comm) {
   });
 }
 
+shardrec_status shardrec_comm_operations_json(const shardrec_comm* comm, char** out_text) {
+  return guard([&] {
+    const auto use = enter(comm, Access::kShared);
+    require_out(out_text, "out_text");
+    *out_text = copy_text(use->membership->recorder().json());
+  });
+}
+
 shardrec_status shardrec_comm_barrier(shardrec_comm* comm) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);

@@ -12,6 +12,7 @@
 #include "comm/collectives.h"
 #include "comm/communicator.h"
 #include "comm/local/local_group.h"
+#include "comm/recorder.h"
 #include "core/error.h"
 #include "handle.h"
 #include "shardrec/comm.h"
@@ -23,9 +24,11 @@ namespace shardrec::capi {
 class Membership {
  public:
   explicit Membership(std::shared_ptr<comm::Communicator> communicator)
-      : communicator_(std::move(communicator)) {}
+      : recorder_(std::make_shared<comm::Recorder>(communicator->rank(), communicator->size())),
+        communicator_(comm::recorded(std::move(communicator), recorder_)) {}
 
   comm::Communicator& communicator() const noexcept { return *communicator_; }
+  const comm::Recorder& recorder() const noexcept { return *recorder_; }
   // Of the memberships of this process, in the order of their making.
   uint64_t number() const noexcept { return number_; }
   // Numbers the collections on it; the same on all ranks.
@@ -83,6 +86,7 @@ class Membership {
     return made.fetch_add(1);
   }
 
+  std::shared_ptr<comm::Recorder> recorder_;
   std::shared_ptr<comm::Communicator> communicator_;
   const uint64_t number_ = next_number();
   std::atomic<uint32_t> collections_{0};

@@ -293,6 +293,34 @@ TEST(Comm, ARankThatNeverComesIsTimeoutNamingRankAndOperation) {
   EXPECT_EQ(shardrec_comm_status(peer), SHARDREC_TIMEOUT);
 }
 
+TEST(Comm, OperationsTellWhoWasWaitedFor) {
+  Local group;
+  ASSERT_OK(shardrec_local_create(2, 2, group.out()));
+  Comm mine;
+  Comm peer;
+  ASSERT_OK(shardrec_comm_create_local(group, 0, mine.out()));
+  ASSERT_OK(shardrec_comm_create_local(group, 1, peer.out()));
+  const auto operations = [](shardrec_comm* comm) {
+    char* text = nullptr;
+    EXPECT_OK(shardrec_comm_operations_json(comm, &text));
+    return take(text);
+  };
+  EXPECT_TRUE(contains(operations(mine), "\"operations\": []")) << operations(mine);
+  ASSERT_OK(shardrec_comm_set_f64(mine, SHARDREC_COMM_STEP_SECONDS, 0.5));
+  std::thread waiting([&] { EXPECT_EQ(shardrec_comm_barrier(mine), SHARDREC_TIMEOUT); });
+  while (!contains(operations(mine), "\"waiting\"")) {  // read beside the call
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(contains(operations(mine), "\"end_seconds\": null")) << operations(mine);
+  waiting.join();
+  const std::string after = operations(mine);
+  for (const char* part : {"\"rank\": 0", "\"size\": 2", "\"operation\": \"barrier\"",
+                           "\"purpose\": \"control\"", "\"state\": \"failed\"", "\"peer\": 1"}) {
+    EXPECT_TRUE(contains(after, part)) << part << " in " << after;
+  }
+  EXPECT_EQ(shardrec_comm_operations_json(mine, nullptr), SHARDREC_INVALID_ARGUMENT);
+}
+
 TEST(Comm, HandlesMayGoInAnyOrder) {
   int64_t before = 0;
   ASSERT_OK(shardrec_live_objects(&before));

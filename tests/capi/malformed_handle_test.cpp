@@ -82,6 +82,8 @@ TEST_F(Malformed, OutParametersThatAreMissing) {
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
       {"comm_create_local", [&] { return shardrec_comm_create_local(group, 1, nullptr); },
        SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"comm_operations_json", [&] { return shardrec_comm_operations_json(comm, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
       {"comm_rank", [&] { return shardrec_comm_rank(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,
        "out is NULL"},
       {"comm_size", [&] { return shardrec_comm_size(comm, nullptr); }, SHARDREC_INVALID_ARGUMENT,

@@ -123,6 +123,19 @@ SHARDREC_API shardrec_status shardrec_comm_get_f64(const shardrec_comm *comm,
  * thread's error). Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_status(const shardrec_comm *comm);
 
+/* The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
+ * when a peer is late or gone. {"rank", "size", "now_seconds", "operations": [{"number",
+ * "purpose" (control, input, output, gradient, dense or statistics), "sequence" (of the operations
+ * of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
+ * "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
+ * (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...]}, the oldest
+ * first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+ * Also of a communicator that is dead or closed. out_text: freed by the caller with
+ * shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
+ * blocking; any thread, also while another waits. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_operations_json(const shardrec_comm *comm,
+                                                           char **out_text);
+
 /* Returns when every rank has called it. Collective, blocking.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_barrier(shardrec_comm *comm);

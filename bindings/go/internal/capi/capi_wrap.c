@@ -986,6 +986,29 @@ _gostring_ _wrap_comm_status_capi(shardrec_comm *_swig_go_0) {
 }
 
 
+_gostring_ _wrap_comm_operations_json_capi(shardrec_comm *_swig_go_0, char **_swig_go_1) {
+  shardrec_comm *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_comm_operations_json((struct shardrec_comm const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_comm_barrier_capi(shardrec_comm *_swig_go_0) {
   shardrec_comm *arg1 = 0 ;
   shardrec_status result;

@@ -482,6 +482,7 @@ extern "C" {
     pub fn shardrec_comm_set_f64(comm: *mut shardrec_comm, key: shardrec_comm_property, value: f64) -> shardrec_status;
     pub fn shardrec_comm_get_f64(comm: *const shardrec_comm, key: shardrec_comm_property, out: *mut f64) -> shardrec_status;
     pub fn shardrec_comm_status(comm: *const shardrec_comm) -> shardrec_status;
+    pub fn shardrec_comm_operations_json(comm: *const shardrec_comm, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_comm_barrier(comm: *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_all_reduce(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
     pub fn shardrec_comm_close(comm: *mut shardrec_comm) -> shardrec_status;

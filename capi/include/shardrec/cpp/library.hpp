@@ -138,6 +138,12 @@ class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
   }
   // Throws what killed the communicator.
   void check_alive() const { check(shardrec_comm_status(get())); }
+  // The last 1,000 operations of this rank, as JSON.
+  std::string operations_json() const {
+    detail::Text text;
+    check(shardrec_comm_operations_json(get(), text.out()));
+    return text.str();
+  }
   void barrier() { check(shardrec_comm_barrier(get())); }
   void all_reduce(const Vector &data, shardrec_reduction reduction = SHARDREC_REDUCTION_SUM) {
     check(shardrec_comm_all_reduce(get(), data.get(), reduction));
