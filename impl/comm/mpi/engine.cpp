@@ -23,7 +23,8 @@ constexpr milliseconds kLetGo{600};  // and its long messages
 constexpr milliseconds kStuck{200};  // then MPI has the thread, and keeps it
 constexpr std::chrono::seconds kDisorderlyEnd{5};
 
-// How long to do what while something is under way and nothing happens.
+// How long to do what while something is under way and nothing happens; spinning and short naps
+// only where somebody waits.
 constexpr microseconds kSpin{20};
 // Waits for ever end now and then: condition_variable::wait() is younger than the oldest C++
 // library that a plug-in has to run with.
@@ -45,6 +46,12 @@ void Engine::push(Command command) {
   const std::lock_guard lock(mutex_);
   commands_.push_back(std::move(command));
   has_commands_.store(true, std::memory_order_release);
+  if (asleep_) pushed_.notify_one();
+}
+
+void Engine::begin_wait() noexcept {
+  if (waiting_.fetch_add(1) != 0) return;
+  const std::lock_guard lock(mutex_);
   if (asleep_) pushed_.notify_one();
 }
 
@@ -271,15 +278,16 @@ bool Engine::something_under_way() const noexcept {
 
 void Engine::nap(Clock::time_point since) {
   const bool under_way = something_under_way();
+  const bool awaited = waiting_.load() != 0;
   const Clock::duration idle = Clock::now() - since;
-  if (under_way && idle < kSpin) return;
+  if (under_way && awaited && idle < kSpin) return;
   std::unique_lock lock(mutex_);
   if (!commands_.empty()) return;
   asleep_ = true;
   if (under_way || !closing_.empty()) {
-    pushed_.wait_for(lock, idle < kShortNaps  ? kShortNap
-                           : idle < kLongNaps ? kLongNap
-                                              : microseconds(kLongestNap));
+    pushed_.wait_for(lock, awaited && idle < kShortNaps ? kShortNap
+                           : idle < kLongNaps           ? kLongNap
+                                                        : microseconds(kLongestNap));
   } else if (exchanges_.empty() || broken_.load()) {
     pushed_.wait_for(lock, kNothingToDo);
   } else {

@@ -41,6 +41,9 @@ class Engine final : private Post {
   void send(std::unique_ptr<Letter> letter);
   void begin(Request& request);
   void give_up(Request& request);
+  // Around a wait for a message: where nobody waits, the thread leaves the processor to others.
+  void begin_wait() noexcept;
+  void end_wait() noexcept { waiting_.fetch_sub(1); }
   void break_off(const std::string& why) noexcept;
   // A communicator has failed: MPI_Finalize at the end of the process is not waited for without
   // end.
@@ -83,6 +86,7 @@ class Engine final : private Post {
   std::condition_variable let_go_;
   std::vector<Command> commands_;
   std::atomic<bool> has_commands_{false};
+  std::atomic<int> waiting_{0};
   bool asleep_ = false;
   bool thread_started_ = false;
   bool finished_ = false;

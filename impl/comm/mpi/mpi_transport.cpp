@@ -172,7 +172,14 @@ Request* Transport::receive(int peer, uint32_t tag, void* data, uint64_t bytes) 
 int32_t Transport::wait(Request& request, double seconds) {
   std::unique_lock lock(mutex_);
   const auto over = [&] { return request.status != SHARDREC_TRANSPORT_TIMEOUT || cancelled_; };
-  if (!over() && seconds > 0) request.changed.wait_until(lock, plugin::after(seconds), over);
+  if (!over() && seconds > 0) {
+    Engine& engine = Engine::instance();
+    lock.unlock();
+    engine.begin_wait();
+    lock.lock();
+    request.changed.wait_until(lock, plugin::after(seconds), over);
+    engine.end_wait();
+  }
   if (request.status == SHARDREC_TRANSPORT_FAILED)
     throw Failure(SHARDREC_TRANSPORT_FAILED, request.peer, request.text);
   if (request.status == SHARDREC_TRANSPORT_TIMEOUT && cancelled_)
