@@ -319,6 +319,13 @@ TEST(Comm, OperationsTellWhoWasWaitedFor) {
     EXPECT_TRUE(contains(after, part)) << part << " in " << after;
   }
   EXPECT_EQ(shardrec_comm_operations_json(mine, nullptr), SHARDREC_INVALID_ARGUMENT);
+
+  Local alone;
+  Comm closed;
+  ASSERT_OK(shardrec_local_create(1, 1, alone.out()));
+  ASSERT_OK(shardrec_comm_create_local(alone, 0, closed.out()));
+  ASSERT_OK(shardrec_comm_close(closed));
+  EXPECT_TRUE(contains(operations(closed), "\"operation\": \"close\"")) << operations(closed);
 }
 
 TEST(Comm, HandlesMayGoInAnyOrder) {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 #include <string>
@@ -81,6 +82,9 @@ class Misuse : public testing::TestWithParam<const char*> {
   void SetUp() override {
     if (!comm::remote::transport_available(GetParam())) {
       GTEST_SKIP() << "the plug-in was not built: its library is not installed";
+    }
+    if (std::string(GetParam()) == "mpi" && std::system("command -v mpirun > /dev/null") != 0) {
+      GTEST_SKIP() << "there is no mpirun";
     }
   }
   static Outcome run(const std::string& scenario) {

@@ -25,9 +25,7 @@ RemoteChannel::~RemoteChannel() {
     if (exchange == nullptr) continue;
     for (Leg& leg : exchange->legs) {
       hub_->abandon_sending(leg, exchange->owner);
-      if (leg.inbound == Leg::Inbound::kMessage) {
-        hub_->keep(std::move(leg.receiving), std::move(leg.message));
-      }
+      hub_->abandon_receiving(leg);
     }
   }
 }
@@ -44,10 +42,7 @@ void RemoteChannel::close() noexcept {
                             std::any_of(at(n)->legs.begin(), at(n)->legs.end(),
                                         [](const Leg& leg) { return leg.sending[1].pending(); });
       if (!borrowed) {
-        for (Leg& leg : at(n)->legs) {
-          if (leg.inbound != Leg::Inbound::kMessage) continue;
-          hub_->keep(std::move(leg.receiving), std::move(leg.message));
-        }
+        for (Leg& leg : at(n)->legs) hub_->abandon_receiving(leg);
         hub_->bury(std::move(at(n)), group_, last->channel);
         continue;
       }

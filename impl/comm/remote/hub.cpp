@@ -212,19 +212,17 @@ void Hub::keep(Kept kept) noexcept {
   }
 }
 
-void Hub::keep(Transfer transfer, std::shared_ptr<const void> owner) noexcept {
-  if (owner == nullptr) return;
-  keep(Kept{.owner = std::move(owner), .memory = {}, .transfer = std::move(transfer)});
-}
-
-void Hub::keep(Transfer transfer, core::Scratch memory) noexcept {
-  keep(Kept{.owner = nullptr, .memory = std::move(memory), .transfer = std::move(transfer)});
-}
-
 void Hub::abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept {
   // Envelopes are short, and harmless to give up.
-  keep(std::move(leg.sending[1]), owner);
+  if (owner != nullptr) {
+    keep({.owner = owner, .memory = {}, .transfer = std::move(leg.sending[1])});
+  }
   leg.drop_sending();
+}
+
+void Hub::abandon_receiving(Leg& leg) noexcept {
+  if (leg.inbound != Leg::Inbound::kMessage) return;
+  keep({.owner = nullptr, .memory = std::move(leg.message), .transfer = std::move(leg.receiving)});
 }
 
 void Hub::sweep() noexcept {

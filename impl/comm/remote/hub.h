@@ -69,16 +69,14 @@ class Hub {
   // Lets other channels' messages come while this rank is busy with one. True: it is worth doing
   // again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
-  // What is sent to a peer that will not take it, and owns its memory.
-  void abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept;
   // What a closed channel has not sent yet.
   void bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
             uint32_t channel);
   // A message that nobody waits for any more goes on in the memory it uses until it is through: to
   // give it up may cost the connection (link.h), which other groups use too. Where this link's own
-  // group is dead, or the memory is only borrowed (both null), it is given up.
-  void keep(Transfer transfer, std::shared_ptr<const void> owner) noexcept;
-  void keep(Transfer transfer, core::Scratch memory) noexcept;
+  // group is dead, or the memory is only borrowed (there is no owner), it is given up.
+  void abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept;
+  void abandon_receiving(Leg& leg) noexcept;
   // Tells the others how far this rank came on a channel that it has closed.
   void tell(const Group& group, const Progress& progress) noexcept;
 

@@ -161,15 +161,13 @@ Meeting from_environment(double seconds, const std::function<const char*(const c
   JoinOptions options{.seconds = seconds,
                       .ranks_on_host = ranks_on_host(variables, size),
                       .seconds_for_next_group = kNextGroupSeconds};
-  if (const auto token = variables.find("SHARDREC_TOKEN")) {
+  const auto token_text = variables.find("SHARDREC_TOKEN");
+  const auto path = variables.find("SHARDREC_TOKEN_FILE");
+  if (token_text || path) {
     options.seconds_for_next_group = 0;
     options.has_started = true;
-    return join(parse_token(*token), rank, size, options);
-  }
-  if (const auto path = variables.find("SHARDREC_TOKEN_FILE")) {
-    options.seconds_for_next_group = 0;
-    options.has_started = true;
-    return meet_by_file(variables, *path, rank, size, options);
+    return token_text ? join(parse_token(*token_text), rank, size, options)
+                      : meet_by_file(variables, *path, rank, size, options);
   }
   const Token token = token_of(variables);
   std::shared_ptr<Server> server;

@@ -25,6 +25,7 @@ constexpr size_t kMostBytes = 1024;  // a token has at most 512
              {.value = error});
 }
 
+// Not by core/environment.h, whose files others may read: the token holds the secret.
 class Descriptor {
  public:
   Descriptor(const std::string& path, int flags) : number_(::open(path.c_str(), flags, 0600)) {}
