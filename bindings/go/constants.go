@@ -244,6 +244,7 @@ const (
 	OptionDeduplicate          Option = 406
 	OptionForwardCompression   Option = 407
 	OptionBackwardCompression  Option = 408
+	OptionHierarchical         Option = 409
 	OptionBorrow               Option = 500
 	OptionWeightGradient       Option = 501
 	OptionDdpAverage           Option = 600

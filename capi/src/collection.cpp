@@ -25,6 +25,9 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
   if (const auto deduplicate = options.find_i64(SHARDREC_OPTION_DEDUPLICATE)) {
     out.deduplicate = *deduplicate != 0;
   }
+  if (const auto hierarchical = options.find_i64(SHARDREC_OPTION_HIERARCHICAL)) {
+    out.hierarchical = *hierarchical != 0;
+  }
   return out;
 }
 

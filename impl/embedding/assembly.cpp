@@ -21,6 +21,14 @@ int64_t answer_of(const SentBlock& block, int64_t n) {
   return code;
 }
 
+void check_size(int rank, const char* what, size_t bytes, size_t expected) {
+  if (bytes == expected) return;
+  core::fail(SHARDREC_CORRUPT_DATA,
+             core::sentence("rank ", rank, " sent ", what, " of ", bytes, " bytes, ", expected,
+                            " were expected"),
+             {.rank = int64_t{rank}, .operation = "forward"});
+}
+
 }  // namespace
 
 OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
@@ -35,6 +43,17 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
     widest_ = std::max(widest_, layout.model().tables[t].dim);
     for (const Segment& segment : layout.table(static_cast<int32_t>(t)).segments) {
       most_addends_ = std::max(most_addends_, segment.addends.size());
+      most_nodes_ = std::max(most_nodes_, segment.nodes.size());
+    }
+  }
+  if (!layout.sums_on_nodes()) return;
+  message_ends_.resize(static_cast<size_t>(layout.ranks()));
+  for (size_t f = 0; f < layout.model().features.size(); ++f) {
+    first_sum_.push_back(sums_.size());
+    for (const Segment& segment : layout.table(layout.model().features[f].table).segments) {
+      for (size_t n = 0; n < segment.nodes.size(); ++n) {
+        sums_.push_back({.segment = &segment, .feature = static_cast<int32_t>(f), .node = n});
+      }
     }
   }
 }
@@ -55,16 +74,76 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
       Source& source = sources_[first_source_[static_cast<size_t>(blocks[b].feature)] + k];
       source = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), &sent[b],
                 part.width, owner == layout_.rank() && direct[b] != 0};
-      if (source.direct) continue;
+      if (source.direct || layout_.goes_by_node(blocks[b], layout_.rank())) continue;
       at += rows_bytes(sent[b].answers(blocks[b].sequence), part.width);
     }
-    if (at != message.size()) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", owner, " sent an output message of ", message.size(),
-                                " bytes, ", at, " were expected"),
-                 {.rank = int64_t{owner}, .operation = "forward"});
-    }
+    check_size(owner, "an output message", message.size(), at);
   }
+}
+
+void OutputAssembly::open_sums(const RoutedBatch& routed,
+                               std::span<const comm::ConstBytes> messages, core::Threads& threads) {
+  const int32_t own_node = layout_.node_of(layout_.rank());
+  const auto comes_as_sum = [&](const NodeSum& sum) {
+    return sum.segment->nodes[sum.node] != own_node &&
+           layout_.sums_segment(sum.feature, *sum.segment, sum.node);
+  };
+  size_t counts = 0;
+  for (NodeSum& sum : sums_) {
+    if (comes_as_sum(sum)) counts += static_cast<size_t>(routed.chunks(sum.feature)) + 1;
+  }
+  const size_t count_bytes = align_up(counts * sizeof(uint32_t), 64);
+  std::byte* memory =
+      sums_memory_.resize(count_bytes + sums_.size() * most_addends_ * sizeof(int64_t));
+  auto* chunk_rows = static_cast<uint32_t*>(static_cast<void*>(memory));
+  auto* next_rows = static_cast<int64_t*>(static_cast<void*>(memory + count_bytes));
+  for (NodeSum& sum : sums_) {
+    sum.chunk_rows = comes_as_sum(sum) ? chunk_rows : nullptr;
+    if (sum.chunk_rows != nullptr) chunk_rows += routed.chunks(sum.feature) + 1;
+  }
+  threads.parallel_for(static_cast<int64_t>(sums_.size()), 1, [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      const NodeSum& sum = sums_[static_cast<size_t>(s)];
+      if (sum.chunk_rows == nullptr) continue;
+      count_rows(routed, sum, next_rows + static_cast<size_t>(s) * most_addends_);
+    }
+  });
+  std::vector<size_t>& at = message_ends_;
+  std::fill(at.begin(), at.end(), size_t{0});
+  for (NodeSum& sum : sums_) {
+    if (sum.chunk_rows == nullptr) continue;
+    const auto adder =
+        static_cast<size_t>(layout_.adder(layout_.rank(), sum.segment->nodes[sum.node]));
+    sum.rows =
+        static_cast<const float*>(static_cast<const void*>(messages[adder].data() + at[adder]));
+    at[adder] += rows_bytes(sum.chunk_rows[routed.chunks(sum.feature)], sum.segment->cols);
+  }
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    check_size(static_cast<int>(rank), "a message of sums", messages[rank].size(), at[rank]);
+  }
+}
+
+// Bags before each chunk of which any part of the node has ids.
+void OutputAssembly::count_rows(const RoutedBatch& routed, const NodeSum& sum,
+                                int64_t* next_row) const {
+  const Source* sources = sources_.data() + first_source_[static_cast<size_t>(sum.feature)];
+  const size_t begin = sum.segment->node_begin(sum.node);
+  const size_t end = sum.segment->node_end(sum.node);
+  std::fill(next_row + begin, next_row + end, int64_t{0});
+  uint32_t* chunk_rows = sum.chunk_rows;
+  uint32_t rows = 0;
+  const int64_t bags = routed.items(sum.feature);
+  for (int64_t bag = 0; bag < bags; ++bag) {
+    if (bag % kChunk == 0) *chunk_rows++ = rows;
+    bool any = false;
+    for (size_t a = begin; a < end; ++a) {
+      const bool holds = sources[sum.segment->addends[a].part].block->holds(next_row[a], bag);
+      next_row[a] += holds;
+      any = any || holds;
+    }
+    rows += any;
+  }
+  *chunk_rows = rows;
 }
 
 bool OutputAssembly::all_direct(int32_t feature) const {
@@ -87,13 +166,16 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
   const int64_t tasks = first_task_.back();
   const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * threads.count());
   const size_t row_bytes = align_up(static_cast<size_t>(widest_) * sizeof(float), 64);
-  const size_t piece_bytes = 2 * row_bytes + align_up(most_addends_ * sizeof(int64_t), 64);
+  const size_t piece_bytes =
+      2 * row_bytes + align_up((most_addends_ + most_nodes_) * sizeof(int64_t), 64);
   std::byte* scratch = work.resize(static_cast<size_t>(pieces) * piece_bytes);
   threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
     for (int64_t piece = first_piece; piece < last_piece; ++piece) {
       std::byte* own = scratch + static_cast<size_t>(piece) * piece_bytes;
+      auto* next = static_cast<int64_t*>(static_cast<void*>(own + 2 * row_bytes));
       const Workspace workspace{
-          .next_row = static_cast<int64_t*>(static_cast<void*>(own + 2 * row_bytes)),
+          .next_row = next,
+          .next_sum = next + most_addends_,
           .row = static_cast<float*>(static_cast<void*>(own)),
           .node_sum = static_cast<float*>(static_cast<void*>(own + row_bytes))};
       for (int64_t t = tasks * piece / pieces; t < tasks * (piece + 1) / pieces; ++t) {
@@ -118,17 +200,40 @@ void OutputAssembly::start_chunk(const Segment& segment, int32_t feature, int64_
   }
 }
 
-// Adds what the parts of a segment have of one bag.
+// The row of a bag in what a node has added up; null: none of its parts has ids.
+const float* OutputAssembly::row_of_sum(const Segment& segment, size_t n, const Source* sources,
+                                        const NodeSum& sum, int64_t bag,
+                                        const Workspace& work) const {
+  bool any = false;
+  for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
+    const bool holds = sources[segment.addends[a].part].block->holds(work.next_row[a], bag);
+    work.next_row[a] += holds;
+    any = any || holds;
+  }
+  return any ? sum.rows + work.next_sum[n]++ * segment.cols : nullptr;
+}
+
+// Adds what the parts of a segment have of one bag. sums: by node, or null.
 void OutputAssembly::add_parts(const Segment& segment, const compute::Kernels& kernels,
-                               const Source* sources, int64_t bag, const Workspace& work,
-                               float* row) const {
+                               const Source* sources, const NodeSum* sums, int64_t bag,
+                               const Workspace& work, float* row) const {
   bool row_started = false;
-  size_t a = 0;
-  for (const int32_t node_end : segment.node_ends) {
+  for (size_t n = 0; n < segment.nodes.size(); ++n) {
+    if (sums != nullptr && sums[n].chunk_rows != nullptr) {
+      const float* x = row_of_sum(segment, n, sources, sums[n], bag, work);
+      if (x == nullptr) continue;
+      if (row_started) {
+        kernels.add(x, row, segment.cols);
+      } else {
+        std::memcpy(row, x, static_cast<size_t>(segment.cols) * sizeof(float));
+        row_started = true;
+      }
+      continue;
+    }
     // The first node's sum grows in place; another's is taken apart, then added.
     float* sum = row_started ? work.node_sum : row;
     bool started = false;
-    for (; a < static_cast<size_t>(node_end); ++a) {
+    for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
       const Source& source = sources[segment.addends[a].part];
       if (!source.block->holds(work.next_row[a], bag)) continue;
       const float* x = source.rows + work.next_row[a]++ * source.width + segment.addends[a].offset;
@@ -156,17 +261,24 @@ void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& e
   const auto lengths = routed.lengths(feature);
   const bool in_place = out.element == compute::Element::kFloat32 && !expansion.present();
 
+  const NodeSum* next_sums =
+      first_sum_.empty() ? nullptr : sums_.data() + first_sum_[static_cast<size_t>(feature)];
   for (const Segment& segment : table.segments) {
+    const NodeSum* sums = next_sums;
+    if (sums != nullptr) next_sums += segment.nodes.size();
     if (is_direct(segment, sources)) continue;
     const int64_t column = layout_.output().column[static_cast<size_t>(feature)] + segment.col;
     start_chunk(segment, feature, chunk, work);
+    for (size_t n = 0; sums != nullptr && n < segment.nodes.size(); ++n) {
+      if (sums[n].chunk_rows != nullptr) work.next_sum[n] = sums[n].chunk_rows[chunk];
+    }
     for (int64_t bag = first; bag < last; ++bag) {
       float* row = in_place ? static_cast<float*>(out.at(bag, column)) : work.row;
       const uint32_t length = lengths[static_cast<size_t>(bag)];
       if (length == 0) {
         std::memset(row, 0, static_cast<size_t>(segment.cols) * sizeof(float));
       } else {
-        add_parts(segment, kernels, sources, bag, work, row);
+        add_parts(segment, kernels, sources, sums, bag, work, row);
         if (mean) kernels.divide(row, static_cast<float>(length), segment.cols);
       }
       if (in_place) continue;

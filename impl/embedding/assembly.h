@@ -29,6 +29,11 @@ class OutputAssembly {
   void open(const RoutedBatch& routed, std::span<const uint8_t> direct,
             std::span<const comm::ConstBytes> messages);
 
+  // Where parts are added up on their nodes: the sums, one message per rank, as NodeSums wrote
+  // them. After open, with the same rules.
+  void open_sums(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
+                 core::Threads& threads);
+
   // Writes one output.
   void assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                 const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
@@ -42,9 +47,18 @@ class OutputAssembly {
     int64_t width = 0;
     bool direct = false;
   };
+  // What a node has of a segment of a feature, where it comes as one sum.
+  struct NodeSum {
+    const Segment* segment = nullptr;
+    int32_t feature = 0;
+    size_t node = 0;  // of the segment
+    const float* rows = nullptr;
+    uint32_t* chunk_rows = nullptr;  // as SentBlock's; null: the node's parts come singly
+  };
   // What one thread needs while it works on a chunk.
   struct Workspace {
     int64_t* next_row = nullptr;  // by addend of a segment
+    int64_t* next_sum = nullptr;  // by node of a segment
     float* row = nullptr;       // [columns of the widest table], where the output is not of floats
     float* node_sum = nullptr;  // [columns of the widest table]
   };
@@ -52,7 +66,10 @@ class OutputAssembly {
                      const compute::Kernels& kernels, int32_t feature, int64_t chunk,
                      const Workspace& work, const OutputView& out) const;
   void add_parts(const Segment& segment, const compute::Kernels& kernels, const Source* sources,
-                 int64_t bag, const Workspace& work, float* row) const;
+                 const NodeSum* sums, int64_t bag, const Workspace& work, float* row) const;
+  const float* row_of_sum(const Segment& segment, size_t n, const Source* sources,
+                          const NodeSum& sum, int64_t bag, const Workspace& work) const;
+  void count_rows(const RoutedBatch& routed, const NodeSum& sum, int64_t* next_row) const;
   void assemble_sequence(const RoutedBatch& routed, const compute::Kernels& kernels,
                          int32_t feature, int64_t chunk, const Workspace& work,
                          const OutputView& out) const;
@@ -68,8 +85,13 @@ class OutputAssembly {
   const Layout& layout_;
   int64_t widest_ = 0;  // columns of the widest table
   size_t most_addends_ = 0;
+  size_t most_nodes_ = 0;
   std::vector<size_t> first_source_;  // by feature
   std::vector<Source> sources_;       // by feature, then by part of its table
+  std::vector<size_t> first_sum_;     // by feature; none where nothing is added up on nodes
+  std::vector<NodeSum> sums_;         // by feature, then segment, then node
+  core::Scratch sums_memory_;
+  std::vector<size_t> message_ends_;  // of messages of sums, by rank
   std::vector<int64_t> first_task_;   // chunks of the features before, by feature, while assembling
 };
 

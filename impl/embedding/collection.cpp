@@ -53,7 +53,13 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                  {.value = int64_t{plan.topology.ranks}, .limit = int64_t{size}});
     }
     plan::check_tiling(plan, model);
-    layout_ = std::make_unique<Layout>(model, plan, rank);
+    if (options_.hierarchical.value_or(false) &&
+        options_.forward_compression != SHARDREC_COMPRESSION_NONE) {
+      core::fail(SHARDREC_UNSUPPORTED,
+                 "option HIERARCHICAL does not go with FORWARD_COMPRESSION: sums that are added up "
+                 "before they cross would be rounded twice");
+    }
+    layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) {
       options_.threads = core::default_thread_count(communicator_->ranks_in_process());
     }
@@ -77,6 +83,12 @@ Collection::~Collection() {
   for (size_t h = 0; h < held_count_; ++h) channel_->release(held_[h].ticket);
 }
 
+// The same on all ranks, where the option is: one process has all ranks or none has.
+bool Collection::sums_on_nodes() const {
+  return options_.forward_compression == SHARDREC_COMPRESSION_NONE &&
+         options_.hierarchical.value_or(communicator_->ranks_in_process() < communicator_->size());
+}
+
 void Collection::check_agreement(const plan::Plan& plan) {
   const comm::SharedValue values[] = {
       {"model", plan::model_fingerprint(model())},
@@ -86,6 +98,7 @@ void Collection::check_agreement(const plan::Plan& plan) {
       {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(options_.divisor_value)},
       {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
       {"option OUTPUT_DTYPE", static_cast<uint64_t>(options_.output_dtype)},
+      {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())},
       {"option FORWARD_COMPRESSION", static_cast<uint64_t>(options_.forward_compression)},
       {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(options_.backward_compression)}};
   comm::require_same(*collectives_, kCreate, values);

@@ -37,6 +37,9 @@ struct CollectionOptions {
   int lookups = 2;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;  // of outputs and their gradients
   std::optional<bool> deduplicate = {};            // empty: where ranks live in several processes
+  // Are partial sums added up on their node before they cross to another (node_sums.h)? Empty:
+  // where ranks live in several processes.
+  std::optional<bool> hierarchical = {};
   // Of the output and of the gradient exchange (compression.h).
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
@@ -55,6 +58,7 @@ enum class Exchange : uint32_t {
   kReplicaRows,
   kReplicaSums,
   kWeightGradients,
+  kNodeSums,
 };
 
 // A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.
@@ -135,6 +139,7 @@ class Collection {
  private:
   static constexpr size_t kMostHeld = 6;
 
+  bool sums_on_nodes() const;
   void check_agreement(const plan::Plan& plan);
 
   std::shared_ptr<comm::Communicator> communicator_;

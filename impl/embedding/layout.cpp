@@ -9,9 +9,10 @@
 
 namespace shardrec::embedding {
 
-Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
+Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool sums_on_nodes)
     : model_(model),
       output_(plan::output_layout(model)),
+      topology_(plan.topology),
       rank_(rank),
       ranks_(plan.topology.ranks),
       tables_(model.tables.size()),
@@ -26,6 +27,7 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank)
     add_parts(plan, table);
     build_routing(tables_[t], table);
     build_segments(tables_[t], plan, table);
+    if (sums_on_nodes && topology_.nodes() > 1) find_node_sums(tables_[t]);
     tables_[t].whole = tables_[t].routing.intervals() == 1 &&
                        model_.tables[t].out_of_range != SHARDREC_OUT_OF_RANGE_DROP;
     tables_[t].divides_late =
@@ -152,7 +154,12 @@ void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
 
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    Segment segment{cuts[i], cuts[i + 1] - cuts[i], {}, {}, {}};
+    Segment segment{.col = cuts[i],
+                    .cols = cuts[i + 1] - cuts[i],
+                    .addends = {},
+                    .node_ends = {},
+                    .nodes = {},
+                    .addend_of = {}};
     // By node in order of the node's first row; inside a node by row.
     std::map<int32_t, std::vector<Addend>> by_node;
     for (size_t k = 0; k < layout.parts.size(); ++k) {
@@ -168,13 +175,14 @@ void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t
     const auto first_row = [&](const std::vector<Addend>& addends) {
       return parts_[static_cast<size_t>(layout.parts[static_cast<size_t>(addends[0].part)])].row;
     };
-    std::vector<std::vector<Addend>> nodes;
-    for (auto& [node, addends] : by_node) nodes.push_back(std::move(addends));
-    std::sort(nodes.begin(), nodes.end(),
-              [&](const auto& a, const auto& b) { return first_row(a) < first_row(b); });
-    for (const std::vector<Addend>& addends : nodes) {
+    std::vector<std::pair<int32_t, std::vector<Addend>>> nodes(by_node.begin(), by_node.end());
+    std::sort(nodes.begin(), nodes.end(), [&](const auto& a, const auto& b) {
+      return first_row(a.second) < first_row(b.second);
+    });
+    for (const auto& [node, addends] : nodes) {
       segment.addends.insert(segment.addends.end(), addends.begin(), addends.end());
       segment.node_ends.push_back(static_cast<int32_t>(segment.addends.size()));
+      segment.nodes.push_back(node);
     }
     segment.addend_of.resize(layout.routing.intervals());
     for (size_t a = 0; a < segment.addends.size(); ++a) {
@@ -185,6 +193,35 @@ void Layout::build_segments(TableLayout& layout, const plan::Plan& plan, int32_t
     }
     layout.segments.push_back(std::move(segment));
   }
+}
+
+// Parts that share a segment with another part of their node.
+void Layout::find_node_sums(const TableLayout& layout) {
+  if (layout.replicated) return;
+  for (const Segment& segment : layout.segments) {
+    for (size_t n = 0; n < segment.nodes.size(); ++n) {
+      if (segment.node_end(n) - segment.node_begin(n) == 1) continue;
+      for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
+        const auto k = static_cast<size_t>(segment.addends[a].part);
+        parts_[static_cast<size_t>(layout.parts[k])].summed_on_node = true;
+        sums_on_nodes_ = true;
+      }
+    }
+  }
+}
+
+bool Layout::sums_segment(int32_t feature, const Segment& segment, size_t n) const {
+  if (is_sequence(feature)) return false;
+  const auto& parts = table(model_.features[static_cast<size_t>(feature)].table).parts;
+  const auto k = static_cast<size_t>(segment.addends[segment.node_begin(n)].part);
+  return parts_[static_cast<size_t>(parts[k])].summed_on_node;
+}
+
+// Ranks of equal place in their nodes work for each other, so that none has more to add.
+int Layout::adder(int source, int32_t node) const {
+  const int32_t first = node * topology_.ranks_per_node;
+  const int32_t count = std::min(topology_.ranks_per_node, topology_.ranks - first);
+  return first + source % topology_.ranks_per_node % count;
 }
 
 }  // namespace shardrec::embedding

@@ -32,6 +32,9 @@ struct Part {
   int64_t width = 0;                 // sum of the pieces' cols
   std::vector<ColumnPiece> columns;  // ascending
   bool replicated = false;
+  // Are its partial sums of other nodes' bags added to those of its own node's other parts before
+  // they leave the node (node_sums.h)?
+  bool summed_on_node = false;
   int32_t first_interval = 0;  // of the table's routing: [first_interval, end_interval)
   int32_t end_interval = 1;
 };
@@ -71,7 +74,11 @@ struct Segment {
   int64_t cols = 0;
   std::vector<Addend> addends;
   std::vector<int32_t> node_ends;  // addends of node n: [node_ends[n - 1], node_ends[n])
+  std::vector<int32_t> nodes;      // their numbers in the topology
   std::vector<int32_t> addend_of;  // by interval of the routing: the only addend of one of its rows
+
+  size_t node_begin(size_t n) const { return n == 0 ? 0 : node_end(n - 1); }
+  size_t node_end(size_t n) const { return static_cast<size_t>(node_ends[n]); }
 };
 
 struct TableLayout {
@@ -94,8 +101,9 @@ struct TableLayout {
 
 class Layout {
  public:
-  // The plan must tile the model (plan::check_tiling).
-  Layout(const plan::Model& model, const plan::Plan& plan, int rank);
+  // The plan must tile the model (plan::check_tiling). sums_on_nodes: are partial sums added up on
+  // their node before they cross to another?
+  Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool sums_on_nodes = false);
 
   const plan::Model& model() const { return model_; }
   const plan::OutputLayout& output() const { return output_; }
@@ -116,6 +124,18 @@ class Layout {
   bool answers(const Part& part, int source) const {
     return !part.replicated || part.owner == source;
   }
+  // Do the sums of a block travel to `source` by way of its node's sums?
+  bool goes_by_node(const Block& block, int source) const {
+    const Part& part = parts_[static_cast<size_t>(block.part)];
+    return part.summed_on_node && !block.sequence && node_of(part.owner) != node_of(source);
+  }
+  // Does the n-th node of a segment send its sum of a feature, not its parts theirs, to other
+  // nodes?
+  bool sums_segment(int32_t feature, const Segment& segment, size_t n) const;
+  bool sums_on_nodes() const { return sums_on_nodes_; }
+  int32_t node_of(int rank) const { return topology_.node_of(rank); }
+  // The rank of a node that adds up what the node has of the bags of `source`, a rank of another.
+  int adder(int source, int32_t node) const;
   bool is_sequence(int32_t feature) const {
     return output_.output[static_cast<size_t>(feature)] != 0;
   }
@@ -135,9 +155,12 @@ class Layout {
   void add_parts(const plan::Plan& plan, int32_t table);
   void build_routing(TableLayout& layout, int32_t table);
   void build_segments(TableLayout& layout, const plan::Plan& plan, int32_t table);
+  void find_node_sums(const TableLayout& layout);
 
   plan::Model model_;
   plan::OutputLayout output_;
+  plan::Topology topology_;
+  bool sums_on_nodes_ = false;  // is there anything to add?
   int rank_ = 0;
   int ranks_ = 1;
   std::vector<Part> parts_;

@@ -35,6 +35,9 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
   if (options_.weight_gradient) {
     of_weights_ = std::make_unique<OfWeights>(collection_->layout());
   }
+  if (collection_->layout().sums_on_nodes()) {
+    of_nodes_ = std::make_unique<OfNodes>(collection_->layout());
+  }
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);
   routed_.set_deduplicates(collection_->options().deduplicate.value_or(
@@ -183,8 +186,12 @@ void Lookup::exchange_and_look_up() {
                         collection_->threads(), collection_->work(), *output_buffer_);
   timer.next(Phase::kOutputExchange);
   exchange_outputs();
+  if (of_nodes_ != nullptr) {
+    exchange_node_sums();
+  } else {
+    assembly_.open(routed_, direct_.blocks(), output_views_);
+  }
   output_epoch_ = collection_->settled();
-  assembly_.open(routed_, direct_.blocks(), output_views_);
   for (Gradient& gradient : gradients_) gradient.given = false;
   gradients_laid_out_ = false;
   state_ = State::kForwarded;
@@ -207,6 +214,17 @@ void Lookup::exchange_outputs() {
     output_views_ = output_codec_->decode_outputs(routed_, output_views_, coding, *output_buffer_);
   }
   count_bytes(messages, collection_->counters().bytes_output);
+}
+
+void Lookup::exchange_node_sums() {
+  NodeSums& sums = of_nodes_->sums;
+  assembly_.open(routed_, direct_.blocks(), sums.open(output_views_));
+  sums.compute(collection_->kernels(), collection_->threads(), collection_->work(),
+               *of_nodes_->buffer);
+  const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
+                                           of_nodes_->buffer);
+  assembly_.open_sums(routed_, views, collection_->threads());
+  count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
 
 size_t Lookup::output_bytes(int32_t output) const {
@@ -342,6 +360,7 @@ void Lookup::count_memory() {
       batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
       gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
       replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+  if (of_nodes_ != nullptr) bytes += static_cast<int64_t>(of_nodes_->buffer->capacity());
   if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
   if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
   if (of_weights_ != nullptr) {

@@ -24,6 +24,7 @@
 #include "embedding/direct.h"
 #include "embedding/gradient.h"
 #include "embedding/inbox.h"
+#include "embedding/node_sums.h"
 #include "embedding/output.h"
 #include "embedding/route.h"
 #include "embedding/weight_gradient.h"
@@ -72,6 +73,7 @@ class Lookup {
 
   void exchange_and_look_up();
   void exchange_outputs();
+  void exchange_node_sums();
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
@@ -109,6 +111,13 @@ class Lookup {
   std::vector<comm::ConstBytes> input_views_;
   Inbox inbox_;
   PartialSums partial_sums_;
+  // Where partial sums are added up on their nodes.
+  struct OfNodes {
+    explicit OfNodes(const Layout& layout) : sums(layout) {}
+    NodeSums sums;
+    SharedBuffer buffer = std::make_shared<core::Scratch>();
+  };
+  std::unique_ptr<OfNodes> of_nodes_;
   OutputAssembly assembly_;
   DirectLookup direct_;
   SharedBuffer output_buffer_ = std::make_shared<core::Scratch>();

@@ -15,10 +15,32 @@ int64_t ids_per_task(int64_t width) {
   return std::max<int64_t>(64, kTaskBytes / (width * static_cast<int64_t>(sizeof(float))));
 }
 
+// Which bags have rows; where the rows begin.
+std::byte* write_presence(const ReceivedBlock& block, std::byte* out) {
+  const PartialHeader header{static_cast<uint32_t>(block.samples),
+                             static_cast<uint32_t>(block.rows)};
+  std::memset(out, 0, presence_bytes(block.samples));
+  std::memcpy(out, &header, sizeof header);
+  auto* words = static_cast<uint64_t*>(static_cast<void*>(out + sizeof header));
+  for_each_bag(block, [&](int64_t, int64_t sample, uint32_t) {
+    words[sample / 64] |= uint64_t{1} << (sample % 64);
+  });
+  return out + presence_bytes(block.samples);
+}
+
 }  // namespace
 
 PartialSums::PartialSums(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
+  const int32_t node = layout.node_of(layout.rank());
+  for (int to = 0; to < layout.ranks(); ++to) {
+    const bool adds = layout.sums_on_nodes() && layout.node_of(to) == node;
+    for (int source = 0; adds && source < layout.ranks(); ++source) {
+      if (layout.node_of(source) == node || layout.adder(source, node) != to) continue;
+      sections_.push_back({.to = to, .source = source, .by_node = true});
+    }
+    sections_.push_back({.to = to, .source = to, .by_node = false});
+  }
   int32_t shard = -1;
   int32_t part = -1;
   for (const Block& block : layout.blocks_of(layout.rank())) {
@@ -28,11 +50,13 @@ PartialSums::PartialSums(const Layout& layout)
   }
 }
 
-// Is an own block part of the message to a source?
-bool PartialSums::sends(std::span<const uint8_t> direct, size_t block, int source) const {
-  const auto part = static_cast<size_t>(layout_.blocks_of(layout_.rank())[block].part);
-  return layout_.answers(layout_.parts()[part], source) &&
-         (source != layout_.rank() || direct[block] == 0);
+// Is an own block in a section?
+bool PartialSums::sends(std::span<const uint8_t> direct, size_t block,
+                        const Section& section) const {
+  const Block& own = layout_.blocks_of(layout_.rank())[block];
+  if (layout_.goes_by_node(own, section.source) != section.by_node) return false;
+  return layout_.answers(layout_.parts()[static_cast<size_t>(own.part)], section.source) &&
+         (section.source != layout_.rank() || direct[block] == 0);
 }
 
 void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
@@ -43,11 +67,12 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   size_t offsets = 0;
   size_t longest = 0;  // sequence
   size_t most_tasks = 0;
-  for (int source = 0; source < layout_.ranks(); ++source) {
-    const auto received = inbox.blocks(source);
+  for (const Section& section : sections_) {
+    const auto received = inbox.blocks(section.source);
     for (size_t b = 0; b < blocks.size(); ++b) {
-      if (!sends(direct, b, source)) continue;
+      if (!sends(direct, b, section)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
+      if (section.by_node) bytes += presence_bytes(received[b].samples);
       bytes += rows_bytes(received[b].answers(blocks[b].sequence), part.width);
       if (blocks[b].sequence) {
         longest = std::max(longest, static_cast<size_t>(received[b].answers(true)) + 1);
@@ -65,13 +90,14 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
 
   tasks_.clear();
   core::reserve_with_slack(tasks_, most_tasks);
-  for (int source = 0; source < layout_.ranks(); ++source) {
-    const auto received = inbox.blocks(source);
-    std::byte* message = out;
+  std::byte* message = out;
+  for (const Section& section : sections_) {
+    const auto received = inbox.blocks(section.source);
     for (size_t b = 0; b < blocks.size(); ++b) {
-      if (!sends(direct, b, source)) continue;
+      if (!sends(direct, b, section)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       const ReceivedBlock& block = received[b];
+      if (section.by_node) out = write_presence(block, out);
       const Shard& shard = shards[static_cast<size_t>(shard_of_block_[b])];
       Task task;
       task.job = {.table = shard.weights(),
@@ -92,7 +118,9 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
       }
       out += rows_bytes(block.answers(blocks[b].sequence), part.width);
     }
-    messages_[static_cast<size_t>(source)] = {message, out};
+    if (section.by_node) continue;  // the rank's own section is its last
+    messages_[static_cast<size_t>(section.to)] = {message, out};
+    message = out;
   }
   threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {

@@ -1,5 +1,6 @@
 // Step 5 of the exchange: partial sums per (box, bag) on the owner, written straight into the
-// messages that go back. Of a sequence, the rows themselves, one per id.
+// messages that go back, to the bags' ranks or to those that add them up (node_sums.h). Of a
+// sequence, the rows themselves, one per id.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +37,19 @@ class PartialSums {
     int64_t last = 0;
   };
 
-  bool sends(std::span<const uint8_t> direct, size_t block, int source) const;
+  // A part of a message: what a rank gets of the bags of a source, for itself or to add it up.
+  struct Section {
+    int to = 0;
+    int source = 0;
+    bool by_node = false;
+  };
+
+  bool sends(std::span<const uint8_t> direct, size_t block, const Section& section) const;
   void add_bags(Task task, const ReceivedBlock& block, int64_t* offset);
   void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count);
 
   const Layout& layout_;
+  std::vector<Section> sections_;        // by rank that gets them
   std::vector<int32_t> shard_of_block_;  // by own block: index into shards
   std::vector<Task> tasks_;
   std::vector<comm::ConstBytes> messages_;

@@ -16,6 +16,12 @@
 // floats, each block at a multiple of 64 bytes. A row per bag that is not empty; of a sequence, a
 // row per id, or per different id where the ids travelled so.
 //
+// Where partial sums are added up on their node (node_sums.h), an owner's message to a rank of its
+// node begins with what that rank is to add, per source: per block, PartialHeader, a bit per sample
+// that says whether there is a row of its bag, the rows at a multiple of 64 bytes. The message of
+// sums, from that rank to the source: per feature and segment, [rows, columns] floats, each at a
+// multiple of 64 bytes; a row per bag of which any part of the node has ids.
+//
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the
 // pooled blocks once more, neither divided by the divisor nor clamped.
@@ -53,6 +59,11 @@ struct BlockRecord {
 struct SparseLength {
   uint32_t sample = 0;
   uint32_t count = 0;
+};
+
+struct PartialHeader {
+  uint32_t samples = 0;
+  uint32_t rows = 0;
 };
 
 enum class GradientVerdict : uint32_t { kApply, kSkip, kError };
@@ -93,6 +104,11 @@ constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
 }
 constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
   return weighted ? align_up(block.ids * sizeof(float), 8) : 0;
+}
+constexpr int64_t presence_words(int64_t samples) { return (samples + 63) / 64; }
+constexpr size_t presence_bytes(int64_t samples) {
+  return align_up(
+      sizeof(PartialHeader) + static_cast<size_t>(presence_words(samples)) * sizeof(uint64_t), 64);
 }
 constexpr size_t rows_bytes(int64_t rows, int64_t width) {
   return align_up(static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float), 64);

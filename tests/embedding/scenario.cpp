@@ -260,6 +260,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_SEED, scenario.seed));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, deal.threads));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, deal.deduplicate ? 1 : 0));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, deal.hierarchical ? 1 : 0));
   SR_OK(
       shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_CUSTOM));
   SR_OK(

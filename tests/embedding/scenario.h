@@ -114,6 +114,7 @@ struct Deal {
   BatchForm form = BatchForm::kPlain;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
   bool deduplicate = false;
+  bool hierarchical = false;  // not with forward compression
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
   bool borrow = false;           // gradients stay there until backward, else they go at once

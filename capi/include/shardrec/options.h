@@ -217,6 +217,13 @@ typedef enum shardrec_option {
                                                  (replicas by rows or bits, row statistics, gradients
                                                  of weights) stay float32. Default NONE; the same on
                                                  all ranks */
+  SHARDREC_OPTION_HIERARCHICAL = 409, /* i64, 0 or 1; 1: where several ranks of a node (of the plan's
+                                         topology) hold rows of a table, what they have of a bag of
+                                         another node's rank is added up on their node, and one sum
+                                         crosses instead of one per rank; the same bits, one exchange
+                                         more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1
+                                         where ranks live in several processes and nothing is
+                                         compressed, else 0; the same on all ranks */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -1,7 +1,8 @@
 // One rank of a job, as its environment says, that only looks up: its place in tests is to send
 // what a forward pass sends, and nothing else.
-//   forward_rank SHARDING DIM STEPS BATCH TABLES RANKS RANKS_PER_NODE
+//   forward_rank SHARDING DIM STEPS BATCH TABLES RANKS RANKS_PER_NODE HIERARCHICAL
 // Each bag has ids all over its table, so that every box of rows has some of them.
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
@@ -34,6 +35,9 @@ void look_up(char** arguments) {
   const Topology topology(number(arguments[6]), number(arguments[7]));
   Options keep(SHARDREC_OPTIONS_COLLECTION);
   keep.set(SHARDREC_OPTION_DEDUPLICATE, 0);
+  if (const std::string choice = arguments[8]; choice != "default") {
+    keep.set(SHARDREC_OPTION_HIERARCHICAL, choice);
+  }
   Collection tables(comm, model, Plan(model, topology, &how), &keep);
   Lookup lookup(tables);
   std::vector<int64_t> lengths(static_cast<size_t>(features * batch), kIds);
@@ -47,18 +51,21 @@ void look_up(char** arguments) {
                                &id_view));
   check(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, features * batch, &length_view));
   check(shardrec_tensor_matrix(out.data(), SHARDREC_FLOAT32, batch, features * dim, &out_view));
+  const auto start = std::chrono::steady_clock::now();
   for (int step = 0; step < steps; ++step) {
     check(shardrec_lookup_begin(lookup.get(), batch, &id_view, &length_view, nullptr));
     check(shardrec_lookup_forward(lookup.get(), 0, &out_view));
     check(shardrec_lookup_skip(lookup.get()));
   }
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
   comm.close();
+  std::cout << time.count() / steps << " ms per forward pass\n";
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 8) return 2;
+  if (count != 9) return 2;
   try {
     look_up(arguments);
   } catch (const std::exception& error) {

@@ -225,6 +225,7 @@ pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
 pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
 pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option(407);
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
+pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
