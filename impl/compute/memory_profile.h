@@ -88,7 +88,7 @@ struct MemoryProfile {
 const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, int64_t row_bytes,
                             int64_t bag_length) noexcept;
 
-inline constexpr int64_t kMemoryProfileVersion = 1;
+inline constexpr int64_t kMemoryProfileVersion = 2;
 
 // The JSON is documented at shardrec_probe (capi/include/shardrec/probe.h).
 std::string profile_to_json(const MemoryProfile& profile);

@@ -72,8 +72,8 @@ TEST(MemoryProfile, ReadsBackWhatItWrote) {
 TEST(MemoryProfile, RefusesWhatNoProbeWrites) {
   const std::string text = profile_to_json(example());
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {R"("version": 1)", R"("version": 2)"},
-           {R"("version": 1)", R"("version": "1")"},
+           {R"("version": 2)", R"("version": 1)"},
+           {R"("version": 2)", R"("version": "2")"},
            {R"("quiet": true)", R"("quiet": true, "extra": 1)"},
            {R"("distance_rows": 16)", R"("distance_rows": 7)"},
            {R"("distance_rows": 16)", R"("distance_rows": 65)"},
@@ -203,7 +203,7 @@ TEST_F(ProfileCache, PassesOverBadFilesWithAWarning) {
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("\0\xFF{}", 4),
         good.substr(0, good.size() / 2), good + "x", good + std::string(2 << 20, ' '),
-        replaced(good, "\"version\": 1", "\"version\": 0"), profile_to_json(foreign)}) {
+        replaced(good, "\"version\": 2", "\"version\": 1"), profile_to_json(foreign)}) {
     write(bad);
     EXPECT_FALSE(loads()) << bad.substr(0, 100);
     EXPECT_EQ(warnings(), 1) << bad.substr(0, 100);

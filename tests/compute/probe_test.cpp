@@ -149,8 +149,12 @@ TEST(ProbeTeam, EndsWhenItsLeaderFails) {
   EXPECT_GE(parts, 1);
 }
 
-constexpr ProbeSizes kSmall = {
-    .table = 4 << 20, .outputs = 1 << 20, .rough = 32 << 10, .fine = 64 << 10, .fine_rounds = 2};
+constexpr ProbeSizes kSmall = {.table = 4 << 20,
+                               .outputs = 1 << 20,
+                               .rough = 32 << 10,
+                               .fine = 64 << 10,
+                               .updates = 64 << 10,
+                               .fine_rounds = 2};
 
 TEST(Probe, MeasuresEachCaseWithOneAndWithAllThreads) {
   const MemoryProfile profile = probe_memory(2, nullptr, kSmall);
@@ -214,6 +218,8 @@ TEST(Probe, SizesExceedTheCachesAndKeepUpdatedRowsApart) {
       EXPECT_LE(sizes.rough, sizes.fine);
       EXPECT_LE(4 * sizes.fine, sizes.outputs);
       EXPECT_LE(sizes.outputs, sizes.table);
+      EXPECT_LE(8 * sizes.updates, sizes.table);
+      EXPECT_TRUE(sizes.updates > l3 || 8 * sizes.updates == sizes.table);
     }
   }
 }

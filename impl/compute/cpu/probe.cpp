@@ -168,11 +168,12 @@ class TeamProbe {
 
   // In bytes; an estimate: how many fine rounds there are depends on time.
   int64_t planned() const {
-    const int64_t ways = static_cast<int64_t>(all_ways().size() * kRoughRounds) + kSmallPageRounds;
+    const auto ways = static_cast<int64_t>(all_ways().size() * kRoughRounds);
     const auto finalists = static_cast<int64_t>(kFinalists + kPrefetchHints);
+    const int64_t fine = finalists * sizes_.fine_rounds + kSmallPageRounds;
     return kCopyRounds * (sizes_.table / 2) +
-           static_cast<int64_t>(contests_.size()) *
-               (ways * sizes_.rough + finalists * sizes_.fine_rounds * sizes_.fine);
+           static_cast<int64_t>(contests_.size()) * (ways * sizes_.rough + fine * sizes_.fine) +
+           static_cast<int64_t>(kProbeRowSizes) * fine * (sizes_.updates - sizes_.fine);
   }
 
   void huge_pages(ProbeArea& area, ProbeTeam& team) {
@@ -190,7 +191,7 @@ class TeamProbe {
     for (int round = 0; round < kSmallPageRounds; ++round) {
       for (Contest& contest : contests_) {
         if (Clock::now() > until) return;
-        measure(area, team, contest, winner(contest).way, sizes_.rough, contest.small_pages);
+        measure(area, team, contest, winner(contest).way, fine_bytes(contest), contest.small_pages);
       }
     }
   }
@@ -225,10 +226,14 @@ class TeamProbe {
         for (size_t i = contest.candidates.size(); i > 0; --i) {
           if (Clock::now() > until) return;
           Candidate& candidate = contest.candidates[i - 1];
-          measure(area, team, contest, candidate.way, sizes_.fine, candidate.fine);
+          measure(area, team, contest, candidate.way, fine_bytes(contest), candidate.fine);
         }
       }
     }
+  }
+
+  int64_t fine_bytes(const Contest& contest) const {
+    return contest.what.access == MemoryAccess::kUpdate ? sizes_.updates : sizes_.fine;
   }
 
   void measure(ProbeArea& area, ProbeTeam& team, const Contest& contest, const ProbeWay& way,
@@ -253,15 +258,17 @@ class TeamProbe {
 ProbeSizes probe_sizes(const Machine& machine, int threads) {
   constexpr int64_t kMiB = 1 << 20;
   ProbeSizes sizes;
-  // Far beyond the caches, but at most an eighth of the memory.
+  // Far beyond the caches and what is translated at once, but at most an eighth of the memory.
   const int64_t memory =
       std::max<int64_t>(sysconf(_SC_PHYS_PAGES), 0) * std::max<int64_t>(sysconf(_SC_PAGESIZE), 0);
   const int64_t most = std::max((memory / 8) / kMiB * kMiB, 64 * kMiB);
-  sizes.table = std::min(std::clamp(8 * machine.l3_bytes, sizes.table, 2048 * kMiB), most);
+  sizes.table = std::min(sizes.table, most);
+  sizes.least_table = std::min(sizes.least_table, sizes.table);
   sizes.outputs = std::min(std::clamp(2 * machine.l3_bytes, sizes.outputs, 512 * kMiB), most / 4);
   // Enough for each thread to be at work for a while.
   sizes.fine = std::min(std::clamp(4 * kMiB * threads, sizes.fine, 64 * kMiB), sizes.outputs / 4);
   sizes.rough = std::min(std::clamp(2 * kMiB * threads, sizes.rough, 32 * kMiB), sizes.fine);
+  sizes.updates = std::min(std::max(2 * machine.l3_bytes, sizes.updates), sizes.table / 8);
   return sizes;
 }
 
@@ -288,7 +295,7 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
   });
   lead_team(one, [&](ProbeTeam& team) { alone.small_pages(*area, team); });
 
-  MemoryProfile profile{.machine = this_machine(), .table_bytes = sizes.table};
+  MemoryProfile profile{.machine = this_machine(), .table_bytes = area->table_bytes()};
   alone.add_to(profile);
   if (together.measured()) together.add_to(profile);
   // Where no second thread came in time, others have the processors.

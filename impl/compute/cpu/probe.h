@@ -1,6 +1,6 @@
 // Measures what this machine's memory does (compute/memory_profile.h): for one thread and for
 // several, copies, gathers and updates of random rows by row size, each with all prefetches and
-// distances roughly, then with the best ones finely. Takes under three seconds and half a GiB of
+// distances roughly, then with the best ones finely. Takes under three seconds and up to two GiB of
 // memory, and is worth something only while nothing else uses the machine.
 #pragma once
 
@@ -14,15 +14,23 @@ namespace shardrec::compute::cpu {
 
 // Sizes in bytes. With small ones, as tests use them, it is caches that are measured.
 struct ProbeSizes {
-  int64_t table = int64_t{512} << 20;
+  // As large as real tables, at most: a quarter of it is gathered from faster by a third where
+  // addresses are translated twice, as in virtual machines. Memory that comes slowly, as there at
+  // first, is waited for no longer than touch_time once there are least_table bytes.
+  int64_t table = int64_t{2048} << 20;
+  int64_t least_table = int64_t{512} << 20;
+  std::chrono::milliseconds touch_time = std::chrono::milliseconds(150);
   int64_t outputs = int64_t{64} << 20;  // written in turn; also what ids in turn cover
   int64_t rough = int64_t{8} << 20;     // rows of one measurement: at most a quarter of outputs
   int64_t fine = int64_t{16} << 20;
+  // Of one fine measurement of updates, at most a pass over the table: more than the caches keep of
+  // what is written, or the writing is not seen.
+  int64_t updates = int64_t{64} << 20;
   int fine_rounds = 6;  // at most
   // Of each stage, for each number of threads: no further measurement begins after it. Where others
   // use the machine, some ways are then seen once or not at all.
   std::chrono::milliseconds rough_time = std::chrono::milliseconds(350);
-  std::chrono::milliseconds fine_time = std::chrono::milliseconds(400);
+  std::chrono::milliseconds fine_time = std::chrono::milliseconds(350);
   std::chrono::milliseconds small_pages_time = std::chrono::milliseconds(100);
 };
 

@@ -26,27 +26,32 @@ Share share_of(int64_t count, int64_t part, int64_t parts) noexcept {
   return {count * part / parts, count * (part + 1) / parts};
 }
 
-void touch(core::Pages& pages, ProbeTeam& team) {
-  const int64_t count = (static_cast<int64_t>(pages.size()) + kPage - 1) / kPage;
+// Touches [from, to).
+void touch(core::Pages& pages, int64_t from, int64_t to, ProbeTeam& team) {
+  const int64_t count = (to - from + kPage - 1) / kPage;
   team.run([&](int64_t part) {
     const Share share = share_of(count, part, team.count());
     for (int64_t page = share.begin; page < share.end; ++page) {
-      pages.data()[page * kPage] = std::byte{0};
+      pages.data()[from + page * kPage] = std::byte{0};
     }
   });
+}
+void touch(core::Pages& pages, ProbeTeam& team) {
+  touch(pages, 0, static_cast<int64_t>(pages.size()), team);
 }
 
 }  // namespace
 
 ProbeArea::ProbeArea(const ProbeSizes& sizes, ProbeTeam& team)
     : sizes_(sizes),
+      table_bytes_(sizes.table),
       outputs_(static_cast<size_t>(sizes.outputs)),
       gradients_(static_cast<size_t>(kProbeGradients * kMostRowBytes)) {
   make_table(team, true);
   touch(outputs_, team);
   std::fill_n(as<float>(gradients_), gradients_.size() / sizeof(float), 0.01f);
   for (size_t size = 0; size < kProbeRowSizes; ++size) {
-    fill_random(gathered_[size], kProbeRowBytes[size]);
+    fill_random(gathered_[size], kProbeRowBytes[size], sizes.outputs);
     fill_ascending(updated_[size], kProbeRowBytes[size]);
   }
 }
@@ -55,11 +60,22 @@ void ProbeArea::make_table(ProbeTeam& team, bool huge_pages) {
   const auto pages = [&](int64_t bytes) {
     core::Pages made(static_cast<size_t>(bytes));
     if (!huge_pages) madvise(made.data(), made.size(), MADV_NOHUGEPAGE);
-    touch(made, team);
     return made;
   };
-  table_ = pages(sizes_.table);
-  state_ = pages(sizes_.table / kProbeRowBytes.front() * static_cast<int64_t>(sizeof(float)));
+  table_ = pages(table_bytes_);
+  // The second time, what the first gave: it comes at once.
+  const auto until = std::chrono::steady_clock::now() + sizes_.touch_time;
+  const int64_t slice = std::max<int64_t>(sizes_.table / 32, kPage);
+  int64_t touched = 0;
+  while (touched < table_bytes_ && (!huge_pages || touched < sizes_.least_table ||
+                                    std::chrono::steady_clock::now() < until)) {
+    const int64_t end = std::min(touched + slice, table_bytes_);
+    touch(table_, touched, end, team);
+    touched = end;
+  }
+  table_bytes_ = touched;
+  state_ = pages(table_bytes_ / kProbeRowBytes.front() * static_cast<int64_t>(sizeof(float)));
+  touch(state_, team);
 }
 
 void ProbeArea::use_small_pages(ProbeTeam& team) {
@@ -68,9 +84,9 @@ void ProbeArea::use_small_pages(ProbeTeam& team) {
   make_table(team, false);
 }
 
-void ProbeArea::fill_random(Ids& ids, int64_t row_bytes) {
-  const auto rows = static_cast<uint64_t>(sizes_.table / row_bytes);
-  ids.count = sizes_.outputs / row_bytes;
+void ProbeArea::fill_random(Ids& ids, int64_t row_bytes, int64_t bytes) {
+  const auto rows = static_cast<uint64_t>(table_bytes_ / row_bytes);
+  ids.count = bytes / row_bytes;
   ids.memory = core::Pages(static_cast<size_t>(ids.count) * sizeof(int64_t));
   int64_t* id = as<int64_t>(ids.memory);
   for (int64_t i = 0; i < ids.count; ++i) {
@@ -80,12 +96,12 @@ void ProbeArea::fill_random(Ids& ids, int64_t row_bytes) {
   }
 }
 
-// Passes over the table, each with one random row of every `gap` ones. As many rows as a pass has,
-// from anywhere on, are distinct.
+// Two passes over the table, each with one random row of every `gap` ones. As many rows as a pass
+// has, from anywhere on, are distinct.
 void ProbeArea::fill_ascending(Ids& ids, int64_t row_bytes) {
-  const int64_t gap = std::clamp<int64_t>(sizes_.table / sizes_.fine, 1, kMostGap);
-  const int64_t pass = sizes_.table / row_bytes / gap;
-  fill_random(ids, row_bytes);
+  const int64_t gap = std::clamp<int64_t>(table_bytes_ / sizes_.updates, 1, kMostGap);
+  const int64_t pass = table_bytes_ / row_bytes / gap;
+  fill_random(ids, row_bytes, 2 * pass * row_bytes);
   int64_t* id = as<int64_t>(ids.memory);
   for (int64_t i = 0; i < ids.count; ++i) id[i] = i % pass * gap + id[i] % gap;
 }
@@ -150,7 +166,7 @@ double ProbeArea::update_rate(const ProbeCase& what, const ProbeWay& way, int64_
 }
 
 double ProbeArea::copy_rate(ProbeTeam& team) {
-  const int64_t half = sizes_.table / 2;
+  const int64_t half = table_bytes_ / 2;
   const double seconds = team.run([&](int64_t part) {
     const Share share = share_of(half / kPage, part, team.count());
     std::memcpy(table_.data() + half + share.begin * kPage, table_.data() + share.begin * kPage,

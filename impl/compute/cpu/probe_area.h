@@ -32,11 +32,13 @@ class ProbeArea {
   // Touches its memory. Throws OUT_OF_MEMORY.
   ProbeArea(const ProbeSizes& sizes, ProbeTeam& team);
 
+  int64_t table_bytes() const { return table_bytes_; }
+
   // The table again, in pages of the usual size.
   void use_small_pages(ProbeTeam& team);
 
-  // Bytes per second of one measurement over rows of about `bytes` bytes, at most a quarter of
-  // sizes.outputs. Each thread has its share of the rows.
+  // Bytes per second of one measurement over rows of about `bytes` bytes: of gathers, at most a
+  // quarter of sizes.outputs; of updates, sizes.updates. Each thread has its share of the rows.
   double rate(const ProbeCase& what, const ProbeWay& way, int64_t bytes, ProbeTeam& team);
 
   // Bytes per second, read and written, of copying half of the table to the other half.
@@ -51,13 +53,14 @@ class ProbeArea {
   };
 
   void make_table(ProbeTeam& team, bool huge_pages);
-  void fill_random(Ids& ids, int64_t row_bytes);
+  void fill_random(Ids& ids, int64_t row_bytes, int64_t bytes);
   void fill_ascending(Ids& ids, int64_t row_bytes);
   const int64_t* take(Ids& ids, int64_t count) noexcept;
   double gather_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
   double update_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
 
   ProbeSizes sizes_;
+  int64_t table_bytes_ = 0;
   uint64_t random_ = 1;
   core::Pages table_;
   core::Pages state_;
