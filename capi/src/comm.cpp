@@ -338,7 +338,9 @@ shardrec_status shardrec_comm_close(shardrec_comm* comm) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
     collective_call(use, "close", [&] {
-      use->collectives.barrier(operation_of(CommCall::kClose, "close"));
+      auto close = operation_of(CommCall::kClose, "close");
+      close.last = true;
+      use->collectives.barrier(close);
       use->membership->close();
     });
   });

@@ -56,6 +56,10 @@ struct Operation {
   uint64_t detail = 0;
   Patience patience = Patience::kStep;
   uint64_t size = 0;  // elements, where all ranks must bring as many: named in the error
+  // The barrier before leave(): over for a rank also when it hears that another has left, which has
+  // heard of all. Who stops between two of its messages holds up nobody, though with rank 0 those
+  // may be gone who would notice.
+  bool last = false;
 };
 
 // Names one exchange of one channel: its sequence number, from 0.

@@ -66,6 +66,32 @@ TEST(RemoteEngine, PeerWhoseProcessEndedEndsAWaitNamingRankAndOperation) {
   EXPECT_EQ(told(*world[1].comm).sentence(), "rank 2 is gone: its process ended");
 }
 
+// Rank 2 stopped when it had said to rank 0, but not to rank 1, that it closes; rank 0 has left,
+// and with its process those are gone who would notice.
+TEST(RemoteEngine, TheLastBarrierIsOverWhenAnotherRankHasLeft) {
+  World world(3);
+  Operation last{.name = "close", .kind = 3};
+  last.last = true;
+  std::optional<core::Error> error;
+  std::thread waiter([&] {
+    error = error_of([&] {
+      Channel& channel = *world[1].channel;
+      const Ticket ticket = post(channel, 3, last);
+      receive(channel, 3, ticket);
+      channel.release(ticket);
+      channel.reclaim(ticket);
+      world[1].comm->leave();
+    });
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  const auto start = SteadyClock::now();
+  world[0].comm->leave();
+  waiter.join();
+  EXPECT_LT(seconds_since(start), 5.0);
+  EXPECT_FALSE(error) << error->sentence();
+  world.link->cut(2);  // or the others would give it time to leave too
+}
+
 TEST(RemoteEngine, PeerLostWhileNobodyWaitsKillsTheCommunicator) {
   World world(3);
   step_all(world);

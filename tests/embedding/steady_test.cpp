@@ -81,6 +81,7 @@ struct Load {
   shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
   bool deduplicate = false;
   shardrec_compression compression = SHARDREC_COMPRESSION_NONE;  // of both directions
+  bool hierarchical = false;  // four ranks on two nodes, else two on two
 };
 
 void set_compression(shardrec_options* options, shardrec_compression compression) {
@@ -115,6 +116,7 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, load.threads));
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEDUPLICATE, load.deduplicate ? 1 : 0));
+  SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, load.hierarchical ? 1 : 0));
   set_compression(options, load.compression);
   shardrec_collection* tables = nullptr;
   SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
@@ -234,13 +236,13 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind,
 // Runs train(rank, comm, steps, between), which trains steps on one rank, and expects that the last
 // of them allocate nothing.
 void expect_no_allocation(
+    int ranks, int ranks_per_node,
     const std::function<void(int rank, shardrec_comm* comm, int steps,
                              const std::function<void(int step)>& between)>& train) {
-  constexpr int kRanks = 2;
   constexpr int kWarm = SHARDREC_SANITIZED ? 8 : 20;  // a sanitizer's allocator is not counted
   constexpr int kCounted = 5;
-  std::barrier meeting(kRanks);
-  run_ranks(kRanks, 1, [&](int rank, shardrec_comm* comm) {
+  std::barrier meeting(ranks);
+  run_ranks(ranks, ranks_per_node, [&](int rank, shardrec_comm* comm) {
     train(rank, comm, kWarm + kCounted, [&](int step) {
       meeting.arrive_and_wait();
       if (rank == 0 && step == kWarm) {
@@ -261,7 +263,9 @@ void expect_no_allocation(
 class Steady : public ::testing::TestWithParam<Load> {};
 
 TEST_P(Steady, StepsAllocateNothing) {
+  const int ranks = GetParam().hierarchical ? 4 : 2;
   expect_no_allocation(
+      ranks, ranks / 2,
       [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
         train_rank(GetParam(), rank, comm, steps, 2, between, {});
       });
@@ -272,7 +276,7 @@ class SteadyInputs
 
 TEST_P(SteadyInputs, StepsOfAllKindsOfInputAllocateNothing) {
   expect_no_allocation(
-      [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
+      2, 1, [](int rank, shardrec_comm* comm, int steps, const std::function<void(int)>& between) {
         const auto [kind, compression] = GetParam();
         train_all_kinds(rank, comm, kind, compression, steps, between);
       });
@@ -298,6 +302,7 @@ std::vector<Load> steady_loads() {
        {SHARDREC_COMPRESSION_FLOAT16, SHARDREC_COMPRESSION_INT8}) {
     loads.push_back({.threads = 2, .compression = compression});
   }
+  loads.push_back({.kind = SHARDREC_SHARDING_ROW_WISE, .hierarchical = true});
   for (const shardrec_replication way : {SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE}) {
     loads.push_back({.kind = SHARDREC_SHARDING_DATA_PARALLEL, .threads = 2, .replication = way});
   }

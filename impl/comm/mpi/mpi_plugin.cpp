@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "comm/mpi/mpi_transport.h"
-#include "comm/plugin_side.h"
+#include "comm/plugin_table.h"
 #include "comm/transport_plugin.h"
 
 namespace shardrec::comm::mpi_plugin {
@@ -23,36 +23,6 @@ int32_t open(const shardrec_transport_job* job, void** transport, shardrec_trans
     return SHARDREC_TRANSPORT_OK;
   });
 }
-
-int32_t rank(void* transport) { return of(transport).rank(); }
-int32_t ranks(void* transport) { return of(transport).size(); }
-
-int32_t send(void* transport, int32_t peer, uint32_t tag, const void* data, uint64_t bytes,
-             void** request, shardrec_transport_error* error) {
-  return guarded(error, [&] {
-    *request = of(transport).send(peer, tag, data, bytes);
-    return SHARDREC_TRANSPORT_OK;
-  });
-}
-
-int32_t receive(void* transport, int32_t peer, uint32_t tag, void* data, uint64_t bytes,
-                void** request, shardrec_transport_error* error) {
-  return guarded(error, [&] {
-    *request = of(transport).receive(peer, tag, data, bytes);
-    return SHARDREC_TRANSPORT_OK;
-  });
-}
-
-int32_t wait(void* transport, void* request, double seconds, shardrec_transport_error* error) {
-  return guarded(error,
-                 [&] { return of(transport).wait(*static_cast<Request*>(request), seconds); });
-}
-
-void forget(void* transport, void* request) {
-  of(transport).forget(*static_cast<Request*>(request));
-}
-
-void cancel(void* transport) { of(transport).cancel(); }
 
 int32_t announce(void* transport, const void* data, uint64_t bytes) {
   return guarded(nullptr, [&] {
@@ -81,23 +51,13 @@ const char* library() {
 extern "C" __attribute__((visibility("default"))) int32_t
 shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_error* /*error*/) {
   namespace side = shardrec::comm::mpi_plugin;
-  const bool same =
-      table->abi == SHARDREC_TRANSPORT_ABI && table->size == sizeof(shardrec_transport_table);
-  table->abi = SHARDREC_TRANSPORT_ABI;
-  table->size = sizeof(shardrec_transport_table);
-  if (!same) return SHARDREC_TRANSPORT_ABI_MISMATCH;
+  if (!shardrec::comm::plugin::fill<side::Transport, side::Request>(*table))
+    return SHARDREC_TRANSPORT_ABI_MISMATCH;
   table->library = side::library();
   table->is_launched = 1;
   table->has_bulletins = 1;
   table->open = &side::open;
-  table->rank = &side::rank;
-  table->ranks = &side::ranks;
-  table->send = &side::send;
-  table->receive = &side::receive;
-  table->wait = &side::wait;
-  table->forget = &side::forget;
   table->announce = &side::announce;
-  table->cancel = &side::cancel;
   table->close = &side::close;
   return SHARDREC_TRANSPORT_OK;
 }

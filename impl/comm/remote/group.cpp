@@ -141,6 +141,13 @@ bool Group::hear_loss(int peer, const std::string& how) {
   return heard.presence == Presence::kMember;
 }
 
+bool Group::somebody_left() const noexcept {
+  if (!news_.load()) return false;
+  const std::lock_guard lock(mutex_);
+  return std::any_of(peers_.begin(), peers_.end(),
+                     [](const Peer& heard) { return heard.presence == Presence::kLeft; });
+}
+
 bool Group::alone() const noexcept {
   const std::lock_guard lock(mutex_);
   for (int peer = 0; peer < size(); ++peer) {

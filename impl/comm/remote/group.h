@@ -98,6 +98,8 @@ class Group {
   // True: it had not departed, so that the group is to die.
   bool hear_loss(int peer, const std::string& how);
 
+  // A peer has left in order, and with it what all had to bring to it.
+  bool somebody_left() const noexcept;
   // Every peer has departed or is lost: nobody needs this rank any more.
   bool alone() const noexcept;
 

@@ -51,7 +51,8 @@ void RemoteChannel::reclaim(Ticket ticket) {
 }
 
 bool RemoteChannel::done(Exchange& exchange, Wish wish) {
-  return wish == Wish::kArrival ? advance(exchange) : settle_sends(exchange);
+  if (wish == Wish::kArrival ? advance(exchange) : settle_sends(exchange)) return true;
+  return exchange.operation.last && group_->somebody_left();
 }
 
 void RemoteChannel::wait(Exchange& exchange, Wish wish) {
