@@ -210,8 +210,9 @@ void Rank::collection_call(Input& in) {
     }
     case 6: {
       double value = 0;
+      const int64_t stat = in.one_in(4) ? in.number() : 100 + in.below(20);
       note(shardrec_collection_stat_f64(handle(in, &Rank::collections_),
-                                        as_enum<shardrec_collection_stat>(100 + in.number()),
+                                        as_enum<shardrec_collection_stat>(stat),
                                         in.one_in(8) ? nullptr : &value));
       return;
     }
