@@ -52,7 +52,10 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
     first_sum_.push_back(sums_.size());
     for (const Segment& segment : layout.table(layout.model().features[f].table).segments) {
       for (size_t n = 0; n < segment.nodes.size(); ++n) {
-        sums_.push_back({.segment = &segment, .feature = static_cast<int32_t>(f), .node = n});
+        const auto feature = static_cast<int32_t>(f);
+        const bool comes = segment.nodes[n] != layout.node_of(layout.rank()) &&
+                           layout.sums_segment(feature, segment, n);
+        sums_.push_back({.segment = &segment, .feature = feature, .node = n, .comes = comes});
       }
     }
   }
@@ -83,14 +86,9 @@ void OutputAssembly::open(const RoutedBatch& routed, std::span<const uint8_t> di
 
 void OutputAssembly::open_sums(const RoutedBatch& routed,
                                std::span<const comm::ConstBytes> messages, core::Threads& threads) {
-  const int32_t own_node = layout_.node_of(layout_.rank());
-  const auto comes_as_sum = [&](const NodeSum& sum) {
-    return sum.segment->nodes[sum.node] != own_node &&
-           layout_.sums_segment(sum.feature, *sum.segment, sum.node);
-  };
   size_t counts = 0;
-  for (NodeSum& sum : sums_) {
-    if (comes_as_sum(sum)) counts += static_cast<size_t>(routed.chunks(sum.feature)) + 1;
+  for (const NodeSum& sum : sums_) {
+    if (sum.comes) counts += static_cast<size_t>(routed.chunks(sum.feature)) + 1;
   }
   const size_t count_bytes = align_up(counts * sizeof(uint32_t), 64);
   std::byte* memory =
@@ -98,20 +96,21 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
   auto* chunk_rows = static_cast<uint32_t*>(static_cast<void*>(memory));
   auto* next_rows = static_cast<int64_t*>(static_cast<void*>(memory + count_bytes));
   for (NodeSum& sum : sums_) {
-    sum.chunk_rows = comes_as_sum(sum) ? chunk_rows : nullptr;
-    if (sum.chunk_rows != nullptr) chunk_rows += routed.chunks(sum.feature) + 1;
+    if (!sum.comes) continue;
+    sum.chunk_rows = chunk_rows;
+    chunk_rows += routed.chunks(sum.feature) + 1;
   }
   threads.parallel_for(static_cast<int64_t>(sums_.size()), 1, [&](int64_t first, int64_t last) {
     for (int64_t s = first; s < last; ++s) {
       const NodeSum& sum = sums_[static_cast<size_t>(s)];
-      if (sum.chunk_rows == nullptr) continue;
+      if (!sum.comes) continue;
       count_rows(routed, sum, next_rows + static_cast<size_t>(s) * most_addends_);
     }
   });
   std::vector<size_t>& at = message_ends_;
   std::fill(at.begin(), at.end(), size_t{0});
   for (NodeSum& sum : sums_) {
-    if (sum.chunk_rows == nullptr) continue;
+    if (!sum.comes) continue;
     const auto adder =
         static_cast<size_t>(layout_.adder(layout_.rank(), sum.segment->nodes[sum.node]));
     sum.rows =
@@ -123,25 +122,29 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
   }
 }
 
+// Has any part of a node ids of a bag, the next one in order? Steps over its rows.
+bool OutputAssembly::take_bag(const Segment& segment, size_t n, const Source* sources, int64_t bag,
+                              int64_t* next_row) {
+  bool any = false;
+  for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
+    const bool holds = sources[segment.addends[a].part].block->holds(next_row[a], bag);
+    next_row[a] += holds;
+    any = any || holds;
+  }
+  return any;
+}
+
 // Bags before each chunk of which any part of the node has ids.
 void OutputAssembly::count_rows(const RoutedBatch& routed, const NodeSum& sum,
                                 int64_t* next_row) const {
   const Source* sources = sources_.data() + first_source_[static_cast<size_t>(sum.feature)];
-  const size_t begin = sum.segment->node_begin(sum.node);
-  const size_t end = sum.segment->node_end(sum.node);
-  std::fill(next_row + begin, next_row + end, int64_t{0});
+  std::fill_n(next_row, most_addends_, int64_t{0});
   uint32_t* chunk_rows = sum.chunk_rows;
   uint32_t rows = 0;
   const int64_t bags = routed.items(sum.feature);
   for (int64_t bag = 0; bag < bags; ++bag) {
     if (bag % kChunk == 0) *chunk_rows++ = rows;
-    bool any = false;
-    for (size_t a = begin; a < end; ++a) {
-      const bool holds = sources[sum.segment->addends[a].part].block->holds(next_row[a], bag);
-      next_row[a] += holds;
-      any = any || holds;
-    }
-    rows += any;
+    rows += take_bag(*sum.segment, sum.node, sources, bag, next_row);
   }
   *chunk_rows = rows;
 }
@@ -200,28 +203,15 @@ void OutputAssembly::start_chunk(const Segment& segment, int32_t feature, int64_
   }
 }
 
-// The row of a bag in what a node has added up; null: none of its parts has ids.
-const float* OutputAssembly::row_of_sum(const Segment& segment, size_t n, const Source* sources,
-                                        const NodeSum& sum, int64_t bag,
-                                        const Workspace& work) const {
-  bool any = false;
-  for (size_t a = segment.node_begin(n); a < segment.node_end(n); ++a) {
-    const bool holds = sources[segment.addends[a].part].block->holds(work.next_row[a], bag);
-    work.next_row[a] += holds;
-    any = any || holds;
-  }
-  return any ? sum.rows + work.next_sum[n]++ * segment.cols : nullptr;
-}
-
 // Adds what the parts of a segment have of one bag. sums: by node, or null.
 void OutputAssembly::add_parts(const Segment& segment, const compute::Kernels& kernels,
                                const Source* sources, const NodeSum* sums, int64_t bag,
                                const Workspace& work, float* row) const {
   bool row_started = false;
   for (size_t n = 0; n < segment.nodes.size(); ++n) {
-    if (sums != nullptr && sums[n].chunk_rows != nullptr) {
-      const float* x = row_of_sum(segment, n, sources, sums[n], bag, work);
-      if (x == nullptr) continue;
+    if (sums != nullptr && sums[n].comes) {
+      if (!take_bag(segment, n, sources, bag, work.next_row)) continue;
+      const float* x = sums[n].rows + work.next_sum[n]++ * segment.cols;
       if (row_started) {
         kernels.add(x, row, segment.cols);
       } else {
@@ -270,7 +260,7 @@ void OutputAssembly::assemble_bags(const RoutedBatch& routed, const Expansion& e
     const int64_t column = layout_.output().column[static_cast<size_t>(feature)] + segment.col;
     start_chunk(segment, feature, chunk, work);
     for (size_t n = 0; sums != nullptr && n < segment.nodes.size(); ++n) {
-      if (sums[n].chunk_rows != nullptr) work.next_sum[n] = sums[n].chunk_rows[chunk];
+      if (sums[n].comes) work.next_sum[n] = sums[n].chunk_rows[chunk];
     }
     for (int64_t bag = first; bag < last; ++bag) {
       float* row = in_place ? static_cast<float*>(out.at(bag, column)) : work.row;

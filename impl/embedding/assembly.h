@@ -47,13 +47,14 @@ class OutputAssembly {
     int64_t width = 0;
     bool direct = false;
   };
-  // What a node has of a segment of a feature, where it comes as one sum.
+  // What a node has of a segment of a feature.
   struct NodeSum {
     const Segment* segment = nullptr;
     int32_t feature = 0;
-    size_t node = 0;  // of the segment
+    size_t node = 0;     // of the segment
+    bool comes = false;  // as one sum; else the node's parts come singly
     const float* rows = nullptr;
-    uint32_t* chunk_rows = nullptr;  // as SentBlock's; null: the node's parts come singly
+    uint32_t* chunk_rows = nullptr;  // as SentBlock's
   };
   // What one thread needs while it works on a chunk.
   struct Workspace {
@@ -67,8 +68,8 @@ class OutputAssembly {
                      const Workspace& work, const OutputView& out) const;
   void add_parts(const Segment& segment, const compute::Kernels& kernels, const Source* sources,
                  const NodeSum* sums, int64_t bag, const Workspace& work, float* row) const;
-  const float* row_of_sum(const Segment& segment, size_t n, const Source* sources,
-                          const NodeSum& sum, int64_t bag, const Workspace& work) const;
+  static bool take_bag(const Segment& segment, size_t n, const Source* sources, int64_t bag,
+                       int64_t* next_row);
   void count_rows(const RoutedBatch& routed, const NodeSum& sum, int64_t* next_row) const;
   void assemble_sequence(const RoutedBatch& routed, const compute::Kernels& kernels,
                          int32_t feature, int64_t chunk, const Workspace& work,

@@ -112,7 +112,7 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
     for (const Sum& sum : sums_) {
       const Partial* partials = partials_.data() + s * blocks;
       const int64_t samples = partials[sum.addends[0].block].samples;
-      for (const Addend& addend : sum.addends) {
+      for (const Input& addend : sum.addends) {
         if (partials[addend.block].samples == samples) continue;
         core::fail(SHARDREC_CORRUPT_DATA,
                    core::sentence("owners of a table know batches of ", samples, " and of ",
@@ -129,7 +129,7 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
 // Bits of 64 samples: has any addend ids of their bags?
 uint64_t NodeSums::any_holds(const Task& task, int64_t word) const {
   uint64_t any = 0;
-  for (const Addend& addend : task.sum->addends) any |= task.partials[addend.block].holds[word];
+  for (const Input& addend : task.sum->addends) any |= task.partials[addend.block].holds[word];
   return any;
 }
 
@@ -177,7 +177,7 @@ void NodeSums::compute(const compute::Kernels& kernels, core::Threads& threads, 
 
 void NodeSums::add_chunk(const Task& task, int64_t chunk, const compute::Kernels& kernels,
                          int64_t* next_row) const {
-  const std::vector<Addend>& addends = task.sum->addends;
+  const std::vector<Input>& addends = task.sum->addends;
   const int64_t cols = task.sum->cols;
   const int64_t first = chunk * kChunkWords;
   const int64_t last =

@@ -43,14 +43,14 @@ class NodeSums {
     const float* rows = nullptr;
     int64_t width = 0;
   };
-  struct Addend {
+  struct Input {
     size_t block = 0;  // among blocks of the node
     int64_t offset = 0;
   };
   // One feature's columns of one segment: the node's addends of it, in the order of their rows.
   struct Sum {
     int64_t cols = 0;
-    std::vector<Addend> addends;
+    std::vector<Input> addends;
   };
   // A sum of one source.
   struct Task {

@@ -190,6 +190,14 @@ TEST(Probe, WithoutTimeStillMeasuresEachCase) {
   }
 }
 
+TEST(Probe, WaitsForSlowMemoryNoLongerThanForTheLeastTable) {
+  ProbeSizes sizes = kSmall;
+  EXPECT_EQ(probe_memory(1, nullptr, sizes).table_bytes, sizes.table);
+  sizes.least_table = 1 << 20;
+  sizes.touch_time = std::chrono::milliseconds(0);
+  EXPECT_EQ(probe_memory(1, nullptr, sizes).table_bytes, sizes.least_table);
+}
+
 TEST(Probe, TellsItsProgressAndIsCancelled) {
   core::Control control;
   probe_memory(1, &control, kSmall);

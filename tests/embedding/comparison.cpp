@@ -82,6 +82,13 @@ void expect_same_numbers(const std::vector<float>& a, const std::vector<float>& 
 
 }  // namespace
 
+void expect_same_run(const Outcome& a, const Outcome& b) {
+  EXPECT_EQ(a.outputs, b.outputs);
+  EXPECT_EQ(a.sequences, b.sequences);
+  EXPECT_EQ(a.tables, b.tables);
+  EXPECT_EQ(a.states, b.states);
+}
+
 void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& one,
                      const Outcome& many, const ReferenceOutcome& reference) {
   std::vector<bool> exact(scenario.tables.size(), true);

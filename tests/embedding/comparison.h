@@ -15,6 +15,9 @@ namespace shardrec::test {
 void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b,
                       const std::string& what);
 
+// Two ways to the same numbers: equal outputs, sequences, tables and states.
+void expect_same_run(const Outcome& a, const Outcome& b);
+
 // A run on many ranks and the one-rank run: the same bits where they are promised.
 void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& one,
                      const Outcome& many, const ReferenceOutcome& reference);

@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
+#include <string>
 
 #include "embedding/comparison.h"
 #include "embedding/node_sums.h"
 #include "embedding/variations.h"
 #include "embedding/wire.h"
+#include "support/ranks.h"
 
 namespace shardrec::test {
 namespace {
@@ -29,10 +32,7 @@ TEST_P(Hierarchical, ChangesNoBit) {
       deal.hierarchical = true;
       const Outcome staged = train(scenario, deal);
       if (HasFatalFailure()) return;
-      EXPECT_EQ(flat.outputs, staged.outputs);
-      EXPECT_EQ(flat.sequences, staged.sequences);
-      EXPECT_EQ(flat.tables, staged.tables);
-      EXPECT_EQ(flat.states, staged.states);
+      expect_same_run(flat, staged);
       EXPECT_EQ(flat.bytes_gradient, staged.bytes_gradient);
     }
   }
@@ -128,33 +128,41 @@ TEST_F(NodeSumsOfFour, RefusesWhatIsNotAsLongAsItSays) {
   }
 }
 
+// What every rank is told when it makes a collection with such options.
+void expect_refused(shardrec_status status, const std::string& words,
+                    const std::function<void(int rank, shardrec_options* options)>& choose) {
+  run_ranks(3, 3, [&](int rank, shardrec_comm* comm) {
+    shardrec_model* model = nullptr;
+    SR_OK(shardrec_model_create(nullptr, &model));
+    SR_OK(shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr));
+    SR_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
+    shardrec_plan* plan = nullptr;
+    SR_OK(shardrec_plan_collective(comm, model, nullptr, &plan));
+    shardrec_options* options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+    choose(rank, options);
+    shardrec_collection* tables = nullptr;
+    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables), status);
+    const std::string sentence = shardrec_last_error();
+    EXPECT_NE(sentence.find("HIERARCHICAL"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find(words), std::string::npos) << sentence;
+    shardrec_options_destroy(&options);
+    shardrec_plan_destroy(&plan);
+    shardrec_model_destroy(&model);
+  });
+}
+
 TEST(HierarchicalOption, DoesNotGoWithCompression) {
-  std::mt19937_64 random(3);
-  const Scenario scenario = random_scenario(random, 1);
-  shardrec_model* model = make_model(scenario);
-  shardrec_options* options = nullptr;
-  ASSERT_EQ(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options), SHARDREC_OK);
-  shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, 1);
-  shardrec_options_set_i64(options, SHARDREC_OPTION_FORWARD_COMPRESSION,
-                           SHARDREC_COMPRESSION_FLOAT16);
-  shardrec_local* local = nullptr;
-  shardrec_comm* comm = nullptr;
-  shardrec_topology* topology = nullptr;
-  shardrec_plan* plan = nullptr;
-  shardrec_collection* collection = nullptr;
-  ASSERT_EQ(shardrec_local_create(1, 1, &local), SHARDREC_OK);
-  ASSERT_EQ(shardrec_comm_create_local(local, 0, &comm), SHARDREC_OK);
-  ASSERT_EQ(shardrec_topology_create(1, 1, &topology), SHARDREC_OK);
-  ASSERT_EQ(shardrec_plan_create(model, topology, nullptr, &plan), SHARDREC_OK);
-  EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &collection),
-            SHARDREC_UNSUPPORTED);
-  EXPECT_NE(std::strstr(shardrec_last_error(), "HIERARCHICAL"), nullptr);
-  shardrec_plan_destroy(&plan);
-  shardrec_topology_destroy(&topology);
-  shardrec_comm_destroy(&comm);
-  shardrec_local_destroy(&local);
-  shardrec_options_destroy(&options);
-  shardrec_model_destroy(&model);
+  expect_refused(SHARDREC_UNSUPPORTED, "FORWARD_COMPRESSION", [](int, shardrec_options* options) {
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, 1));
+    SR_OK(shardrec_options_set_text(options, SHARDREC_OPTION_FORWARD_COMPRESSION, "float16"));
+  });
+}
+
+TEST(HierarchicalOption, MustBeTheSameOnAllRanks) {
+  expect_refused(SHARDREC_MISMATCH, "rank 2", [](int rank, shardrec_options* options) {
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_HIERARCHICAL, rank == 2 ? 1 : 0));
+  });
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ typedef struct group {
   const host *host;
   int generation, rank, size, troubled;
   const char *phase;
+  int on_mesh; /* the last call was of a group of the mesh */
   ending how;
   shardrec_rendezvous *meeting; /* of the lowest rank */
   shardrec_comm *comm;
@@ -37,6 +38,12 @@ typedef struct group {
 
 #define TRY(call) \
   if ((call) != 0) return -1
+
+/* Of a group of the mesh, which may die before the communicator does. */
+#define TRY_ON_MESH(call) \
+  me->on_mesh = 1;        \
+  TRY(call);              \
+  me->on_mesh = 0
 
 static void enter(group *me, const char *phase, int step) {
   me->phase = phase;
@@ -211,24 +218,24 @@ static int train(group *me, int steps) {
     sem_post(&me->ask);
     me->asked = 1;
     TRY(shardrec_lookup_begin(me->lookup, BATCH, &me->batch.id_view, &me->batch.length_view, NULL));
-    TRY(shardrec_lookup_begin(me->replica_lookup, BATCH, &me->batch.id_view, &me->batch.length_view,
-                              NULL));
+    TRY_ON_MESH(shardrec_lookup_begin(me->replica_lookup, BATCH, &me->batch.id_view,
+                                      &me->batch.length_view, NULL));
     enter(me, "forward", step); /* the inputs are on their way */
     memset(me->dense_gradient, 0, sizeof me->dense_gradient);
     TRY(shardrec_lookup_forward(me->lookup, 0, &out));
     learn(me);
     TRY(shardrec_lookup_set_gradient(me->lookup, 0, &gradient));
-    TRY(shardrec_lookup_forward(me->replica_lookup, 0, &out));
+    TRY_ON_MESH(shardrec_lookup_forward(me->replica_lookup, 0, &out));
     learn(me);
     TRY(shardrec_lookup_set_gradient(me->replica_lookup, 0, &gradient));
     enter(me, "backward", step);
     TRY(shardrec_lookup_backward(me->lookup));
-    TRY(shardrec_lookup_backward(me->replica_lookup));
+    TRY_ON_MESH(shardrec_lookup_backward(me->replica_lookup));
     enter(me, "reduce", step);
     TRY(shardrec_ddp_all_reduce(me->ddp));
     for (int c = 0; c < me->width; ++c) me->dense[c] -= 0.01f * me->dense_gradient[c];
     enter(me, "sync", step);
-    TRY(shardrec_collection_sync(me->replicas));
+    TRY_ON_MESH(shardrec_collection_sync(me->replicas));
     if (hear_reader(me).failed) return -2;
   }
   return 0;
@@ -237,7 +244,7 @@ static int train(group *me, int steps) {
 static int finish(group *me) {
   uint64_t digest = (uint64_t)me->size;
   TRY(digest_tables(me->tables, &digest));
-  TRY(digest_tables(me->replicas, &digest));
+  TRY_ON_MESH(digest_tables(me->replicas, &digest));
   digest = shardrec_hash64(digest, me->dense, (int64_t)sizeof me->dense);
   enter(me, "barrier", 0);
   TRY(shardrec_comm_barrier(me->comm));
@@ -247,14 +254,16 @@ static int finish(group *me) {
   return 0;
 }
 
-/* Every later call says the same, at once. */
+/* Every later call says the same, at once. Over MPI nothing but deadlines tells of a rank: there
+ * what is dead after a call on the mesh is that call's group, and its own names of ranks count. */
 static void call_again(group *me) {
-  const char *const names[] = {"status", "barrier", "all_reduce", "read", "begin"};
+  const char *const names[] = {"status", "barrier", "all_reduce", "read", "begin", "on mesh"};
   const shardrec_status expected = me->how.status;
+  const int mesh_only = me->on_mesh && me->host->mpi;
   float one = 1;
   shardrec_tensor view;
   shardrec_tensor_vector(&one, SHARDREC_FLOAT32, 1, &view);
-  for (int i = 0; i < 5; ++i) {
+  for (int i = mesh_only ? 5 : 0; i < (mesh_only ? 6 : 5); ++i) {
     const int64_t start = nanoseconds();
     shardrec_status status = expected;
     int64_t rank = -1;
@@ -269,6 +278,11 @@ static void call_again(group *me) {
       status = shardrec_lookup_begin(me->lookup, BATCH, &me->batch.id_view, &me->batch.length_view,
                                      NULL);
       if (status == SHARDREC_INVALID_STATE) continue; /* it had begun */
+    }
+    if (i == 5) {
+      status = strcmp(me->phase, "sync") == 0
+                   ? shardrec_collection_sync(me->replicas)
+                   : shardrec_collection_read(me->replicas, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
     }
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &rank);
     if (status != expected || rank != me->how.culprit || nanoseconds() - start > 500000000) {
@@ -306,6 +320,25 @@ static void destroy(group *me) {
   say(me->host, "destroyed %d %" PRId64, me->generation, nanoseconds() - start);
 }
 
+/* A group that could not form: its meeting is there until the others have heard so, or whoever
+ * comes late would hear only that nothing listens any more. */
+static void wait_for_others(const group *me) {
+  char path[512];
+  for (int number = 0; number < me->size; ++number) {
+    if (number == me->rank || number == me->host->trouble.rank) continue;
+    snprintf(path, sizeof path, "%s/gave_up.%d", me->host->folder, number);
+    for (int i = 0; i < 500 && access(path, F_OK) != 0; ++i) rest(0.01);
+  }
+}
+
+static void give_up(const group *me) {
+  char path[512];
+  snprintf(path, sizeof path, "%s/gave_up.%d", me->host->folder, me->rank);
+  const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file >= 0) close(file);
+  if (me->meeting != NULL && me->comm == NULL) wait_for_others(me);
+}
+
 static int live_well(group *me, int steps) {
   TRY(meet(me));
   TRY(plan_tables(me));
@@ -328,6 +361,7 @@ ending live(const host *process, int generation, int rank, int size, int steps, 
   const int lived = live_well(me, steps);
   if (lived == -1) me->how = report_failure(process, "main", me->phase);
   stop_reader(me);
+  if (lived != 0 && generation == 1) give_up(me);
   if (lived != 0 && me->comm != NULL) call_again(me);
   enter(me, "destroy", 0);
   destroy(me);

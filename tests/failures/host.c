@@ -64,10 +64,8 @@ int main(int count, char **words) {
   const ending how = live(&me, 1, me.number, me.count, me.steps, me.number == victim);
   report_leaks(&me, threads, files);
   if (victim >= 0 && me.number != victim && !me.lonely) {
-    /* Whom the first failing call named is out; at the very end no call fails, and who comes to a
-     * group that has been given up cannot know why it was. */
-    const int names = how.failed && strcmp(me.trouble.phase, "create") != 0;
-    const int gone = names ? (int)how.culprit : victim;
+    /* Whom the first failing call named is out; at the very end no call fails. */
+    const int gone = how.failed ? (int)how.culprit : victim;
     const int rank = me.number > gone ? me.number - 1 : me.number;
     if (live(&me, 2, rank, me.count - 1, me.steps, 0).failed) return 1;
     report_leaks(&me, threads, files);
