@@ -129,6 +129,8 @@ void Layout::build_routing(TableLayout& layout, int32_t table) {
     part.first_interval = interval_from(part.row);
     part.end_interval = interval_from(part.row + part.rows);
   }
+  routing.streams = routing.intervals() <= Routing::kMostStreams &&
+                    routing.targets.size() == layout.receivers.size();
   const int64_t first = routing.cuts[1];
   bool even = true;
   for (size_t i = 1; i + 1 < routing.cuts.size(); ++i) {

@@ -57,6 +57,9 @@ struct Routing {
   // Upper half of row * reciprocal = row / even: above 2^64 / even by at most 1, which is exact for
   // rows below 2^32. 0: divide.
   uint64_t reciprocal = 0;
+  // Has every target one interval, and are there at most so many of them?
+  static constexpr size_t kMostStreams = 64;
+  bool streams = false;
 
   size_t intervals() const { return cuts.size() - 1; }
 };

@@ -39,6 +39,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
       feature.sequence = layout.is_sequence(table.features[k]);
       feature.whole = table.whole;
       feature.keeps_intervals = !feature.whole && (feature.sequence || weight_gradient);
+      feature.streams = !feature.whole && !feature.keeps_intervals && table.routing.streams;
       if (feature.whole) continue;
       for (const int32_t receiver : table.routing.targets) {
         const int32_t part = table.receivers[static_cast<size_t>(receiver)];

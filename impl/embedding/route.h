@@ -111,6 +111,7 @@ class RoutedBatch {
     bool sequence = false;
     bool whole = false;  // every block of it holds all its ids
     bool keeps_intervals = false;
+    bool streams = false;         // each range of rows is written once: route_streams.cpp
     bool narrows = false;         // its ids are checked and written at once, in pieces
     std::vector<Target> targets;  // as Routing::targets of its table; empty where it is whole
     // Of the batch.
@@ -141,6 +142,10 @@ class RoutedBatch {
   void write(const CheckedBatch& batch, int32_t feature);
   template <class Id>
   void count_feature(const CheckedBatch& batch, const Id* values, int32_t feature);
+  template <class Id>
+  void count_streams(const CheckedBatch& batch, const Id* values, int32_t feature);
+  template <class Id, class WireId>
+  void write_streams(const CheckedBatch& batch, const Id* values, int32_t feature);
   template <class Id, class WireId>
   void write_cut(const CheckedBatch& batch, const Id* values, int32_t feature);
   template <class Id, class WireId>

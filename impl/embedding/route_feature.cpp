@@ -3,43 +3,9 @@
 #include <cstring>
 
 #include "embedding/route.h"
+#include "embedding/route_ids.h"
 
 namespace shardrec::embedding {
-namespace {
-
-// The interval of a row that is in range.
-inline size_t interval_of(const Routing& routing, int64_t row) {
-  if (routing.reciprocal != 0) {
-    __extension__ using Product = unsigned __int128;
-    return static_cast<size_t>((static_cast<Product>(row) * routing.reciprocal) >> 64);
-  }
-  if (routing.even != 0) return static_cast<size_t>(row / routing.even);
-  const auto above = std::upper_bound(routing.cuts.begin() + 1, routing.cuts.end() - 1, row);
-  return static_cast<size_t>(above - routing.cuts.begin()) - 1;
-}
-
-// One unsigned comparison finds negative ids as well.
-inline bool in_range(int64_t id, int64_t rows) {
-  return static_cast<uint64_t>(id) < static_cast<uint64_t>(rows);
-}
-
-// The row that stands for an id that the policy accepts; negative: none.
-inline int64_t row_for(int64_t id, int64_t rows, shardrec_out_of_range policy) {
-  if (in_range(id, rows)) return id;
-  return policy == SHARDREC_OUT_OF_RANGE_CLAMP ? 0 : -1;
-}
-
-Verdict bad_id(int32_t feature, int64_t position, int64_t id, int64_t rows) {
-  return {.defect = Defect::kIdRange,
-          .argument = Argument::kValues,
-          .feature = feature,
-          .position = position,
-          .value = id,
-          .limit = rows};
-}
-
-}  // namespace
-
 // The first defect of the ids, in the order of the features. Where there is one, the ids that are
 // narrowed are looked at again.
 Verdict RoutedBatch::first_verdict(const CheckedBatch& batch) {
@@ -80,20 +46,23 @@ void RoutedBatch::narrow(const CheckedBatch& batch, const compute::Kernels& kern
 }
 
 void RoutedBatch::count(const CheckedBatch& batch, int32_t feature) {
-  batch.ids_are_64() ? count_feature(batch, static_cast<const int64_t*>(batch.values()), feature)
-                     : count_feature(batch, static_cast<const int32_t*>(batch.values()), feature);
+  const auto choose = [&](const auto* values) {
+    of(feature).streams ? count_streams(batch, values, feature)
+                        : count_feature(batch, values, feature);
+  };
+  batch.ids_are_64() ? choose(static_cast<const int64_t*>(batch.values()))
+                     : choose(static_cast<const int32_t*>(batch.values()));
 }
 
 void RoutedBatch::write(const CheckedBatch& batch, int32_t feature) {
   const auto choose = [&](const auto* values) {
     using Id = std::remove_cvref_t<decltype(*values)>;
-    if (layout_.ids_are_64(of(feature).table)) {
-      of(feature).whole ? write_whole<Id, int64_t>(batch, values, feature)
-                        : write_cut<Id, int64_t>(batch, values, feature);
-    } else {
-      of(feature).whole ? write_whole<Id, int32_t>(batch, values, feature)
-                        : write_cut<Id, int32_t>(batch, values, feature);
-    }
+    const auto write_as = [&]<class WireId>(WireId) {
+      if (of(feature).whole) return write_whole<Id, WireId>(batch, values, feature);
+      if (of(feature).streams) return write_streams<Id, WireId>(batch, values, feature);
+      write_cut<Id, WireId>(batch, values, feature);
+    };
+    layout_.ids_are_64(of(feature).table) ? write_as(int64_t{}) : write_as(int32_t{});
   };
   batch.ids_are_64() ? choose(static_cast<const int64_t*>(batch.values()))
                      : choose(static_cast<const int32_t*>(batch.values()));
