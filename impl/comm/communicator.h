@@ -102,6 +102,8 @@ class Communicator {
   int node_of(int rank) const noexcept { return rank / ranks_per_node(); }
   // Ranks of this communicator that live in this process: they share its processors.
   virtual int ranks_in_process() const noexcept = 0;
+  // Do all ranks read each other's memory, and does reclaim() wait until they have read?
+  virtual bool reads_in_place() const noexcept = 0;
 
   // The n-th call of every rank opens the same channel. Does not block. The channel keeps what it
   // needs of the communicator.

@@ -196,6 +196,7 @@ class RecordedCommunicator final : public Communicator {
   int size() const noexcept override { return communicator_->size(); }
   int ranks_per_node() const noexcept override { return communicator_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return communicator_->ranks_in_process(); }
+  bool reads_in_place() const noexcept override { return communicator_->reads_in_place(); }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
     // A rank whose memory runs out has opened none.

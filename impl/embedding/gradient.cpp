@@ -29,60 +29,68 @@ void add_samples(std::span<const uint32_t> samples, const OutputView& gradient, 
 
 GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
-  size_t blocks = 0;
-  for (int owner = 0; owner < layout.ranks(); ++owner) blocks += layout.blocks_of(owner).size();
-  targets_.resize(blocks);
-  for (int owner = 0; owner < layout.rank(); ++owner) {
-    first_own_target_ += layout.blocks_of(owner).size();
+  for (int owner = 0; owner < layout.ranks(); ++owner) {
+    for (const Block& block : layout.blocks_of(owner)) may_lend_.push_back(may_lend(block));
   }
-  for (const Block& block : layout.blocks_of(layout.rank())) lends_.push_back(may_lend(block));
-  lent_.resize(lends_.size());
-  first_task_.resize(blocks + 1);
+  targets_.resize(may_lend_.size());
+  first_task_.resize(may_lend_.size() + 1);
 }
 
-// Are the gradients of an own block what the caller gives, side by side, but for a late division?
+// Are the gradients of a block what the caller gives, side by side, but for a late division?
 bool GradientPacking::may_lend(const Block& block) const {
   const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
   const TableLayout& table = layout_.table(part.table);
-  // Of a sequence, all ids must have come here.
+  // Of a sequence, all ids must go there.
   return part.columns.size() == 1 && table.divides_late && (!block.sequence || table.whole);
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
-                              core::Scratch& buffer) {
+                              Lending* lending, core::Scratch& buffer) {
   late_ = late;
-  lending_ = lends;
-  std::fill(lent_.begin(), lent_.end(), GradientRows{});
-  const auto is_lent = [&](int owner, size_t block) {
-    return lending_ && owner == layout_.rank() && lends_[block] != 0;
+  const auto lends_to = [&](int owner) {
+    return lends && (lending != nullptr || owner == layout_.rank());
   };
   size_t bytes = 0;
+  size_t target = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      if (is_lent(owner, b)) continue;
+    if (lends_to(owner)) bytes += lent_bytes(blocks.size());
+    for (size_t b = 0; b < blocks.size(); ++b, ++target) {
+      if (lends_to(owner) && may_lend_[target] != 0) continue;
       const size_t block_bytes =
           rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
       bytes += block_bytes * (unscaled && !blocks[b].sequence ? 2 : 1);
     }
   }
   std::byte* out = buffer.resize(bytes);
-  size_t target = 0;
+  target = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     std::byte* message = out;
-    const GradientHeader header{.unscaled = unscaled ? 1U : 0U};
+    const GradientHeader header{.unscaled = unscaled ? 1U : 0U,
+                                .lends = lends_to(owner) ? 1U : 0U,
+                                .lending = lends_to(owner) ? lending : nullptr};
     std::memcpy(out, &header, sizeof header);
     out += sizeof header;
+    GradientRows* lent = nullptr;
+    if (lends_to(owner)) {
+      lent = static_cast<GradientRows*>(static_cast<void*>(out));
+      std::fill_n(lent, blocks.size(), GradientRows{});
+      out += lent_bytes(blocks.size());
+    }
     const size_t first_target = target;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      targets_[target++] = {&sent[b], &part, blocks[b].feature,
-                            static_cast<float*>(static_cast<void*>(out))};
-      if (!is_lent(owner, b)) out += rows_bytes(sent[b].rows, part.width);
+      const bool is_lent = lent != nullptr && may_lend_[target] != 0;
+      targets_[target++] = {.block = &sent[b],
+                            .part = &part,
+                            .feature = blocks[b].feature,
+                            .rows = static_cast<float*>(static_cast<void*>(out)),
+                            .lent = is_lent ? lent + b : nullptr};
+      if (!is_lent) out += rows_bytes(sent[b].rows, part.width);
     }
     for (size_t b = 0; unscaled && b < blocks.size(); ++b) {
       if (blocks[b].sequence) continue;
@@ -101,11 +109,11 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
     bool wanted = targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
-    const size_t own = t - first_own_target_;
-    if (wanted && lending_ && t >= first_own_target_ && own < lends_.size() && lends_[own] != 0) {
+    if (wanted && targets_[t].lent != nullptr) {
       const int64_t column =
           layout_.output().column[static_cast<size_t>(feature)] + targets_[t].part->columns[0].col;
-      lent_[own] = {static_cast<const float*>(gradient.at(0, column)), gradient.stride, true};
+      *targets_[t].lent = {static_cast<const float*>(gradient.at(0, column)), gradient.stride,
+                           true};
       wanted = false;
     }
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});

@@ -10,10 +10,10 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/expansion.h"
-#include "embedding/index_plan.h"
 #include "embedding/layout.h"
 #include "embedding/output_view.h"
 #include "embedding/route.h"
+#include "embedding/wire.h"
 
 namespace shardrec::embedding {
 
@@ -23,9 +23,9 @@ class GradientPacking {
 
   // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
   // gradients are packed as they are, too. late: owners divide where they can. lends: the caller's
-  // gradients are floats and there until the step is taken: own blocks that need no change are not
-  // packed.
-  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
+  // gradients are floats and there until the step is taken: blocks that need no change are not
+  // packed, those for this rank or, with a lending, those for all.
+  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
                core::Scratch& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
@@ -42,8 +42,6 @@ class GradientPacking {
   void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
-  // By own block: where its gradients lie that are not packed; no rows: they are.
-  std::span<const GradientRows> lent() const { return lent_; }
 
  private:
   // A block of a message to its part's owner.
@@ -52,7 +50,8 @@ class GradientPacking {
     const Part* part = nullptr;
     int32_t feature = 0;
     float* rows = nullptr;
-    float* unscaled = nullptr;  // null: not wanted
+    float* unscaled = nullptr;     // null: not wanted
+    GradientRows* lent = nullptr;  // null: packed
   };
   void pack_bags(const RoutedBatch& routed, const Expansion& expansion, const Target& target,
                  int64_t chunk, const OutputView& gradient, compute::ScaleGradient scale,
@@ -66,11 +65,8 @@ class GradientPacking {
 
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
-  std::vector<Target> targets_;     // all blocks of all messages
-  std::vector<uint8_t> lends_;      // by own block
-  std::vector<GradientRows> lent_;  // by own block
-  size_t first_own_target_ = 0;
-  bool lending_ = false;
+  std::vector<Target> targets_;    // all blocks of all messages
+  std::vector<uint8_t> may_lend_;  // by target
   bool late_ = false;
   std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
 };

@@ -18,14 +18,6 @@
 
 namespace shardrec::embedding {
 
-// Where the gradient rows of a block lie: at rows + r * stride, r the number of the bag among those
-// that are not empty or, by_sample, its sample; of a sequence, the number of the id.
-struct GradientRows {
-  const float* rows = nullptr;
-  int64_t stride = 0;
-  bool by_sample = false;
-};
-
 class IndexPlan {
  public:
   // Of the rank's own parts, in the order of Layout::parts_of().

@@ -312,7 +312,10 @@ void Lookup::lay_out_gradients() {
                      (divisor() == 1 || divides_late()) && !batch_.expansion().present() &&
                      collection_->options().output_dtype == SHARDREC_FLOAT32 &&
                      gradient_codec_ == nullptr;
-  packing_.lay_out(routed_, unscaled, divides_late(), lends, *gradient_buffer_);
+  packing_.lay_out(
+      routed_, unscaled, divides_late(), lends,
+      lends && collection_->communicator().reads_in_place() ? &gradient_memory_->lending : nullptr,
+      *gradient_buffer_);
   gradients_laid_out_ = true;
 }
 

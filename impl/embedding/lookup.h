@@ -24,6 +24,7 @@
 #include "embedding/direct.h"
 #include "embedding/gradient.h"
 #include "embedding/inbox.h"
+#include "embedding/lending.h"
 #include "embedding/node_sums.h"
 #include "embedding/output.h"
 #include "embedding/route.h"
@@ -86,6 +87,7 @@ class Lookup {
   void pack_gradient(int32_t output, const OutputView& gradient);
   void lay_out_gradients();
   void end_batch() noexcept;
+  void end_step() noexcept;
   OutputView output_view(int32_t output, const shardrec_tensor* tensor, const char* what) const;
   void check_output(int32_t output) const;
   void count_lookups();
@@ -128,7 +130,13 @@ class Lookup {
   // rank's own, for the floats that it packs and then for those that it got.
   std::unique_ptr<WireCodec> output_codec_;
   std::unique_ptr<WireCodec> gradient_codec_;
-  SharedBuffer gradient_buffer_ = std::make_shared<core::Scratch>();
+  // Peers may read the messages after this lookup is gone, and ask for what it has lent.
+  struct GradientMemory {
+    core::Scratch buffer;
+    Lending lending;
+  };
+  std::shared_ptr<GradientMemory> gradient_memory_ = std::make_shared<GradientMemory>();
+  SharedBuffer gradient_buffer_{gradient_memory_, &gradient_memory_->buffer};
   SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer norms_buffer_ = std::make_shared<core::Scratch>();
   SharedBuffer replicas_buffer_ = std::make_shared<core::Scratch>();

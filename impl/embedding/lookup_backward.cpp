@@ -47,9 +47,11 @@ void Lookup::finish(Finish how) {
       messages = gradient_codec_->encode_gradients(routed_, messages, coding);
       sent = gradient_codec_->buffer();
     }
+    gradient_memory_->lending.lend();
     auto gradients =
         collection_->exchange(Exchange::kGradient, "backward", name_, messages, std::move(sent));
-    const GradientDecision decision = decide(gradients);
+    const GradientDecision decision = decide(gradients, collection_->layout().rank(),
+                                             collection_->communicator().reads_in_place());
     if (decision.verdict == GradientVerdict::kError) {
       throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
     }
@@ -57,20 +59,30 @@ void Lookup::finish(Finish how) {
       if (gradient_codec_ != nullptr) {
         gradients = gradient_codec_->decode_gradients(inbox_, gradients, coding, *gradient_buffer_);
       }
-      apply(gradients, accumulate, timer);
+      {
+        const Reading reading(gradients, collection_->communicator());
+        apply(gradients, accumulate, timer);
+      }
       count_bytes(messages, collection_->counters().bytes_gradient);
+      // The caller may change its gradients when this returns: the peers must have read them.
+      timer.next(Phase::kGradientExchange);
+      if (any_lent(gradients)) collection_->settle();
     }
   } catch (const core::Error& error) {
-    end_batch();
-    state_ = State::kIdle;
     if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
+    end_step();
     throw;
   } catch (...) {
-    end_batch();
-    state_ = State::kIdle;
     collection_->communicator().fail("backward");
+    end_step();
     throw;
   }
+  end_step();
+}
+
+void Lookup::end_step() noexcept {
+  // Where the step failed, peers that read them hear of it in their next exchange, at the latest.
+  gradient_memory_->lending.take_back();
   end_batch();
   state_ = State::kIdle;
 }
@@ -81,7 +93,7 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
-  update.group(inbox_, gradients, packing_.lent(), divides_late() ? 1 / divisor() : 1,
+  update.group(inbox_, gradients, divides_late() ? 1 / divisor() : 1,
                collection_->settings().step_after(collection_->step()), with);
   if (of_weights_ != nullptr) {
     timer.next(Phase::kGradientExchange);

@@ -13,7 +13,8 @@ int64_t most_lanes(const core::Threads& threads) { return int64_t{8} * threads.c
 
 }  // namespace
 
-GradientDecision decide(std::span<const comm::ConstBytes> messages) {
+GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank,
+                        bool reads_in_place) {
   GradientDecision decision;
   GradientHeader first;
   int differs = -1;
@@ -26,6 +27,12 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages) {
                  {.rank = static_cast<int64_t>(rank), .operation = "backward"});
     }
     std::memcpy(&header, messages[rank].data(), sizeof header);
+    const bool may_lend = reads_in_place || static_cast<int>(rank) == own_rank;
+    if (!may_lend && (header.lends != 0 || header.lending != nullptr)) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " lends gradients that cannot be read from here"),
+                 {.rank = static_cast<int64_t>(rank), .operation = "backward"});
+    }
     if (rank == 0) first = header;
     if (differs < 0 &&
         (header.accumulate != first.accumulate || header.settings != first.settings)) {
@@ -93,8 +100,7 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   std::span<const GradientRows> lent, float late_scale,
-                   std::span<const TableStep> steps, const Workshop& with) {
+                   float late_scale, std::span<const TableStep> steps, const Workshop& with) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
@@ -102,12 +108,14 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     GradientHeader header;
     std::memcpy(&header, message.data(), sizeof header);
     size_t at = sizeof header;
+    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + at;
+    if (lent != nullptr) at += lent_bytes(blocks.size());
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < blocks.size(); ++b) {
       GradientRows& rows = gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b];
-      if (source == layout_.rank() && lent[b].rows != nullptr) {
-        rows = lent[b];
-        continue;
+      if (lent != nullptr) {
+        std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
+        if (rows.rows != nullptr) continue;
       }
       const int64_t width = layout_.parts()[static_cast<size_t>(blocks[b].part)].width;
       rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};

@@ -39,20 +39,19 @@ struct GradientDecision {
 
 // Reads the headers. One error or skip means that nobody updates, and an error counts more; where
 // there is neither, ranks that do not agree on accumulating, or on settings, are an error. Throws
-// CORRUPT_DATA.
-GradientDecision decide(std::span<const comm::ConstBytes> messages);
+// CORRUPT_DATA, also where other ranks lend something and are not read in place.
+GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank,
+                        bool reads_in_place);
 
 class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards);
 
-  // Step one: builds the index plans; frozen tables have no rows. steps: by table. lent: by own
-  // block, where this rank's own gradients lie that are not in its message to itself. late_scale:
-  // of gradients that are divided late. Gradients stay where they are until apply() has returned.
+  // Step one: builds the index plans; frozen tables have no rows. steps: by table. late_scale: of
+  // gradients that are divided late. Gradients stay where they are until apply() has returned.
   // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
-  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-             std::span<const GradientRows> lent, float late_scale, std::span<const TableStep> steps,
-             const Workshop& with);
+  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float late_scale,
+             std::span<const TableStep> steps, const Workshop& with);
 
   // In place of all further steps: keeps the gradients for a later one.
   void accumulate(const Workshop& with);

@@ -24,7 +24,9 @@
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the
-// pooled blocks once more, neither divided by the divisor nor clamped.
+// pooled blocks once more, neither divided by the divisor nor clamped. Inside one process, where
+// the header says so, GradientRows per block comes first: a block that says where its rows lie is
+// not in the message.
 //
 // Where the collection's options say so, the blocks of output and gradient messages travel in fewer
 // bytes: compression.h.
@@ -36,6 +38,8 @@
 #include "embedding/verdict.h"
 
 namespace shardrec::embedding {
+
+class Lending;
 
 struct InputHeader {
   int64_t batch_size = 0;
@@ -72,11 +76,20 @@ struct GradientHeader {
   GradientVerdict decision = GradientVerdict::kApply;
   uint32_t accumulate = 0;  // 1: the gradients are kept for a later step
   Verdict verdict;
-  uint64_t settings = 0;  // TrainingSettings::fingerprint, of the step that would be applied
-  uint32_t unscaled = 0;  // 1: the second section is there
-  uint8_t padding[12] = {};
+  uint64_t settings = 0;       // TrainingSettings::fingerprint, of the step that would be applied
+  uint32_t unscaled = 0;       // 1: the second section is there
+  uint32_t lends = 0;          // 1: GradientRows per block come first
+  Lending* lending = nullptr;  // of what is lent to other ranks
 };
 static_assert(sizeof(GradientHeader) == 64);
+
+// Where the gradient rows of a block lie: at rows + r * stride, r the number of the bag among those
+// that are not empty or, by_sample, its sample; of a sequence, the number of the id.
+struct GradientRows {
+  const float* rows = nullptr;  // null: in the message
+  int64_t stride = 0;
+  bool by_sample = false;
+};
 
 // Ids of one batch of one rank, at most: positions and counts on the wire have 32 bits.
 constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
@@ -110,6 +123,7 @@ constexpr size_t presence_bytes(int64_t samples) {
   return align_up(
       sizeof(PartialHeader) + static_cast<size_t>(presence_words(samples)) * sizeof(uint64_t), 64);
 }
+constexpr size_t lent_bytes(size_t blocks) { return align_up(blocks * sizeof(GradientRows), 64); }
 constexpr size_t rows_bytes(int64_t rows, int64_t width) {
   return align_up(static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float), 64);
 }

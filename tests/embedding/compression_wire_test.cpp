@@ -29,6 +29,7 @@ constexpr int64_t kDim = 13;
 struct Damage {
   std::string operation;
   int64_t bytes = 0;
+  bool in_place = true;  // else the rank takes the others for ranks of other processes
 };
 
 class DamagedChannel final : public comm::Channel {
@@ -68,6 +69,7 @@ class DamagedRank final : public Communicator {
   int size() const noexcept override { return inner_->size(); }
   int ranks_per_node() const noexcept override { return inner_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return inner_->ranks_in_process(); }
+  bool reads_in_place() const noexcept override { return damage_.in_place; }
   std::shared_ptr<comm::Channel> open_channel(comm::Purpose purpose) override {
     auto channel = inner_->open_channel(purpose);
     if (purpose != comm::Purpose::kOutput) return channel;
@@ -99,7 +101,7 @@ struct Result {
 
 // Two steps on one rank; what it saw.
 void train(const std::shared_ptr<Communicator>& communicator, shardrec_compression compression,
-           shardrec_sharding kind, Result& result) {
+           shardrec_sharding kind, bool borrow, Result& result) {
   plan::Model model;
   plan::add_table(model, {.name = "a", .rows = 50, .dim = kDim});
   plan::add_table(model, {.name = "b", .rows = 7, .dim = kDim});
@@ -108,11 +110,12 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
   const plan::Topology topology{.ranks = kRanks, .ranks_per_node = 2};
   CollectionOptions options;
   options.threads = 1;
+  if (borrow) options.divisor = SHARDREC_DIVISOR_NONE;  // by three, gradients are not lent
   options.forward_compression = compression;
   options.backward_compression = compression;
   const auto collection = std::make_shared<Collection>(
       communicator, model, plan::make_plan(model, topology, kind), options);
-  Lookup lookup(collection, {});
+  Lookup lookup(collection, {.borrow = borrow});
   std::mt19937_64 random(static_cast<uint64_t>(communicator->rank()));
   for (int step = 0; step < 2; ++step) {
     std::vector<int64_t> values;
@@ -140,7 +143,7 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
 }
 
 std::vector<Result> train_all(const Join& join, shardrec_compression compression,
-                              shardrec_sharding kind) {
+                              shardrec_sharding kind, bool borrow = false) {
   std::vector<Result> results(kRanks);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -149,7 +152,7 @@ std::vector<Result> train_all(const Join& join, shardrec_compression compression
       const auto communicator = join(rank);
       communicator->set_deadlines({.step = 30, .setup = 30, .warn = 20});
       try {
-        train(communicator, compression, kind, result);
+        train(communicator, compression, kind, borrow, result);
         communicator->leave();
       } catch (const core::Error& error) {
         result.error = error;
@@ -189,6 +192,24 @@ TEST(CompressionEngines, GiveTheSameBits) {
         EXPECT_EQ(here[rank].weights, there[rank].weights);
       }
     }
+  }
+}
+
+TEST(LentGradients, OfAnotherProcessAreCorruptData) {
+  const Join join = on_local();
+  const auto results = train_all(
+      [&](int rank) -> std::shared_ptr<Communicator> {
+        if (rank != 1) return join(rank);
+        return std::make_shared<DamagedRank>(join(rank), Damage{.in_place = false});
+      },
+      SHARDREC_COMPRESSION_NONE, SHARDREC_SHARDING_ROW_WISE, true);
+  ASSERT_TRUE(results[1].error);
+  EXPECT_EQ(results[1].error->status(), SHARDREC_CORRUPT_DATA);
+  EXPECT_NE(results[1].error->sentence().find("rank 0 lends"), std::string::npos)
+      << results[1].error->sentence();
+  for (const size_t other : {size_t{0}, size_t{2}}) {
+    ASSERT_TRUE(results[other].error);
+    EXPECT_EQ(results[other].error->status(), SHARDREC_PEER_FAILED);
   }
 }
 

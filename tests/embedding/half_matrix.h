@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -57,6 +58,12 @@ class HalfMatrix {
   }
   HalfMatrix(const HalfMatrix&) = delete;
   HalfMatrix& operator=(const HalfMatrix&) = delete;
+
+  // Not a number in every place.
+  void spoil() {
+    std::fill(floats_.begin(), floats_.end(), NAN);
+    std::fill(halves_.begin(), halves_.end(), uint16_t{0xffff});
+  }
 
   std::vector<float> floats() const {
     if (dtype_ == SHARDREC_FLOAT32) return floats_;

@@ -338,6 +338,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
     } else {
       SR_OK(shardrec_lookup_backward(lookup));
     }
+    for (HalfMatrix& gradient : lent) gradient.spoil();  // whoever reads them now reads too late
     if (deal.weight_gradient) {
       std::vector<std::vector<std::vector<float>>> of_weights;
       take_weight_gradients(scenario, lookup, slice, scenario.steps[s], first, count, of_weights);

@@ -31,6 +31,7 @@ class LocalCommunicator final : public Communicator {
   int size() const noexcept override { return group_->ranks(); }
   int ranks_per_node() const noexcept override { return group_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return group_->ranks(); }
+  bool reads_in_place() const noexcept override { return true; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
     const auto channel = std::make_shared<LocalChannel>(group_, rank_);

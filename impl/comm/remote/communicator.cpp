@@ -45,6 +45,7 @@ class RemoteCommunicator final : public Communicator {
   int size() const noexcept override { return group_->size(); }
   int ranks_per_node() const noexcept override { return group_->shape().ranks_per_node; }
   int ranks_in_process() const noexcept override { return group_->shape().ranks_in_process; }
+  bool reads_in_place() const noexcept override { return false; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
     // A rank whose memory runs out has opened none.
