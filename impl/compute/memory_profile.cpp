@@ -73,7 +73,8 @@ void write_machine(JsonWriter& json, const Machine& machine) {
 
 RowRate read_row_rate(const JsonValue& json) {
   json.expect_keys({"access", "row_bytes", "bag_length", "threads", "hint", "distance_rows",
-                    "pages", "stores", "gb_per_second", "by_hint", "streaming", "small_pages"});
+                    "kernel_distance_rows", "pages", "stores", "gb_per_second", "by_hint",
+                    "streaming", "small_pages"});
   RowRate rate;
   rate.access =
       one_of(json.at("access"), "gather", "update") ? MemoryAccess::kGather : MemoryAccess::kUpdate;
@@ -84,6 +85,8 @@ RowRate read_row_rate(const JsonValue& json) {
   rate.hint = hint_of(json.at("hint"));
   rate.distance_rows =
       json.at("distance_rows").integer(kLeastPrefetchDistance, kMostPrefetchDistance);
+  rate.kernel_distance_rows =
+      json.at("kernel_distance_rows").integer(kLeastPrefetchDistance, kMostPrefetchDistance);
   rate.huge_pages = one_of(json.at("pages"), "huge", "small");
   rate.streaming_stores = one_of(json.at("stores"), "streaming", "plain");
   rate.gb_per_second = rate_of(json.at("gb_per_second"));
@@ -110,6 +113,7 @@ void write_row_rate(JsonWriter& json, const RowRate& rate) {
   json.key("threads").integer(rate.threads);
   json.key("hint").text(hint_name(rate.hint));
   json.key("distance_rows").integer(rate.distance_rows);
+  json.key("kernel_distance_rows").integer(rate.kernel_distance_rows);
   json.key("pages").text(rate.huge_pages ? "huge" : "small");
   json.key("stores").text(rate.streaming_stores ? "streaming" : "plain");
   write_rate(json, "gb_per_second", rate.gb_per_second);

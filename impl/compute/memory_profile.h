@@ -60,6 +60,8 @@ struct RowRate {
 
   PrefetchHint hint = PrefetchHint::kNone;
   int64_t distance_rows = kLeastPrefetchDistance;
+  // With T1, which kernels use: the usual distance (prefetch.h), or another that is clearly faster.
+  int64_t kernel_distance_rows = kLeastPrefetchDistance;
   bool huge_pages = true;
   bool streaming_stores = false;
   double gb_per_second = 0;
@@ -88,7 +90,7 @@ struct MemoryProfile {
 const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, int64_t row_bytes,
                             int64_t bag_length) noexcept;
 
-inline constexpr int64_t kMemoryProfileVersion = 2;
+inline constexpr int64_t kMemoryProfileVersion = 3;
 
 // The JSON is documented at shardrec_probe (capi/include/shardrec/probe.h).
 std::string profile_to_json(const MemoryProfile& profile);

@@ -30,7 +30,8 @@ MemoryProfile example() {
                                 .bag_length = bag,
                                 .threads = threads,
                                 .hint = bag == 1 ? PrefetchHint::kT0 : PrefetchHint::kT1,
-                                .distance_rows = threads == 1 ? 16 : 48,
+                                .distance_rows = 8,
+                                .kernel_distance_rows = threads == 1 ? 16 : 48,
                                 .huge_pages = row_bytes != 64,
                                 .streaming_stores = bag == 1,
                                 .gb_per_second = 12.75,
@@ -44,7 +45,8 @@ MemoryProfile example() {
                           .row_bytes = 256,
                           .threads = 2,
                           .hint = PrefetchHint::kNta,
-                          .distance_rows = 24,
+                          .distance_rows = 8,
+                          .kernel_distance_rows = 24,
                           .gb_per_second = 34});
   return profile;
 }
@@ -72,11 +74,13 @@ TEST(MemoryProfile, ReadsBackWhatItWrote) {
 TEST(MemoryProfile, RefusesWhatNoProbeWrites) {
   const std::string text = profile_to_json(example());
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {R"("version": 2)", R"("version": 1)"},
-           {R"("version": 2)", R"("version": "2")"},
+           {R"("version": 3)", R"("version": 1)"},
+           {R"("version": 3)", R"("version": "3")"},
            {R"("quiet": true)", R"("quiet": true, "extra": 1)"},
-           {R"("distance_rows": 16)", R"("distance_rows": 7)"},
-           {R"("distance_rows": 16)", R"("distance_rows": 65)"},
+           {R"("distance_rows": 8)", R"("distance_rows": 7)"},
+           {R"("distance_rows": 8)", R"("distance_rows": 65)"},
+           {R"("kernel_distance_rows": 16)", R"("kernel_distance_rows": 7)"},
+           {R"("kernel_distance_rows": 16)", R"("kernel_distance_rows": 65)"},
            {R"("hint": "t0")", R"("hint": "t9")"},
            {R"("pages": "small")", R"("pages": "tiny")"},
            {R"("stores": "streaming")", R"("stores": 1)"},
@@ -129,9 +133,9 @@ TEST(MemoryProfile, ATextWithRandomDamageIsRefusedOrIsAProfile) {
       ASSERT_EQ(again.rows.size(), profile.rows.size()) << text;
       for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
         for (const int64_t row_bytes : {int64_t{1}, int64_t{256}, int64_t{1} << 40}) {
-          const PrefetchChoice choice = choose_prefetch(profile, access, row_bytes, 20);
-          ASSERT_GE(choice.distance_rows, kLeastPrefetchDistance) << text;
-          ASSERT_LE(choice.distance_rows, kMostPrefetchDistance) << text;
+          const int64_t distance = prefetch_distance(profile, access, row_bytes, 20);
+          ASSERT_GE(distance, kLeastPrefetchDistance) << text;
+          ASSERT_LE(distance, kMostPrefetchDistance) << text;
         }
       }
     } catch (const core::Error& error) {
@@ -254,41 +258,42 @@ TEST_F(ProfileCache, IsWhereTheEnvironmentSays) {
   for (const char* name : {"SHARDREC_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) unsetenv(name);
 }
 
-TEST(Prefetch, WithoutAProfileIsTheBuiltInDefault) {
+TEST(Prefetch, WithoutAProfileIsTheUsualOne) {
   for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
     for (const auto& [row_bytes, distance] : std::vector<std::pair<int64_t, int64_t>>{
-             {1, 32}, {64, 32}, {512, 32}, {1024, 16}, {2048, 8}, {1 << 20, 8}}) {
-      EXPECT_EQ(choose_prefetch({}, access, row_bytes, 1),
-                (PrefetchChoice{PrefetchHint::kT1, distance, false}));
+             {1, 64}, {64, 64}, {256, 64}, {512, 32}, {1024, 16}, {2048, 8}, {1 << 20, 8}}) {
+      EXPECT_EQ(prefetch_distance({}, access, row_bytes, 1), distance);
     }
   }
 }
 
 TEST(Prefetch, IsThatOfTheNearestMeasurementWithTheMostThreads) {
-  const MemoryProfile profile = example();
+  MemoryProfile profile = example();
+  for (RowRate& rate : profile.rows) {
+    if (rate.bag_length == 20) rate.kernel_distance_rows += 2;
+  }
   const auto gather = [&](int64_t row_bytes, int64_t bag) {
-    return choose_prefetch(profile, MemoryAccess::kGather, row_bytes, bag);
+    return prefetch_distance(profile, MemoryAccess::kGather, row_bytes, bag);
   };
-  EXPECT_EQ(gather(256, 1), (PrefetchChoice{PrefetchHint::kT0, 48, true}));
-  EXPECT_EQ(gather(256, 4), (PrefetchChoice{PrefetchHint::kT0, 48, true}));
-  EXPECT_EQ(gather(256, 5), (PrefetchChoice{PrefetchHint::kT1, 48, false}));
-  EXPECT_EQ(gather(256, 1000), (PrefetchChoice{PrefetchHint::kT1, 48, false}));
+  EXPECT_EQ(gather(256, 1), 48);
+  EXPECT_EQ(gather(256, 4), 48);
+  EXPECT_EQ(gather(256, 5), 50);
+  EXPECT_EQ(gather(256, 1000), 50);
   // As many bytes ahead as were measured, within what kernels take.
-  EXPECT_EQ(gather(384, 20).distance_rows, 32);
-  EXPECT_EQ(gather(200, 20).distance_rows, 61);
-  EXPECT_EQ(gather(4, 20).distance_rows, kMostPrefetchDistance);
-  EXPECT_EQ(gather(1 << 20, 20).distance_rows, kLeastPrefetchDistance);
-  EXPECT_EQ(choose_prefetch(profile, MemoryAccess::kUpdate, 256, 1),
-            (PrefetchChoice{PrefetchHint::kNta, 24, false}));
+  EXPECT_EQ(gather(384, 1), 32);
+  EXPECT_EQ(gather(200, 1), 61);
+  EXPECT_EQ(gather(4, 20), kMostPrefetchDistance);
+  EXPECT_EQ(gather(1 << 20, 20), kLeastPrefetchDistance);
+  EXPECT_EQ(prefetch_distance(profile, MemoryAccess::kUpdate, 256, 1), 24);
 }
 
 TEST(Prefetch, OfThisProcessIsWithinWhatKernelsTake) {
   for (int64_t row_bytes = 4; row_bytes < 1 << 16; row_bytes *= 3) {
     for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
-      const PrefetchChoice choice = prefetch_for(access, row_bytes, 20);
-      EXPECT_GE(choice.distance_rows, kLeastPrefetchDistance);
-      EXPECT_LE(choice.distance_rows, kMostPrefetchDistance);
-      EXPECT_EQ(choice, choose_prefetch(memory_profile(), access, row_bytes, 20));
+      const int64_t distance = prefetch_distance(access, row_bytes, 20);
+      EXPECT_GE(distance, kLeastPrefetchDistance);
+      EXPECT_LE(distance, kMostPrefetchDistance);
+      EXPECT_EQ(distance, prefetch_distance(memory_profile(), access, row_bytes, 20));
     }
   }
 }

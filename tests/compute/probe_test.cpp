@@ -17,6 +17,7 @@
 #include "compute/cpu/probe_kernels.h"
 #include "compute/cpu/probe_team.h"
 #include "compute/kernels.h"
+#include "compute/prefetch.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -168,6 +169,8 @@ TEST(Probe, MeasuresEachCaseWithOneAndWithAllThreads) {
     EXPECT_GT(rate.gb_per_second, 0);
     EXPECT_GE(rate.distance_rows, kLeastPrefetchDistance);
     EXPECT_LE(rate.distance_rows, kMostPrefetchDistance);
+    EXPECT_GE(rate.kernel_distance_rows, kLeastPrefetchDistance);
+    EXPECT_LE(rate.kernel_distance_rows, kMostPrefetchDistance);
     EXPECT_TRUE(!rate.streaming_stores || rate.bag_length == 1);
     EXPECT_GT(rate.by_hint[static_cast<size_t>(PrefetchHint::kT1)], 0);
   }
@@ -185,7 +188,8 @@ TEST(Probe, WithoutTimeStillMeasuresEachCase) {
   for (const RowRate& rate : profile.rows) {
     EXPECT_GT(rate.gb_per_second, 0);
     EXPECT_EQ(rate.hint, PrefetchHint::kT1);
-    EXPECT_EQ(rate.distance_rows, 32);
+    EXPECT_EQ(rate.distance_rows, usual_distance(rate.row_bytes));
+    EXPECT_EQ(rate.kernel_distance_rows, rate.distance_rows);
     EXPECT_TRUE(rate.huge_pages);
   }
 }

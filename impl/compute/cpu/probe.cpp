@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/cpu/probe_area.h"
+#include "compute/prefetch.h"
 #include "core/threads.h"
 
 namespace shardrec::compute::cpu {
@@ -25,6 +26,7 @@ constexpr size_t kFinalists = 3;
 // A consumer finds outputs of plain stores in the caches, which no measurement here sees.
 constexpr double kStreamingGain = 1.1;
 constexpr double kSmallPagesGain = 1.05;  // less is noise
+constexpr double kDistanceGain = 1.1;
 constexpr double kBytesPerGb = 1e9;
 
 // One way, and the best rates seen: rough, then fine.
@@ -43,10 +45,12 @@ struct Contest {
   double small_pages = 0;
 };
 
-// Those that are most likely the fastest come first: time may run out.
-std::vector<Candidate> all_ways() {
+// The way that kernels go without a probe comes first: it is measured everywhere. Then those that
+// are most likely the fastest: time may run out.
+std::vector<Candidate> all_ways(int64_t row_bytes) {
   using enum PrefetchHint;
-  std::vector<Candidate> ways;
+  const ProbeWay usual{.hint = kT1, .distance_rows = usual_distance(row_bytes)};
+  std::vector<Candidate> ways = {{.way = usual}};
   for (const auto& [hint, distance] :
        std::initializer_list<std::pair<PrefetchHint, int64_t>>{{kT1, 32},
                                                                {kNone, kLeastPrefetchDistance},
@@ -61,11 +65,11 @@ std::vector<Candidate> all_ways() {
                                                                {kT0, 8},
                                                                {kT0, 32},
                                                                {kNta, 32}}) {
-    ways.push_back({.way = {.hint = hint, .distance_rows = distance}});
+    const ProbeWay way{.hint = hint, .distance_rows = distance};
+    if (way != usual) ways.push_back({.way = way});
   }
   return ways;
 }
-
 std::vector<ProbeCase> all_cases() {
   std::vector<ProbeCase> cases;
   for (size_t size = 0; size < kProbeRowSizes; ++size) {
@@ -79,10 +83,11 @@ std::vector<ProbeCase> all_cases() {
   return cases;
 }
 
-// Keeps the fastest ways and the fastest of each hint; where outputs weigh as much as rows, the
-// fastest of each hint also with streaming stores.
+// Keeps the usual way, the fastest ways and the fastest of each hint; where outputs weigh as much
+// as rows, the fastest of each hint also with streaming stores.
 void keep_finalists(Contest& contest) {
   std::vector<Candidate>& all = contest.candidates;
+  const ProbeWay usual = all[0].way;
   std::erase_if(all, [](const Candidate& candidate) { return candidate.rough == 0; });
   std::sort(all.begin(), all.end(),
             [](const Candidate& a, const Candidate& b) { return a.rough > b.rough; });
@@ -90,7 +95,8 @@ void keep_finalists(Contest& contest) {
   std::array<bool, kPrefetchHints> seen = {};
   for (const Candidate& candidate : all) {
     bool& hint_seen = seen[static_cast<size_t>(candidate.way.hint)];
-    if (kept.size() < kFinalists || !hint_seen) kept.push_back(candidate);
+    const bool keeps = kept.size() < kFinalists || !hint_seen || candidate.way == usual;
+    if (keeps) kept.push_back(candidate);
     hint_seen = true;
   }
   if (contest.what.bag_length == kShortBag) {
@@ -122,6 +128,19 @@ const Candidate& winner(const Contest& contest) {
   return worth ? *streaming : *plain;
 }
 
+// That of T1 which is clearly faster than the usual one.
+int64_t kernel_distance(const Contest& contest) {
+  const int64_t usual = usual_distance(kProbeRowBytes[contest.what.row_size]);
+  const Candidate* best = nullptr;
+  double usual_rate = 0;
+  for (const Candidate& candidate : contest.candidates) {
+    if (candidate.way.hint != PrefetchHint::kT1 || candidate.way.streaming_stores) continue;
+    if (candidate.way.distance_rows == usual) usual_rate = candidate.rate();
+    if (best == nullptr || candidate.rate() > best->rate()) best = &candidate;
+  }
+  return best->rate() > kDistanceGain * usual_rate ? best->way.distance_rows : usual;
+}
+
 RowRate result_of(const Contest& contest, int64_t threads) {
   const Candidate& won = winner(contest);
   const bool huge_pages = contest.small_pages <= kSmallPagesGain * won.rate();
@@ -131,6 +150,7 @@ RowRate result_of(const Contest& contest, int64_t threads) {
                .threads = threads,
                .hint = won.way.hint,
                .distance_rows = won.way.distance_rows,
+               .kernel_distance_rows = kernel_distance(contest),
                .huge_pages = huge_pages,
                .streaming_stores = won.way.streaming_stores,
                .gb_per_second = (huge_pages ? won.rate() : contest.small_pages) / kBytesPerGb,
@@ -162,14 +182,14 @@ class TeamProbe {
  public:
   TeamProbe(core::Control* control, const ProbeSizes& sizes) : control_(control), sizes_(sizes) {
     for (const ProbeCase& what : all_cases()) {
-      contests_.push_back({.what = what, .candidates = all_ways()});
+      contests_.push_back({.what = what, .candidates = all_ways(kProbeRowBytes[what.row_size])});
     }
   }
 
   // In bytes; an estimate: how many fine rounds there are depends on time.
   int64_t planned() const {
-    const auto ways = static_cast<int64_t>(all_ways().size() * kRoughRounds);
-    const auto finalists = static_cast<int64_t>(kFinalists + kPrefetchHints);
+    const auto ways = static_cast<int64_t>(contests_[0].candidates.size() * kRoughRounds);
+    const auto finalists = static_cast<int64_t>(kFinalists + kPrefetchHints + 1);
     const int64_t fine = finalists * sizes_.fine_rounds + kSmallPageRounds;
     return kCopyRounds * (sizes_.table / 2) +
            static_cast<int64_t>(contests_.size()) * (ways * sizes_.rough + fine * sizes_.fine) +
@@ -207,7 +227,7 @@ class TeamProbe {
   // no contest whole. The first way is measured everywhere.
   void rough(ProbeArea& area, ProbeTeam& team) {
     const auto until = Clock::now() + sizes_.rough_time;
-    const size_t ways = all_ways().size();
+    const size_t ways = contests_[0].candidates.size();
     for (size_t i = 0; i < kRoughRounds * ways; ++i) {
       for (Contest& contest : contests_) {
         if (i > 0 && Clock::now() > until) break;

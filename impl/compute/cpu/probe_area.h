@@ -25,6 +25,8 @@ struct ProbeWay {
   PrefetchHint hint = PrefetchHint::kNone;
   int64_t distance_rows = kLeastPrefetchDistance;
   bool streaming_stores = false;
+
+  bool operator==(const ProbeWay&) const = default;
 };
 
 class ProbeArea {

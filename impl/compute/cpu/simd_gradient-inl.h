@@ -20,7 +20,7 @@ namespace shardrec::compute::cpu::HWY_NAMESPACE {
 // How many gradient rows are prefetched before their turn.
 HWY_INLINE int64_t gradients_ahead(const RowUpdate& job) {
   const int64_t bytes = job.width * int64_t{sizeof(float)};
-  return prefetch_for(MemoryAccess::kGather, bytes, 1).distance_rows;
+  return prefetch_distance(MemoryAccess::kGather, bytes, 1);
 }
 
 class GradientSum {

@@ -38,10 +38,9 @@ class Pool {
         weights_(job.weights),
         width_(static_cast<size_t>(job.width)),
         end_(job.offsets[last_bag]),
-        distance_(prefetch_for(
-                      MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
-                      (job.offsets[last_bag] - job.offsets[first_bag]) / (last_bag - first_bag) + 1)
-                      .distance_rows),
+        distance_(prefetch_distance(
+            MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
+            (job.offsets[last_bag] - job.offsets[first_bag]) / (last_bag - first_bag) + 1)),
         lines_(width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
                std::bit_cast<uintptr_t>(job.table) % 64 == 0),
         tail_(width_ % kStep) {}

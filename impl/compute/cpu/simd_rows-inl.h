@@ -18,7 +18,7 @@ namespace shardrec::compute::cpu::HWY_NAMESPACE {
 template <class Type>
 HWY_INLINE int64_t rows_ahead(const RowUpdate& job) {
   const int64_t bytes = job.width * int64_t{sizeof(typename Type::Stored)};
-  return prefetch_for(MemoryAccess::kUpdate, bytes, 1).distance_rows;
+  return prefetch_distance(MemoryAccess::kUpdate, bytes, 1);
 }
 
 // The scratch of a call on rows: row_update_scratch_bytes().
