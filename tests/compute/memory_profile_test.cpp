@@ -207,7 +207,7 @@ TEST_F(ProfileCache, PassesOverBadFilesWithAWarning) {
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("\0\xFF{}", 4),
         good.substr(0, good.size() / 2), good + "x", good + std::string(2 << 20, ' '),
-        replaced(good, "\"version\": 2", "\"version\": 1"), profile_to_json(foreign)}) {
+        replaced(good, "\"version\": 3", "\"version\": 1"), profile_to_json(foreign)}) {
     write(bad);
     EXPECT_FALSE(loads()) << bad.substr(0, 100);
     EXPECT_EQ(warnings(), 1) << bad.substr(0, 100);
