@@ -140,6 +140,7 @@ class RoutedBatch {
   // route_feature.cpp: one feature at a time, on one thread each.
   void count(const CheckedBatch& batch, int32_t feature);
   void write(const CheckedBatch& batch, int32_t feature);
+  bool admit(int32_t feature, int64_t position, int64_t rows, int64_t& row);
   template <class Id>
   void count_feature(const CheckedBatch& batch, const Id* values, int32_t feature);
   template <class Id>

@@ -68,6 +68,18 @@ void RoutedBatch::write(const CheckedBatch& batch, int32_t feature) {
                      : choose(static_cast<const int32_t*>(batch.values()));
 }
 
+// An id outside the table: the row that stands for it, negative for none. False: it is refused.
+bool RoutedBatch::admit(int32_t feature, int64_t position, int64_t rows, int64_t& row) {
+  Feature& own = features_[static_cast<size_t>(feature)];
+  if (own.policy == SHARDREC_OUT_OF_RANGE_ERROR) {
+    own.verdict = bad_id(feature, position, row, rows);
+    return false;
+  }
+  ++own.out_of_range;
+  row = row_for(row, rows, own.policy);
+  return true;
+}
+
 // Checks the ids of a feature and counts, for every block it goes to, ids and bags.
 template <class Id>
 void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int32_t feature) {
@@ -76,12 +88,11 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
   const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
   const int64_t begin = batch.first_id(feature);
   const int64_t end = begin + own.ids;
-  const bool refuses = own.policy == SHARDREC_OUT_OF_RANGE_ERROR;
 
   if (own.whole) {
     int64_t bad = 0;
     for (int64_t i = begin; i < end && !own.narrows; ++i) bad += in_range(values[i], rows) ? 0 : 1;
-    if (bad != 0 && refuses) {
+    if (bad != 0 && own.policy == SHARDREC_OUT_OF_RANGE_ERROR) {
       int64_t i = begin;
       while (in_range(values[i], rows)) ++i;
       own.verdict = bad_id(feature, i, values[i], rows);
@@ -105,12 +116,7 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
     for (const int64_t bag_end = i + length; i < bag_end; ++i) {
       int64_t row = values[i];
       if (!in_range(row, rows)) {
-        if (refuses) {
-          own.verdict = bad_id(feature, i, values[i], rows);
-          return;
-        }
-        ++own.out_of_range;
-        row = row_for(row, rows, own.policy);
+        if (!admit(feature, i, rows, row)) return;
         if (row < 0) {
           --kept;
           continue;

@@ -74,12 +74,7 @@ void RoutedBatch::count_streams(const CheckedBatch& batch, const Id* values, int
       for (const int64_t bag_end = i + length; i < bag_end; ++i) {
         int64_t row = values[i];
         if (!in_range(row, rows)) {
-          if (own.policy == SHARDREC_OUT_OF_RANGE_ERROR) {
-            own.verdict = bad_id(feature, i, values[i], rows);
-            return;
-          }
-          ++own.out_of_range;
-          row = row_for(row, rows, own.policy);
+          if (!admit(feature, i, rows, row)) return;
           if (row < 0) {
             --kept;
             continue;
