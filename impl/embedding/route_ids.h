@@ -10,12 +10,15 @@
 
 namespace shardrec::embedding {
 
+// row / even, by Routing::reciprocal.
+inline size_t divided(int64_t row, uint64_t reciprocal) {
+  __extension__ using Product = unsigned __int128;
+  return static_cast<size_t>((static_cast<Product>(row) * reciprocal) >> 64);
+}
+
 // The interval of a row that is in range.
 inline size_t interval_of(const Routing& routing, int64_t row) {
-  if (routing.reciprocal != 0) {
-    __extension__ using Product = unsigned __int128;
-    return static_cast<size_t>((static_cast<Product>(row) * routing.reciprocal) >> 64);
-  }
+  if (routing.reciprocal != 0) return divided(row, routing.reciprocal);
   if (routing.even != 0) return static_cast<size_t>(row / routing.even);
   const auto above = std::upper_bound(routing.cuts.begin() + 1, routing.cuts.end() - 1, row);
   return static_cast<size_t>(above - routing.cuts.begin()) - 1;

@@ -1,7 +1,7 @@
 // Routing of pooled features whose table is cut into ranges of rows, each of which goes to its
 // parts as a whole: a stream of ids and bags per range, written once and copied for the parts that
-// own other columns of it. Half as many comparisons per id as for any cut, and none that depends on
-// the id before (route_feature.cpp).
+// own other columns of it. What concerns a bag is noted when it ends, not with each of its ids, as
+// for any cut (route_feature.cpp).
 #include <array>
 #include <bit>
 #include <cstring>
@@ -12,25 +12,13 @@
 namespace shardrec::embedding {
 namespace {
 
-// The number of a row's range by the fastest way that there is.
-struct ByReciprocal {
-  uint64_t reciprocal;
-  size_t operator()(int64_t row) const {
-    __extension__ using Product = unsigned __int128;
-    return static_cast<size_t>((static_cast<Product>(row) * reciprocal) >> 64);
-  }
-};
-struct AnyWay {
-  const Routing& routing;
-  size_t operator()(int64_t row) const { return interval_of(routing, row); }
-};
-
+// Calls visit with what tells the range of a row: the usual way is chosen here, not with every id.
 template <class Visit>
 void with_interval(const Routing& routing, Visit visit) {
-  if (routing.reciprocal != 0) {
-    visit(ByReciprocal{routing.reciprocal});
+  if (const uint64_t reciprocal = routing.reciprocal; reciprocal != 0) {
+    visit([reciprocal](int64_t row) { return divided(row, reciprocal); });
   } else {
-    visit(AnyWay{routing});
+    visit([&routing](int64_t row) { return interval_of(routing, row); });
   }
 }
 

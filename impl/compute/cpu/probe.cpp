@@ -70,6 +70,7 @@ std::vector<Candidate> all_ways(int64_t row_bytes) {
   }
   return ways;
 }
+
 std::vector<ProbeCase> all_cases() {
   std::vector<ProbeCase> cases;
   for (size_t size = 0; size < kProbeRowSizes; ++size) {
