@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <memory>
+#include <system_error>
 #include <thread>
 
 #include "core/error.h"
@@ -167,6 +170,39 @@ void store_fails(const Job& job) {
   expect(watch.seconds() < 1.5, "it took " + std::to_string(watch.seconds()) + " s");
 }
 
+// Rank 2 falls silent while the ranks meet. Rank 0 hears of it, and closes its connections; rank 1
+// hears of it a little later, and takes it for no fault of rank 0's.
+void heard_later(const Job& job) {
+  const std::filesystem::path known = job.folder / "known";
+  std::filesystem::create_directories(job.folder);
+  TransportStore store = file_store(job.folder / "0");
+  const Stopwatch watch;
+  const auto heard = [&] {
+    if (job.rank == 0) return watch.seconds() > 0.3;
+    std::error_code none;
+    const auto when = std::filesystem::last_write_time(known, none);
+    return !none &&
+           std::filesystem::file_time_type::clock::now() - when > std::chrono::milliseconds(200);
+  };
+  const auto get = store.get;
+  store.get = [&](const std::string& key, double seconds) {
+    const bool silent = job.rank == 2 && key.starts_with("gloo/1/");
+    while (silent && !heard() && watch.seconds() < kPatience) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (heard()) core::fail(SHARDREC_PEER_FAILED, "rank 2 is silent", {.rank = 2});
+    return get(key, seconds);
+  };
+  try {
+    open_transport(
+        {.engine = job.engine, .rank = job.rank, .size = job.size, .seconds = 30, .store = &store});
+    expect(false, "met without rank 2");
+  } catch (const core::Error& error) {
+    expect(error.sentence() == "rank 2 is silent", error.what());
+  }
+  if (job.rank == 0) std::ofstream(known) << "now";
+}
+
 // A plug-in that is not installed, or of another release, or no plug-in at all.
 void refused(const Job& job, const std::string& says) {
   for (int i = 0; i < 2; ++i) {
@@ -200,6 +236,7 @@ const std::map<std::string, Scenario>& failure_scenarios() {
       {"one_dies_on_mpi", one_dies_on_mpi},
       {"absent", absent},
       {"store_fails", store_fails},
+      {"heard_later", heard_later},
       {"unlaunched", unlaunched},
       {"missing",
        [](const Job& job) {

@@ -180,6 +180,10 @@ TEST_F(Gloo, WritingToADeadPeerRaisesNoSignal) {
 }
 TEST_F(Gloo, ARankThatNeverComesIsNamedInTime) { expect_success("absent", 3); }
 TEST_F(Gloo, WhatTheStoreThrowsEndsTheMeeting) { expect_success("store_fails", 3); }
+// Which of two ranks connects to the other is up to chance.
+TEST_F(Gloo, ALostConnectionIsNotTheReasonWhereTheStoreKnowsIt) {
+  for (int i = 0; i < 6; ++i) expect_success("heard_later", 3);
+}
 
 TEST_F(Mpi, MessagesOfAllSizesArriveWhole) {
   for (const int ranks : {1, 2, 3, 5}) expect_success("sizes", ranks);

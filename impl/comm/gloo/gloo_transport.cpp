@@ -24,12 +24,31 @@ constexpr uint64_t kGreetingSlot = uint64_t{1} << SHARDREC_TRANSPORT_TAG_BITS;
 constexpr uint64_t kCanarySlot = kGreetingSlot + 1;
 constexpr double kGlance = 0.1;  // seconds
 
+// Connections are lost because somebody has given the meeting up: whoever knows of the death of a
+// third rank first. The job tells all ranks of it, if a little later. Throws what it says.
+void hear_why(const shardrec_transport_job& job) {
+  constexpr std::chrono::milliseconds kGrace{500};
+  const Clock::time_point until = Clock::now() + kGrace;
+  while (Clock::now() < until) {
+    check_job(job);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
 }  // namespace
 
 Transport::Transport(const shardrec_transport_job& job)
     : rank_(job.rank), size_(job.size), peers_(static_cast<size_t>(job.size)) {
   if (size_ == 1) return;
-  const Clock::time_point deadline = plugin::after(job.seconds);
+  try {
+    meet(job, plugin::after(job.seconds));
+  } catch (const Failure& failure) {
+    if (failure.status() == SHARDREC_TRANSPORT_FAILED) hear_why(job);
+    throw;
+  }
+}
+
+void Transport::meet(const shardrec_transport_job& job, Clock::time_point deadline) {
   mesh_ = connect_mesh(job, deadline);
   watcher_ = plugin::start_thread([this] { watch(); });
   try {

@@ -57,6 +57,7 @@ class Transport {
   };
 
   Request* start(Way way, int peer, uint64_t slot, void* data, uint64_t bytes);
+  void meet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   void greet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   void watch();
   // Messages of this peer that are not through end; no more are begun.
