@@ -7,12 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <thread>
+
+#include "support/process_tree.h"
 
 namespace shardrec::cli::test {
+
+using Clock = std::chrono::steady_clock;
 
 nlohmann::json Finished::json() const {
   const size_t end = out.find_last_not_of('\n');
@@ -65,11 +71,23 @@ Running::Running(const Scratch& scratch, const std::vector<std::string>& argumen
 
 void Running::interrupt() const { kill(process_, SIGINT); }
 
-Finished Running::wait() {
+Finished Running::wait(double seconds) {
   int status = 0;
-  waitpid(process_, &status, 0);
+  std::string hung;
+  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  while (waitpid(process_, &status, WNOHANG) != process_) {
+    if (Clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      continue;
+    }
+    hung = "\nIt was ended, since it ran for more than " + std::to_string(seconds) + " s:\n" +
+           shardrec::test::describe_tree(process_);
+    shardrec::test::kill_tree(process_);
+    waitpid(process_, &status, 0);
+    break;
+  }
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return {code, read_file(out_path_), read_file(err_path_)};
+  return {code, read_file(out_path_), read_file(err_path_) + hung};
 }
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input) {

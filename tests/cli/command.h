@@ -44,7 +44,8 @@ class Running {
           const std::string& input = "", const std::string& program = SHARDREC_COMMAND);
   void interrupt() const;
   [[nodiscard]] std::string err() const { return read_file(err_path_); }
-  Finished wait();
+  // After so long it is ended, with all that it started; err says what they were doing.
+  Finished wait(double seconds = 300);
 
  private:
   std::string out_path_;

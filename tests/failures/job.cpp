@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "support/process_tree.h"
+
 namespace shardrec::failures {
 namespace {
 
@@ -126,6 +128,9 @@ bool Job::wait(double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   seconds_ = seconds_since(start);
+  for (const pid_t process : processes_) {
+    if (!over && process > 0) hung_ += test::describe_tree(process);
+  }
   finish();
   return over;
 }
@@ -133,14 +138,13 @@ bool Job::wait(double seconds) {
 void Job::finish() {
   for (size_t i = 0; i < processes_.size(); ++i) {
     if (processes_[i] < 0) continue;
-    // mpirun ends its ranks when it is asked to, not when it is killed.
-    kill(processes_[i], options_.engine == "mpi" ? SIGTERM : SIGKILL);
+    test::kill_tree(processes_[i]);  // mpirun with its ranks
     waitpid(processes_[i], &statuses_[i], 0);
     processes_[i] = -1;
   }
 }
 
-std::string Job::output() const { return read_all(folder_ / "output"); }
+std::string Job::output() const { return read_all(folder_ / "output") + hung_; }
 
 Report Job::report(int number) const {
   Report report;

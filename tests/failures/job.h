@@ -70,7 +70,7 @@ class Job {
   int status(int number) const { return statuses_.at(static_cast<size_t>(number)); }
   double seconds() const { return seconds_; }  // that wait() took
   Report report(int number) const;
-  std::string output() const;  // what processes printed
+  std::string output() const;  // what processes printed; of a job that took too long, what they did
 
  private:
   void spawn(const std::vector<std::string>& words);
@@ -82,6 +82,7 @@ class Job {
   std::vector<pid_t> processes_;  // -1: has ended
   std::vector<int> statuses_;
   double seconds_ = 0;
+  std::string hung_;
 };
 
 }  // namespace shardrec::failures
