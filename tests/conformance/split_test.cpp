@@ -95,7 +95,9 @@ TEST_P(FailureConformance, FailureOfAChildLeavesTheParentAndTheOtherChildAlive) 
     const int half = comm.rank() / 2;
     const auto child = comm.split(half, 0);
     Collectives inside(child->open_channel(Purpose::kDense), child->rank(), child->size());
+    Collectives outside(comm.open_channel(Purpose::kControl), comm.rank(), comm.size());
     inside.barrier(kTest);
+    outside.barrier(kTest);  // nobody is in the child's any more
     if (half == 0) {
       if (comm.rank() == 0) child->abort("enough");
       const auto error = end_of(inside);
@@ -106,7 +108,7 @@ TEST_P(FailureConformance, FailureOfAChildLeavesTheParentAndTheOtherChildAlive) 
       inside.barrier(kTest);
     }
     comm.check();
-    Collectives(comm.open_channel(Purpose::kControl), comm.rank(), comm.size()).barrier(kTest);
+    outside.barrier(kTest);
     child->leave();
   });
 }

@@ -57,11 +57,18 @@ void killed(const Job& job, bool half_through) {
     kill(getpid(), SIGKILL);
     return;
   }
-  const auto receive = transport.carrier->receive(0, 2, memory);
-  std::unique_ptr<Request> send;
-  if (half_through) send = transport.carrier->send(0, 1, other);
   Bytes nothing(1000);
-  const auto never = transport.carrier->receive(0, 4, nothing);
+  std::unique_ptr<Request> never, send, receive;
+  // Rank 0 is to be ready by now.
+  if (half_through) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  try {
+    never = transport.carrier->receive(0, 4, nothing);
+    if (half_through) send = transport.carrier->send(0, 1, other);
+    receive = transport.carrier->receive(0, 2, memory);  // may read until rank 0 dies
+  } catch (const core::Error& error) {
+    expect(half_through && error.parts().rank == 0, error.what());
+    throw TooLate();
+  }
   const Stopwatch watch;
   expect_failed(never->wait(kPatience), 0, watch);
   bool too_late = false;

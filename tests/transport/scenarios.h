@@ -33,6 +33,7 @@ using Scenario = std::function<void(const Job&)>;
 const std::map<std::string, Scenario>& message_scenarios();
 const std::map<std::string, Scenario>& ending_scenarios();
 const std::map<std::string, Scenario>& failure_scenarios();
+const std::map<std::string, Scenario>& direct_scenarios();
 
 // Opens the n-th transport of the job.
 Transport open_job(const Job& job, int n = 0, double seconds = 20);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,6 +144,33 @@ class Gloo : public testing::Test {
   }
 };
 
+// Whether another process may read this one's memory: a security module or a sandbox may forbid it.
+bool may_read_memory() {
+  const pid_t reader = fork();
+  if (reader == 0) {
+    char byte = 0;
+    static char there = 1;
+    const iovec mine{.iov_base = &byte, .iov_len = 1};
+    const iovec theirs{.iov_base = &there, .iov_len = 1};
+    _exit(process_vm_readv(getppid(), &mine, 1, &theirs, 1, 0) == 1 ? 0 : 1);
+  }
+  int status = -1;
+  return reader > 0 && waitpid(reader, &status, 0) == reader && succeeded(status);
+}
+
+// Which messages ranks of one machine read in each other's memory, for all of a test.
+class GlooDirect : public Gloo, public testing::WithParamInterface<const char*> {
+ protected:
+  void SetUp() override {
+    Gloo::SetUp();
+    if (IsSkipped()) return;
+    if (std::string(GetParam()) != "0" && !may_read_memory())
+      GTEST_SKIP() << "processes may not read each other's memory here";
+    setenv("SHARDREC_GLOO_DIRECT_BYTES", GetParam(), 1);
+  }
+  void TearDown() override { unsetenv("SHARDREC_GLOO_DIRECT_BYTES"); }
+};
+
 class Mpi : public testing::Test {
  protected:
   void SetUp() override {
@@ -184,6 +212,23 @@ TEST_F(Gloo, WhatTheStoreThrowsEndsTheMeeting) { expect_success("store_fails", 3
 TEST_F(Gloo, ALostConnectionIsNotTheReasonWhereTheStoreKnowsIt) {
   for (int i = 0; i < 6; ++i) expect_success("heard_later", 3);
 }
+
+TEST_P(GlooDirect, KeepsThePromisesOfAllMessages) {
+  for (const char* scenario : {"sizes", "tags", "threads", "reopen", "pending"})
+    expect_success(scenario, 3);
+  for (const char* scenario : {"late", "cancel", "forget"}) expect_success(scenario, 2);
+  expect_only_rank_0_dies("killed_half_through", 3);
+  expect_only_rank_0_dies("written_to", 3);
+}
+TEST_P(GlooDirect, ReadsMessagesOfARankThatIsStopped) { expect_success("read_while_stopped", 2); }
+TEST_P(GlooDirect, WhatASenderTookBackNeverPassesForWhole) { expect_success("taken_back", 2); }
+TEST_P(GlooDirect, WhatAReceiverGaveUpHoldsNobodyUp) { expect_success("given_up", 2); }
+TEST_P(GlooDirect, MemoryThatIsGivenUpWhileItIsReadIntoIsNotTouched) {
+  for (int i = 0; i < 4; ++i) expect_success("given_up_while_read", 2);
+}
+INSTANTIATE_TEST_SUITE_P(From, GlooDirect, testing::Values("0", "1"), [](const auto& least) {
+  return std::string(least.param) == "0" ? "none" : "all";
+});
 
 TEST_F(Mpi, MessagesOfAllSizesArriveWhole) {
   for (const int ranks : {1, 2, 3, 5}) expect_success("sizes", ranks);

@@ -17,7 +17,12 @@
 extern "C" {
 #endif
 
-/* What carries messages between processes: a plug-in, loaded when it is first asked for. */
+/* What carries messages between processes: a plug-in, loaded when it is first asked for.
+ * Over GLOO, processes of one machine (same boot, network and process namespaces) read messages of
+ * 1 MiB and more in each other's memory, by process_vm_readv(2), where the system lets them (same
+ * user; Yama's ptrace_scope 0); all others go through TCP, and so do all where it does not. The
+ * environment variable SHARDREC_GLOO_DIRECT_BYTES sets the least size (at least 16385; 0: none are
+ * read so); the largest of two ranks counts. */
 typedef enum shardrec_engine {
   SHARDREC_ENGINE_GLOO = 1, /* TCP, by Gloo; needs no launcher; processes meet at a rendezvous */
   SHARDREC_ENGINE_MPI = 2,  /* the MPI whose launcher (mpirun, srun) has started the processes */

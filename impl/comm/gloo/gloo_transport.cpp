@@ -3,13 +3,16 @@
 #include <gloo/transport/pair.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "comm/gloo/sigpipe.h"
+#include "comm/gloo/slots.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -18,41 +21,13 @@ using plugin::Clock;
 using plugin::Failure;
 using plugin::sentence;
 
-constexpr uint64_t kShort = 16 << 10;  // messages up to here are copied: giving them up is harmless
-// Slots above those of tags.
-constexpr uint64_t kGreetingSlot = uint64_t{1} << SHARDREC_TRANSPORT_TAG_BITS;
-constexpr uint64_t kCanarySlot = kGreetingSlot + 1;
-constexpr double kGlance = 0.1;  // seconds
-
-// Connections are lost because somebody has given the meeting up: whoever knows of the death of a
-// third rank first. The job tells all ranks of it, if a little later. Throws what it says.
-void hear_why(const shardrec_transport_job& job) {
-  constexpr std::chrono::milliseconds kGrace{500};
-  const Clock::time_point until = Clock::now() + kGrace;
-  while (Clock::now() < until) {
-    check_job(job);
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-}
-
 }  // namespace
 
 Transport::Transport(const shardrec_transport_job& job)
     : rank_(job.rank), size_(job.size), peers_(static_cast<size_t>(job.size)) {
   if (size_ == 1) return;
   try {
-    meet(job, plugin::after(job.seconds));
-  } catch (const Failure& failure) {
-    if (failure.status() == SHARDREC_TRANSPORT_FAILED) hear_why(job);
-    throw;
-  }
-}
-
-void Transport::meet(const shardrec_transport_job& job, Clock::time_point deadline) {
-  mesh_ = connect_mesh(job, deadline);
-  watcher_ = plugin::start_thread([this] { watch(); });
-  try {
-    greet(job, deadline);
+    meet(job);
   } catch (...) {
     close_connections();
     throw;
@@ -68,8 +43,15 @@ void Transport::close_connections() noexcept {
     const std::lock_guard lock(mutex_);
     closing_ = true;
     if (canary_ != nullptr) canary_->end();
+    for (const Peer& peer : peers_) {
+      if (peer.next_offer != nullptr) peer.next_offer->end();
+    }
   }
   watcher_.join();
+  for (Peer& peer : peers_) {
+    if (peer.reader.joinable()) peer.reader.join();
+  }
+  for (Request& request : live_) withdraw(request);
   live_.clear();
   given_up_.clear();
   // Each takes up to 10 ms, a turn of Gloo's loop. Not close(), which drops what is still to be
@@ -92,35 +74,6 @@ void Transport::close_connections() noexcept {
   mesh_.device.reset();
 }
 
-// Both ends of each connection show that they have read the job's store.
-void Transport::greet(const shardrec_transport_job& job, Clock::time_point deadline) {
-  const auto peers = static_cast<size_t>(size_);
-  std::vector<Secret> received(peers);
-  std::vector<Request*> requests;
-  for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
-    const auto at = static_cast<size_t>(peer);
-    requests.push_back(receive(peer, kGreetingSlot, received[at].data(), sizeof(Secret)));
-    requests.push_back(send(peer, kGreetingSlot, mesh_.presented[at].data(), sizeof(Secret)));
-  }
-  for (Request* request : requests) {
-    for (;;) {
-      const int32_t status = wait(*request, kGlance);
-      if (status == SHARDREC_TRANSPORT_OK) break;
-      if (status != SHARDREC_TRANSPORT_TIMEOUT) fail(request->peer);
-      check_job(job);
-      if (Clock::now() >= deadline)
-        throw Failure(SHARDREC_TRANSPORT_TIMEOUT, request->peer,
-                      sentence("rank ", request->peer, " did not greet in time"));
-    }
-    const auto at = static_cast<size_t>(request->peer);
-    if (request->way == Way::kReceive && received[at] != mesh_.expected[at])
-      throw Failure(SHARDREC_TRANSPORT_FAILED, request->peer,
-                    sentence("a stranger connected in place of rank ", request->peer));
-  }
-  for (Request* request : requests) forget(*request);
-}
-
 Request* Transport::send(int peer, uint64_t slot, const void* data, uint64_t bytes) {
   // Gloo has one type of buffer for both ways; it does not write to this one.
   return start(Way::kSend, peer, slot, const_cast<void*>(data), bytes);
@@ -138,34 +91,32 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
   Request& request = made.front();
   request.peer = peer;
   request.way = way;
+  request.slot = slot;
   request.data = data;
+  request.bytes = bytes;
   request.place = made.begin();
-  void* memory = data;
-  if (bytes <= kShort) {
-    request.copy.resize(bytes);
-    if (way == Way::kSend && bytes > 0) std::memcpy(request.copy.data(), data, bytes);
-    memory = request.copy.data();
-  }
-  request.message = std::make_unique<Message>(mesh_.context, way, memory, bytes);
+  prepare(request);
   bool lost = false;
   {
     const std::lock_guard lock(mutex_);
     lost = peers_[static_cast<size_t>(peer)].lost;
-    if (cancelled_) request.message->end();
+    if (cancelled_ && request.message != nullptr) request.message->end();
     if (!lost) live_.splice(live_.end(), made);
   }
-  if (lost) fail(peer);
+  if (lost) {
+    withdraw(request);
+    fail(peer);
+  }
   try {
-    const SigpipeHeld held;
-    if (way == Way::kSend) {
-      request.message->send(peer, slot, 0, bytes);
+    if (request.direct && way == Way::kReceive) {
+      receive_directly(request);
     } else {
-      request.message->recv(peer, slot, 0, bytes);
+      const SigpipeHeld held;
+      hand_over(request);
     }
   } catch (const std::exception& thrown) {
     // Gloo's books may not be right after it: nothing more goes over this connection.
-    lose(peer, message_of(thrown));
-    mesh_.context->getPair(peer)->close();
+    break_connection(peer, message_of(thrown));
     forget(request);
     if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) throw;
     fail(peer);
@@ -173,9 +124,51 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
   return &request;
 }
 
+// Makes the messages that Gloo is to carry.
+void Transport::prepare(Request& request) {
+  const Peer& peer = peers_[static_cast<size_t>(request.peer)];
+  const bool sends = request.way == Way::kSend;
+  const auto message = [&](Way way, void* data, uint64_t bytes) {
+    return std::make_unique<Message>(mesh_.context, way, data, bytes);
+  };
+  request.direct = request.bytes >= (sends ? peer.least_sent : peer.least_read);
+  if (!request.direct) {
+    void* memory = request.data;
+    if (request.bytes <= kShort) {
+      request.copy.resize(request.bytes);
+      memory = request.copy.data();
+      if (sends && request.bytes > 0) std::memcpy(memory, request.data, request.bytes);
+    }
+    request.message = message(request.way, memory, request.bytes);
+  } else if (sends) {
+    request.message = message(Way::kReceive, &request.answer, sizeof request.answer);
+    request.offering = message(Way::kSend, &request.offer, sizeof request.offer);
+    request.mark = &marks_.put();
+    request.offer = {.slot = request.slot,
+                     .bytes = request.bytes,
+                     .data = std::bit_cast<uint64_t>(request.data),
+                     .mark_at = std::bit_cast<uint64_t>(request.mark),
+                     .mark = request.mark->load()};
+  }
+}
+
+void Transport::hand_over(Request& request) {
+  Message& message = *request.message;
+  if (request.direct) {
+    message.recv(request.peer, kAnswers + request.slot, 0, sizeof request.answer);
+    request.offering->send(request.peer, kOfferSlot, 0, sizeof request.offer);
+  } else if (request.way == Way::kSend) {
+    message.send(request.peer, request.slot, 0, request.bytes);
+  } else {
+    message.recv(request.peer, request.slot, 0, request.bytes);
+  }
+}
+
 int32_t Transport::wait(Request& request, double seconds) {
+  const Clock::time_point deadline = seconds > 0 ? plugin::after(seconds) : kNow;
+  if (request.direct && request.way == Way::kReceive) return wait_for_reader(request, deadline);
   if (request.done) return SHARDREC_TRANSPORT_OK;
-  switch (request.message->wait(seconds > 0 ? plugin::after(seconds) : kNow)) {
+  switch (request.message->wait(deadline)) {
     case Ended::kDone:
       request.done = true;
       if (request.way == Way::kReceive && !request.copy.empty())
@@ -194,26 +187,44 @@ int32_t Transport::wait(Request& request, double seconds) {
 }
 
 void Transport::forget(Request& request) noexcept {
-  const bool is_short = request.message->size <= kShort;
-  const bool under_way =
-      !request.done && !is_lost(request.peer) && request.message->wait(kNow) != Ended::kDone;
-  if (under_way && !is_short) {
-    lose(request.peer, "a message was given up before it was through");
-    mesh_.context->getPair(request.peer)->close();
+  withdraw(request);
+  bool stays = false;  // Gloo may still use its memory
+  if (request.direct) {
+    std::unique_lock lock(mutex_);
+    request.changed.wait(lock, [&] { return !request.reading; });
+    Peer& peer = peers_[static_cast<size_t>(request.peer)];
+    const auto wanted = peer.wanted.find(request.slot);
+    const bool mine = wanted != peer.wanted.end() && wanted->second == &request;
+    if (mine) wanted->second = nullptr;
+    stays = !peer.lost && request.message != nullptr;
+  } else {
+    stays = !request.done && !is_lost(request.peer);
+  }
+  stays = stays && request.message->wait(kNow) != Ended::kDone;
+  if (stays && !request.direct && request.bytes > kShort) {
+    break_connection(request.peer, "a message was given up before it was through");
+    stays = false;
   }
   std::list<Request> gone;  // destroyed without the lock: Gloo may be in its message for a moment
   const std::lock_guard lock(mutex_);
-  if (under_way && is_short) {
-    given_up_.splice(given_up_.end(), live_, request.place);
-  } else {
-    gone.splice(gone.end(), live_, request.place);
-  }
+  (stays ? given_up_ : gone).splice(stays ? given_up_.end() : gone.end(), live_, request.place);
 }
 
 void Transport::cancel() noexcept {
   const std::lock_guard lock(mutex_);
   cancelled_ = true;
-  for (Request& request : live_) request.message->end();
+  for (Request& request : live_) end(request);
+}
+
+// Of waits for it.
+void Transport::end(Request& request) noexcept {
+  if (request.message != nullptr) request.message->end();
+  request.changed.notify_all();
+}
+
+void Transport::break_connection(int peer, const std::string& why) noexcept {
+  lose(peer, why);
+  mesh_.context->getPair(peer)->close();
 }
 
 void Transport::lose(int peer, const std::string& why) noexcept {
@@ -226,7 +237,7 @@ void Transport::lose(int peer, const std::string& why) noexcept {
   } catch (const std::bad_alloc&) {  // the reason stays empty
   }
   for (Request& request : live_) {
-    if (request.peer == peer) request.message->end();
+    if (request.peer == peer) end(request);
   }
 }
 

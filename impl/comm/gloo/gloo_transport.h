@@ -8,17 +8,24 @@
 // the next message of its name with it; for a long one the connection to its peer is closed, as
 // Gloo has no other way to take memory back.
 //
+// Long messages of a peer on this machine are read where they lie (direct.h): on the thread that
+// asks for one that has been offered before, else on a thread that waits for that peer's offers.
+// Giving one up costs nothing.
+//
 // Thread rule: that of transport_plugin.h. Gloo's thread and that of this class have all signals
 // blocked; calls of the host's threads hold SIGPIPE off (sigpipe.h).
 #pragma once
 
+#include <condition_variable>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "comm/gloo/direct.h"
 #include "comm/gloo/mesh.h"
 #include "comm/gloo/message.h"
 
@@ -28,10 +35,22 @@ struct Request {
   int peer = 0;
   Way way = Way::kSend;
   bool done = false;
+  uint64_t slot = 0;
   void* data = nullptr;
-  std::vector<std::byte> copy{};  // of a short message
-  std::unique_ptr<Message> message{};
+  uint64_t bytes = 0;
+  std::vector<std::byte> copy{};       // of a short message
+  std::unique_ptr<Message> message{};  // of a direct one: its answer, when there is one
   std::list<Request>::iterator place{};
+
+  // Of a direct message.
+  bool direct = false;
+  Offer offer{};
+  char answer = 0;
+  std::unique_ptr<Message> offering{};
+  Marks::Word* mark = nullptr;
+  bool reading = false;  // its memory is being written to
+  std::string wrong{};   // why it failed
+  std::condition_variable changed{};
 };
 
 class Transport {
@@ -54,12 +73,37 @@ class Transport {
   struct Peer {
     bool lost = false;
     std::string why{};  // the first reason given
+    // Set while the ranks meet. Bytes of a message that is sent and read directly; processes that
+    // cannot read each other's memory: more than any has.
+    uint64_t least_sent = UINT64_MAX;
+    uint64_t least_read = UINT64_MAX;
+    pid_t process = 0;
+    std::map<uint64_t, Offer> offered{};    // by slot: nobody has asked for it yet
+    std::map<uint64_t, Request*> wanted{};  // by slot; null: given up
+    Message* next_offer = nullptr;
+    std::thread reader{};
   };
 
   Request* start(Way way, int peer, uint64_t slot, void* data, uint64_t bytes);
-  void meet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+  void prepare(Request& request);
+  void hand_over(Request& request);
+  void receive_directly(Request& request);
+  void read(Request& request);
+  void answer(Request& request);
+  void accept(int peer, const Offer& offer);
+  void accept_offers(int peer);
+  void withdraw(Request& request) noexcept;
+  int32_t wait_for_reader(Request& request, plugin::Clock::time_point deadline);
+  void break_connection(int peer, const std::string& why) noexcept;
+  void meet(const shardrec_transport_job& job);
   void greet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+  template <class Word>
+  std::vector<Word> swap_words(const shardrec_transport_job& job,
+                               plugin::Clock::time_point deadline, uint64_t slot,
+                               const std::vector<Word>& words);
+  void start_readers();
   void watch();
+  static void end(Request& request) noexcept;
   // Messages of this peer that are not through end; no more are begun.
   void lose(int peer, const std::string& why) noexcept;
   bool is_lost(int peer) const;
@@ -69,6 +113,7 @@ class Transport {
   const int rank_;
   const int size_;
   Mesh mesh_;
+  Marks marks_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Peer> peers_;
   std::list<Request> live_;

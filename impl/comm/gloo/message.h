@@ -16,6 +16,8 @@
 namespace shardrec::comm::gloo_plugin {
 
 enum class Way : uint8_t { kSend, kReceive };
+// Messages up to here are copied: giving them up is harmless.
+constexpr uint64_t kShort = 16 << 10;
 constexpr plugin::Clock::time_point kNow = plugin::Clock::time_point::min();  // asks only
 
 enum class Ended : uint8_t { kDone, kTimeout, kFailed, kEnded };

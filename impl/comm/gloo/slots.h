@@ -1,0 +1,16 @@
+// Which slots of Gloo's connections carry what. Those below are tags.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/transport_plugin.h"
+
+namespace shardrec::comm::gloo_plugin {
+
+constexpr uint64_t kGreetingSlot = uint64_t{1} << SHARDREC_TRANSPORT_TAG_BITS;
+constexpr uint64_t kCanarySlot = kGreetingSlot + 1;
+constexpr uint64_t kReachSlot = kGreetingSlot + 2;
+constexpr uint64_t kOfferSlot = kGreetingSlot + 3;
+constexpr uint64_t kAnswers = kGreetingSlot << 1;  // and the tag of what is answered
+
+}  // namespace shardrec::comm::gloo_plugin

@@ -1,0 +1,144 @@
+// Scenarios about messages that a rank reads in the memory of another one of its machine. Where
+// they are switched off the same messages go over the connection, and what can be seen differs.
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "transport/scenarios.h"
+
+namespace shardrec::comm::remote {
+namespace {
+
+constexpr size_t kLarge = size_t{64} << 20;  // far more than a connection holds
+constexpr uint32_t kBack = 9;
+
+bool direct() {
+  const char* least = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
+  return least == nullptr || std::string(least) != "0";
+}
+
+void send_number(Transport& transport, int peer, uint32_t tag, int64_t number) {
+  Bytes bytes(sizeof number);
+  std::memcpy(bytes.data(), &number, sizeof number);
+  expect_outcome(transport.carrier->send(peer, tag, bytes)->wait(kPatience), Outcome::kDone,
+                 "a number is sent");
+}
+
+int64_t receive_number(Transport& transport, int peer, uint32_t tag) {
+  int64_t number = 0;
+  Bytes bytes(sizeof number);
+  expect_outcome(transport.carrier->receive(peer, tag, bytes)->wait(kPatience), Outcome::kDone,
+                 "a number is received");
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
+}
+
+// A process that is stopped sends nothing, but its memory can be read.
+void read_while_stopped(const Job& job) {
+  Transport transport = open_job(job);
+  if (transport.rank == 1) {
+    const Bytes sent = pattern(1, 0, 5, kLarge);
+    const auto request = transport.carrier->send(0, 5, sent);
+    send_number(transport, 0, 1, getpid());
+    raise(SIGSTOP);
+    expect_outcome(request->wait(kPatience), Outcome::kDone, "what was sent");
+    receive_number(transport, 0, kBack);
+    return;
+  }
+  const auto process = static_cast<pid_t>(receive_number(transport, 1, 1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it has stopped
+  Bytes received(kLarge);
+  const auto request = transport.carrier->receive(1, 5, received);
+  const Outcome outcome = request->wait(1).outcome;
+  kill(process, SIGCONT);
+  expect(outcome == (direct() ? Outcome::kDone : Outcome::kTimeout),
+         "outcome " + std::to_string(static_cast<int>(outcome)) + " of a rank that is stopped");
+  if (!direct()) expect_outcome(request->wait(kPatience), Outcome::kDone, "the rest");
+  expect(received == pattern(1, 0, 5, kLarge), "other bytes arrived");
+  send_number(transport, 1, kBack, 0);
+}
+
+// A message that its sender takes back before it is read never passes for whole, and harms no
+// other.
+void taken_back(const Job& job) {
+  Transport transport = open_job(job);
+  if (!direct()) return;
+  if (transport.rank == 1) {
+    Bytes sent(kLarge, std::byte{1});
+    transport.carrier->send(0, 5, sent).reset();
+    std::fill(sent.begin(), sent.end(), std::byte{2});
+    send_number(transport, 0, 1, 0);
+    receive_number(transport, 0, kBack);
+    return;
+  }
+  receive_number(transport, 1, 1);
+  Bytes received(kLarge);
+  const Result result = transport.carrier->receive(1, 5, received)->wait(kPatience);
+  expect_outcome(result, Outcome::kFailed, "a message that was taken back");
+  expect(result.peer == 1 && result.text.find("rank 1") != std::string::npos, result.text);
+  send_number(transport, 1, kBack, 0);
+}
+
+// A receiver that gives a message up lets its sender go on, before and after the offer.
+void given_up(const Job& job) {
+  Transport transport = open_job(job);
+  if (!direct()) return;
+  constexpr int kRounds = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto tag = static_cast<uint32_t>(10 + round);
+    Bytes memory(kLarge / 8);
+    if (transport.rank == 1) {
+      if (round % 2 == 0) receive_number(transport, 0, kBack);
+      expect_outcome(transport.carrier->send(0, tag, memory)->wait(kPatience), Outcome::kDone,
+                     "what nobody wants any more");
+      continue;
+    }
+    // Asked for before it is offered, given up then; or read at once, and nobody waits for it.
+    if (round % 2 != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    transport.carrier->receive(1, tag, memory).reset();
+    if (round % 2 == 0) send_number(transport, 1, kBack, 0);
+  }
+  if (transport.rank == 1) return send_number(transport, 0, 1, 0);
+  receive_number(transport, 1, 1);
+}
+
+// Memory is the caller's again at once, though another thread was reading into it.
+void given_up_while_read(const Job& job) {
+  Transport transport = open_job(job);
+  if (!direct()) return;
+  Bytes memory(kLarge, transport.rank == 1 ? std::byte{1} : std::byte{0});
+  if (transport.rank == 1) {
+    receive_number(transport, 0, kBack);
+    expect_outcome(transport.carrier->send(0, 5, memory)->wait(kPatience), Outcome::kDone, "sent");
+    return send_number(transport, 0, 1, 0);
+  }
+  auto request = transport.carrier->receive(1, 5, memory);
+  send_number(transport, 1, kBack, 0);
+  const volatile std::byte& first = memory[0];
+  for (const Stopwatch watch; first == std::byte{0};)
+    expect(watch.seconds() < kPatience, "nothing arrives");
+  request.reset();
+  std::fill(memory.begin(), memory.end(), std::byte{2});
+  receive_number(transport, 1, 1);
+  expect(memory == Bytes(kLarge, std::byte{2}), "memory that was given up was written to");
+}
+
+}  // namespace
+
+const std::map<std::string, Scenario>& direct_scenarios() {
+  static const std::map<std::string, Scenario> all = {{"read_while_stopped", read_while_stopped},
+                                                      {"taken_back", taken_back},
+                                                      {"given_up", given_up},
+                                                      {"given_up_while_read", given_up_while_read}};
+  return all;
+}
+
+}  // namespace shardrec::comm::remote
