@@ -65,6 +65,10 @@ remote::Transport open_for_create(const remote::TransportJob& job) {
   }
 }
 
+// Of the server's limit, which says more of what it notices: with the time that a wait gives it to
+// do so, the transport's comes a little later.
+constexpr double kTransportSilence = 0.95;
+
 std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOptions& options) {
   const auto kept = std::make_shared<Kept>(
       Kept{.server = std::move(meeting.server), .client = std::move(meeting.client)});
@@ -81,6 +85,7 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
                        .rank = meeting.roster.rank,
                        .size = meeting.roster.size,
                        .seconds = options.seconds,
+                       .silence = kTransportSilence * client.silence_seconds(),
                        .address = address_for(options, client.local_address()),
                        .store = &store});
   std::shared_ptr<remote::Board> board = transport.board;

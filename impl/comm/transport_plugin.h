@@ -49,6 +49,7 @@ typedef struct shardrec_transport_job {
   int32_t rank;         // -1, of a transport whose launcher has told it (mpi): as it was launched
   int32_t size;         // likewise
   double seconds;       // to meet in
+  double silence;       // seconds after which a host that nothing is heard of is gone; 0: unlimited
   const char *address;  // of this machine, in numbers, to bind to; NULL: the transport's choice
   // A store that all ranks share, for addresses; NULL for transports that need none. get waits
   // until somebody has set the key. Both return a status of above. Any thread.

@@ -37,6 +37,7 @@ class Hosts : public testing::Test {
                                   const std::string& sharding);
 
   const std::vector<const Host*>& hosts() const { return all_; }
+  const Bridge& bridge() const { return *bridge_; }
 
  private:
   std::vector<std::unique_ptr<Host>> hosts_;

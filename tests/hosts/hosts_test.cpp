@@ -1,5 +1,7 @@
 // A job on several hosts has the numbers of one process, and hosts meet only as they are told to.
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "fixture.h"
 
@@ -43,6 +45,37 @@ TEST_F(Hosts, RecordedStepsOfTorchRecPass) {
     for (const Finished& rank : finished) ASSERT_EQ(rank.exit_code, 0) << rank.err;
     EXPECT_EQ(finished[0].json().at("outcome"), 0) << finished[0].out;  // passed
     EXPECT_GT(finished[0].json().at("weights").at(0), 0) << "values that were compared";
+  }
+}
+
+// Rank 0's host still hears of both.
+TEST_F(Hosts, APartitionBetweenTwoOthersEndsTheJobInFiveSeconds) {
+  make_hosts_on_a_bridge(3);
+  make_jobs_short();
+  Arguments endless = train("gloo", 5, "row_wise", "");
+  endless.insert(endless.end(), {"--epochs", "100000"});
+  Job job(hosts(), 5, endless);
+  const auto give_up = Clock::now() + std::chrono::seconds(30);
+  while (job.rank(0).err().find("epoch 2/") == std::string::npos && Clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_LT(Clock::now(), give_up) << "training has not begun";
+  bridge().part({1, 2});
+  const auto cut = Clock::now();
+  const auto finished = job.wait(30);
+  // A busy machine may take a little more to end the processes.
+  EXPECT_LT(Clock::now() - cut, std::chrono::seconds(SHARDREC_SANITIZED != 0 ? 15 : 7));
+  for (size_t rank = 0; rank < finished.size(); ++rank) {
+    SCOPED_TRACE("rank " + std::to_string(rank));
+    const std::string& said = finished[rank].err;
+    EXPECT_EQ(finished[rank].exit_code, 1);
+    EXPECT_NE(said.find("SHARDREC_PEER_FAILED"), std::string::npos) << said;
+    EXPECT_NE(said.find("Connection timed out"), std::string::npos) << said;
+    bool names_one_of_them = false;
+    for (const char* parted : {"rank 2 failed", "rank 3 failed", "rank 4 failed"}) {
+      names_one_of_them = names_one_of_them || said.find(parted) != std::string::npos;
+    }
+    EXPECT_TRUE(names_one_of_them) << said;
   }
 }
 

@@ -169,6 +169,12 @@ Bridge::Bridge(const std::vector<const Host*>& hosts) {
   }
 }
 
+void Bridge::part(const std::vector<size_t>& hosts) const {
+  for (const size_t host : hosts) {
+    ip("link set " + devices_[1 + host] + " type bridge_slave isolated on");
+  }
+}
+
 Bridge::~Bridge() {
   for (const std::string& device : devices_) {
     try {

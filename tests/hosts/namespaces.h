@@ -57,6 +57,10 @@ class Bridge {
   Bridge(const Bridge&) = delete;
   Bridge& operator=(const Bridge&) = delete;
 
+  // From now on nothing gets from one of these hosts to another; numbers from 0, in their order
+  // here.
+  void part(const std::vector<size_t>& hosts) const;
+
  private:
   std::vector<std::string> devices_;
 };

@@ -17,6 +17,8 @@
 #include <thread>
 #include <utility>
 
+#include "comm/gloo/silence.h"
+
 namespace shardrec::comm::gloo_plugin {
 namespace {
 
@@ -170,6 +172,7 @@ class Connector {
                     sentence("no connection to rank ", peer, ": ", message_of(thrown)));
     }
     check_stopped();
+    end_when_silent(*mesh_.context->getPair(peer), job_.silence);
   }
 
   std::vector<char> wait_for_entry(int peer) {

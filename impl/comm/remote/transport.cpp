@@ -334,6 +334,7 @@ Transport open_transport(const TransportJob& job) {
       .rank = job.rank,
       .size = job.size,
       .seconds = job.seconds,
+      .silence = job.silence,
       .address = handle->address.empty() ? nullptr : handle->address.c_str(),
       .store = &handle->store,
       .store_set = job.store != nullptr ? &StoreBorder::set : nullptr,

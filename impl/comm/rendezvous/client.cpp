@@ -26,6 +26,10 @@ Formed Client::wait_until_formed(Clock::time_point deadline) {
   return loop_->wait_until_formed(deadline);
 }
 
+double Client::silence_seconds() const noexcept {
+  return std::chrono::duration<double>(loop_->silence()).count();
+}
+
 void Client::announce(ConstBytes bulletin) noexcept { loop_->announce(bulletin); }
 
 void Client::listen(Listener listener) { loop_->listen(std::move(listener)); }

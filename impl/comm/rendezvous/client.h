@@ -40,6 +40,9 @@ class Client final : public remote::Board {
   // This end of the connection: an address under which the server's machine reaches this one.
   const Address& local_address() const noexcept { return local_address_; }
 
+  // How long nothing may be heard of a rank, as the server has it. Once the group has formed.
+  double silence_seconds() const noexcept;
+
   void announce(ConstBytes bulletin) noexcept override;
   void listen(Listener listener) override;
 

@@ -33,6 +33,7 @@ class ClientLoop {
 
   // Any thread, as in client.h.
   Formed wait_until_formed(Clock::time_point deadline);
+  milliseconds silence() const noexcept { return silence_; }  // set before the group has formed
   void announce(ConstBytes bulletin) noexcept;
   void listen(Listener listener);
   void set(std::string_view key, ConstBytes value, Clock::time_point deadline);

@@ -1,5 +1,5 @@
-// Debian's libgloo-dev has gloo/transport/tcp/unbound_buffer.h and context.h but not this header,
-// which both include. Here are the layouts that they need, and nothing that runs: what is done with
+// Debian's libgloo-dev has gloo/transport/tcp/unbound_buffer.h, context.h and pair.h but not this
+// header, which they include. Here are the layouts that they need, and nothing that runs: what is done with
 // these pointers is done inside Gloo's library. Used only where Gloo's own header is absent.
 #pragma once
 
@@ -10,6 +10,9 @@ namespace gloo {
 
 template <typename T>
 class ShareableNonOwningPtr;
+
+template <typename T>
+class NonOwningPtr;
 
 template <typename T>
 class WeakNonOwningPtr final {

@@ -1,0 +1,12 @@
+// A connection to a host that is cut off ends within seconds: Gloo itself would wait for as long as
+// TCP sends again, a quarter of an hour, or for ever where nothing is on its way.
+#pragma once
+
+#include <gloo/transport/pair.h>
+
+namespace shardrec::comm::gloo_plugin {
+
+// Of a pair that is connected. seconds: 0: unlimited. Best effort.
+void end_when_silent(gloo::transport::Pair& pair, double seconds) noexcept;
+
+}  // namespace shardrec::comm::gloo_plugin
