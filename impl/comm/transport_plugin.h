@@ -78,9 +78,10 @@ typedef struct shardrec_transport_table {
   int32_t (*rank)(void *transport);
   int32_t (*ranks)(void *transport);
 
-  // Start and return at once; `data` stays as it is (send), untouched (receive), until wait() has
-  // returned another status than TIMEOUT, or close() has returned. peer is not the own rank. bytes
-  // may be 0 and may exceed 2^32. Each request is given back by forget(), whatever became of it.
+  // Start, and wait for nobody (what is there already may be copied); `data` stays as it is (send),
+  // untouched (receive), until wait() has returned another status than TIMEOUT, or close() has
+  // returned. peer is not the own rank. bytes may be 0 and may exceed 2^32. Each request is given
+  // back by forget(), whatever became of it.
   int32_t (*send)(void *transport, int32_t peer, uint32_t tag, const void *data, uint64_t bytes,
                   void **request, shardrec_transport_error *error);
   int32_t (*receive)(void *transport, int32_t peer, uint32_t tag, void *data, uint64_t bytes,

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "support/process_tree.h"
 
@@ -80,14 +81,15 @@ Finished Running::wait(double seconds) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
       continue;
     }
-    hung = "\nIt was ended, since it ran for more than " + std::to_string(seconds) + " s:\n" +
-           shardrec::test::describe_tree(process_);
+    hung = shardrec::test::describe_tree(process_);
     shardrec::test::kill_tree(process_);
     waitpid(process_, &status, 0);
     break;
   }
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return {code, read_file(out_path_), read_file(err_path_) + hung};
+  std::string err = read_file(err_path_);
+  if (!hung.empty()) err += "\nended after " + std::to_string(seconds) + " s:\n" + hung;
+  return {code, read_file(out_path_), std::move(err), std::move(hung)};
 }
 
 Finished run(const std::vector<std::string>& arguments, const std::string& input) {

@@ -14,6 +14,7 @@ struct Finished {
   int exit_code = -1;  // 128 + signal when a signal ended it
   std::string out;
   std::string err;
+  std::string hung{};  // what it was doing when it had run for too long, and was ended
 
   // The last line of out, which --json makes a JSON object.
   [[nodiscard]] nlohmann::json json() const;

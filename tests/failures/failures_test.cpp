@@ -180,7 +180,7 @@ class GlooGroup : public testing::Test {
 
 TEST_F(GlooGroup, ARankThatIsKilledIsNamedToAllWithinASecondAndTheyGoOnWithoutIt) {
   // Two groups at a time.
-  for (size_t i = 0; i < kPhases.size(); i += 2) {
+  for (size_t i = 0; i < kPhases.size() && !HasFailure(); i += 2) {
     std::vector<Trouble> troubles;
     for (size_t k = i; k < std::min(i + 2, kPhases.size()); ++k) {
       troubles.push_back(trouble_in(kPhases[k], SIGKILL, static_cast<int>(k % 4)));
@@ -194,8 +194,22 @@ TEST_F(GlooGroup, ARankThatStopsIsNamedToAllWithinFiveSecondsAndTheyGoOnWithoutI
                    trouble_in("forward", SIGSTOP, 0), trouble_in("sync", SIGSTOP, 3)});
 }
 
+// In the middle of calls more often than before them.
+TEST_F(GlooGroup, TwentyRandomDeathsAndStopsAreSeenInTime) { expect_contract_at_random(7, 20, 4); }
+
 class MpiGroup : public testing::Test {
  protected:
+  // Should mpirun not end though all its ranks have, which is none of ours, there is a second try.
+  static std::unique_ptr<Job> run(const JobOptions& options) {
+    for (int tries = 1;; ++tries) {
+      auto job = std::make_unique<Job>(options);
+      if (job->wait(kPatience)) return job;
+      const bool of_ranks = job->hung().find(": " SHARDREC_TEST_HOST) != std::string::npos;
+      if (!of_ranks && tries == 1) continue;
+      ADD_FAILURE() << job->output();
+      return job;
+    }
+  }
   void SetUp() override {
     if (!comm::remote::transport_available("mpi")) GTEST_SKIP() << kNotBuilt;
     if (std::system("command -v mpirun > /dev/null") != 0) GTEST_SKIP() << "there is no mpirun";
@@ -206,11 +220,12 @@ class MpiGroup : public testing::Test {
 // it waited for, be it one that waits too.
 TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
   constexpr double kLimit = 2;
-  Job job({.engine = "mpi",
-           .limit = kLimit,
-           .lonely = true,
-           .trouble = trouble_in("begin", SIGSTOP, 2)});
-  ASSERT_TRUE(job.wait(kPatience)) << job.output();
+  const auto ended = run({.engine = "mpi",
+                          .limit = kLimit,
+                          .lonely = true,
+                          .trouble = trouble_in("begin", SIGSTOP, 2)});
+  ASSERT_FALSE(HasFailure());
+  const Job& job = *ended;
   const Report victim = job.report(2);
   ASSERT_TRUE(victim.struck) << job.output();
   bool named = false;
@@ -234,8 +249,10 @@ TEST_F(MpiGroup, ARankThatStopsIsNamedToAllWhenTheirDeadlinePasses) {
 // It ends the job, as Open MPI does; within five seconds, and not without saying whose death it
 // was.
 TEST_F(MpiGroup, ARankThatIsKilledEndsTheJobWithinFiveSeconds) {
-  Job job({.engine = "mpi", .lonely = true, .trouble = trouble_in("backward", SIGKILL, 2)});
-  ASSERT_TRUE(job.wait(kPatience)) << job.output();
+  const auto ended =
+      run({.engine = "mpi", .lonely = true, .trouble = trouble_in("backward", SIGKILL, 2)});
+  ASSERT_FALSE(HasFailure());
+  const Job& job = *ended;
   const int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
                           std::chrono::steady_clock::now().time_since_epoch())
                           .count();
@@ -248,7 +265,7 @@ TEST_F(MpiGroup, ARankThatIsKilledEndsTheJobWithinFiveSeconds) {
 
 // Run by the test with the label "long".
 TEST_F(GlooGroup, DISABLED_StopsInEveryPhase) {
-  for (size_t i = 0; i + 1 < kPhases.size(); i += 4) {
+  for (size_t i = 0; i + 1 < kPhases.size() && !HasFailure(); i += 4) {
     std::vector<Trouble> troubles;
     for (size_t k = i; k < std::min(i + 4, kPhases.size()); ++k) {
       troubles.push_back(trouble_in(kPhases[k], SIGSTOP, static_cast<int>(k + i) % 4));

@@ -70,7 +70,8 @@ class Job {
   int status(int number) const { return statuses_.at(static_cast<size_t>(number)); }
   double seconds() const { return seconds_; }  // that wait() took
   Report report(int number) const;
-  std::string output() const;  // what processes printed; of a job that took too long, what they did
+  std::string output() const;                        // what processes printed, and hung()
+  const std::string& hung() const { return hung_; }  // what was left of a job that took too long
 
  private:
   void spawn(const std::vector<std::string>& words);

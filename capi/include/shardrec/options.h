@@ -257,8 +257,9 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1005, /* i64, 0 or 1; 1: other machines may take part, and what ranks
                                              send each other is clear text on the network; default 0;
                                              kinds RENDEZVOUS and COMM */
-  SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long is
-                                             lost to the others; default 4 */
+  SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long, or
+                                             that a rank's connection does not reach, is lost to the
+                                             others; default 4 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

@@ -21,6 +21,8 @@ using plugin::Clock;
 using plugin::Failure;
 using plugin::sentence;
 
+constexpr std::chrono::seconds kAWhile{1};
+
 }  // namespace
 
 Transport::Transport(const shardrec_transport_job& job)
@@ -191,7 +193,10 @@ void Transport::forget(Request& request) noexcept {
   bool stays = false;  // Gloo may still use its memory
   if (request.direct) {
     std::unique_lock lock(mutex_);
-    request.changed.wait(lock, [&] { return !request.reading; });
+    // Not wait(), which is younger than the oldest C++ library that a plug-in has to run with.
+    const auto read = [&] { return !request.reading; };
+    while (!request.changed.wait_for(lock, kAWhile, read)) {
+    }
     Peer& peer = peers_[static_cast<size_t>(request.peer)];
     const auto wanted = peer.wanted.find(request.slot);
     const bool mine = wanted != peer.wanted.end() && wanted->second == &request;

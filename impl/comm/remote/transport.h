@@ -36,8 +36,8 @@ struct TransportJob {
   int rank = -1;  // -1 of a launched engine: as it was launched
   int size = -1;
   double seconds = 1800;
-  double silence = 0;  // seconds until a host that is cut off counts as gone; 0: no such limit
-  std::string address{};                  // to bind to, in numbers; empty: the engine's choice
+  double silence = 0;     // seconds until a host that is cut off counts as gone; 0: no such limit
+  std::string address{};  // to bind to, in numbers; empty: the engine's choice
   const TransportStore* store = nullptr;  // where the engine needs one; used until this returns
 };
 

@@ -1,6 +1,7 @@
 // Debian's libgloo-dev has gloo/transport/tcp/unbound_buffer.h, context.h and pair.h but not this
-// header, which they include. Here are the layouts that they need, and nothing that runs: what is done with
-// these pointers is done inside Gloo's library. Used only where Gloo's own header is absent.
+// header, which they include. Here are the layouts that they need, and nothing that runs: what is
+// done with these pointers is done inside Gloo's library. Used only where Gloo's own header is
+// absent.
 #pragma once
 
 #include <memory>
