@@ -114,4 +114,16 @@ Finished Hosts::expect_bits_of_threads(const std::string& engine, int ranks,
   return there;
 }
 
+std::vector<Finished> Hosts::expect_end_in_time(Job& job) {
+  const auto cut = Clock::now();
+  auto finished = job.wait(30);
+  // The loss is told within 5 s; a busy machine may take a little more to end the processes.
+  EXPECT_LT(Clock::now() - cut, std::chrono::seconds(SHARDREC_SANITIZED != 0 ? 15 : 7));
+  for (const Finished& rank : finished) {
+    EXPECT_EQ(rank.exit_code, 1);
+    EXPECT_NE(rank.err.find("SHARDREC_PEER_FAILED"), std::string::npos) << rank.err;
+  }
+  return finished;
+}
+
 }  // namespace shardrec::hosts

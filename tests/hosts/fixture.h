@@ -36,6 +36,9 @@ class Hosts : public testing::Test {
   Finished expect_bits_of_threads(const std::string& engine, int ranks,
                                   const std::string& sharding);
 
+  // Of a job whose network has just been cut: every rank ends soon, with PEER_FAILED.
+  static std::vector<Finished> expect_end_in_time(Job& job);
+
   const std::vector<const Host*>& hosts() const { return all_; }
   const Bridge& bridge() const { return *bridge_; }
 

@@ -107,13 +107,20 @@ void Transport::accept_offers(int from) {
         if (closing_ || peer.lost) return;
         peer.next_offer = &next;
       }
-      next.recv(from, kOfferSlot, 0, sizeof offer);
-      const Ended ended = next.wait(Clock::time_point::max());
+      std::string wrong;
+      Ended ended = Ended::kFailed;
+      try {
+        next.recv(from, kOfferSlot, 0, sizeof offer);
+        ended = next.wait(Clock::time_point::max());
+        if (ended == Ended::kFailed) wrong = next.why();
+      } catch (const std::exception& thrown) {
+        wrong = message_of(thrown);
+      }
       {
         const std::lock_guard lock(mutex_);
         peer.next_offer = nullptr;
       }
-      if (ended == Ended::kFailed) lose(from, next.why());
+      if (ended == Ended::kFailed) break_connection(from, wrong);
       if (ended != Ended::kDone) return;
       accept(from, offer);
     } catch (const std::exception& thrown) {

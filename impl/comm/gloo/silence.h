@@ -1,5 +1,4 @@
-// A connection to a host that is cut off ends within seconds: Gloo itself would wait for as long as
-// TCP sends again, a quarter of an hour, or for ever where nothing is on its way.
+// A connection to a host that is cut off ends within seconds (keepalive.h): Gloo leaves it to TCP.
 #pragma once
 
 #include <gloo/transport/pair.h>

@@ -13,6 +13,7 @@
 #include <memory>
 #include <system_error>
 
+#include "comm/keepalive.h"
 #include "core/error.h"
 
 namespace shardrec::comm::rendezvous {
@@ -166,13 +167,8 @@ int Socket::connect_error() const noexcept {
 }
 
 void Socket::watch(milliseconds silence) const noexcept {
-  const auto count = static_cast<int>(std::clamp<int64_t>(silence.count(), 1, 1 << 30));
   set(descriptor_, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(descriptor_, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(descriptor_, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, count / 3000));
-  set(descriptor_, IPPROTO_TCP, TCP_KEEPINTVL, std::max(1, count / 3000));
-  set(descriptor_, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(descriptor_, IPPROTO_TCP, TCP_USER_TIMEOUT, count);
+  end_when_silent(descriptor_, silence);
 }
 
 Io Socket::read(std::span<std::byte> out) const {
