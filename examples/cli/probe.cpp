@@ -75,22 +75,25 @@ void print_table(const nlohmann::json& json) {
                    {"t1"},
                    {"nta"},
                    {"streaming"},
-                   {"small pages"}});
+                   {"small pages"},
+                   {"kernels", Align::kLeft}});
   for (const auto& row : json.at("rows")) {
     const bool gather = row.at("access") == "gather";
     const bool prefetches = row.at("hint") != "none";
     const auto& hints = row.at("by_hint");
-    table.add({row.at("access"), row.at("row_bytes").dump(),
-               gather ? row.at("bag_length").dump() : "-", row.at("threads").dump(), row.at("hint"),
-               prefetches ? row.at("distance_rows").dump() : "-", row.at("pages"), row.at("stores"),
-               rate(row, "gb_per_second"), rate(hints, "none"), rate(hints, "t0"),
-               rate(hints, "t1"), rate(hints, "nta"), rate(row, "streaming"),
-               rate(row, "small_pages")});
+    table.add(
+        {row.at("access"), row.at("row_bytes").dump(), gather ? row.at("bag_length").dump() : "-",
+         row.at("threads").dump(), row.at("hint"),
+         prefetches ? row.at("distance_rows").dump() : "-", row.at("pages"), row.at("stores"),
+         rate(row, "gb_per_second"), rate(hints, "none"), rate(hints, "t0"), rate(hints, "t1"),
+         rate(hints, "nta"), rate(row, "streaming"), rate(row, "small_pages"),
+         row.at("kernel_hint").get<std::string>() + " " + row.at("kernel_distance_rows").dump()});
   }
   std::cout << "\n"
             << table.text()
             << "\nGB/s: of the fastest way, then of each hint (huge pages, plain "
-               "stores), of streaming stores, of small pages.\n";
+               "stores), of streaming stores, of small pages. Kernels: how this "
+               "library's prefetch, and how many rows ahead.\n";
 }
 
 int probe(const ProbeOptions& options) {

@@ -23,6 +23,8 @@
 
 namespace shardrec::compute {
 
+struct Prefetch;
+
 // Ids as they travelled: int32 where the table has fewer than 2^31 rows, else int64. Already
 // rebased to the first row of the part, already checked.
 struct Ids {
@@ -49,6 +51,7 @@ struct PooledLookup {
   // Written past the caches: for outputs that these would not hold until they are read.
   // out, its rows and their width are multiples of 64 bytes then.
   bool streaming = false;
+  const Prefetch* prefetch = nullptr;  // of rows of the table; null: as this machine's profile says
 };
 
 // Columns [begin, end) of a part over which sums are taken together.
@@ -105,6 +108,7 @@ struct RowUpdate {
   // whole row, statistic_columns its number of columns. Null: taken here, over columns[s].
   const float* sums = nullptr;
   int64_t statistic_columns = 0;
+  const Prefetch* prefetch = nullptr;  // of rows and their state; null: as the profile says
 };
 
 // Scratch of a kernel call on rows: row_update_scratch_bytes(width) bytes, 64-byte aligned, one per

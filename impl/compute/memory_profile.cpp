@@ -50,6 +50,10 @@ PrefetchHint hint_of(const JsonValue& json) {
   json.fail("accepted: none, t0, t1, nta");
 }
 
+int64_t distance_of(const JsonValue& json) {
+  return json.integer(kLeastPrefetchDistance, kMostPrefetchDistance);
+}
+
 Machine read_machine(const JsonValue& json) {
   json.expect_keys({"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"});
   return {.cpu = json.at("cpu").text(),
@@ -73,8 +77,8 @@ void write_machine(JsonWriter& json, const Machine& machine) {
 
 RowRate read_row_rate(const JsonValue& json) {
   json.expect_keys({"access", "row_bytes", "bag_length", "threads", "hint", "distance_rows",
-                    "kernel_distance_rows", "pages", "stores", "gb_per_second", "by_hint",
-                    "streaming", "small_pages"});
+                    "kernel_hint", "kernel_distance_rows", "pages", "stores", "gb_per_second",
+                    "by_hint", "streaming", "small_pages"});
   RowRate rate;
   rate.access =
       one_of(json.at("access"), "gather", "update") ? MemoryAccess::kGather : MemoryAccess::kUpdate;
@@ -83,10 +87,10 @@ RowRate read_row_rate(const JsonValue& json) {
   rate.bag_length = json.at("bag_length").integer(gather ? 1 : 0, gather ? int64_t{1} << 30 : 0);
   rate.threads = json.at("threads").integer(1, kMostThreads);
   rate.hint = hint_of(json.at("hint"));
-  rate.distance_rows =
-      json.at("distance_rows").integer(kLeastPrefetchDistance, kMostPrefetchDistance);
-  rate.kernel_distance_rows =
-      json.at("kernel_distance_rows").integer(kLeastPrefetchDistance, kMostPrefetchDistance);
+  rate.distance_rows = distance_of(json.at("distance_rows"));
+  const bool near = one_of(json.at("kernel_hint"), "t0", "t1");
+  rate.kernel = {.hint = near ? PrefetchHint::kT0 : PrefetchHint::kT1,
+                 .distance_rows = distance_of(json.at("kernel_distance_rows"))};
   rate.huge_pages = one_of(json.at("pages"), "huge", "small");
   rate.streaming_stores = one_of(json.at("stores"), "streaming", "plain");
   rate.gb_per_second = rate_of(json.at("gb_per_second"));
@@ -113,7 +117,8 @@ void write_row_rate(JsonWriter& json, const RowRate& rate) {
   json.key("threads").integer(rate.threads);
   json.key("hint").text(hint_name(rate.hint));
   json.key("distance_rows").integer(rate.distance_rows);
-  json.key("kernel_distance_rows").integer(rate.kernel_distance_rows);
+  json.key("kernel_hint").text(hint_name(rate.kernel.hint));
+  json.key("kernel_distance_rows").integer(rate.kernel.distance_rows);
   json.key("pages").text(rate.huge_pages ? "huge" : "small");
   json.key("stores").text(rate.streaming_stores ? "streaming" : "plain");
   write_rate(json, "gb_per_second", rate.gb_per_second);

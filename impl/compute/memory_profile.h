@@ -30,6 +30,14 @@ inline constexpr size_t kPrefetchHints = 4;
 inline constexpr int64_t kLeastPrefetchDistance = 8;
 inline constexpr int64_t kMostPrefetchDistance = 64;
 
+// How a kernel prefetches the rows of a table: by T0 or T1, so many rows ahead.
+struct Prefetch {
+  PrefetchHint hint = PrefetchHint::kT1;
+  int64_t distance_rows = kLeastPrefetchDistance;
+
+  bool operator==(const Prefetch&) const = default;
+};
+
 // What a profile holds for: it is of no use on a machine that differs in any of these.
 struct Machine {
   std::string cpu;  // the maker's name of the model, and its numbers where there are some
@@ -60,8 +68,9 @@ struct RowRate {
 
   PrefetchHint hint = PrefetchHint::kNone;
   int64_t distance_rows = kLeastPrefetchDistance;
-  // With T1, which kernels use: the usual distance (prefetch.h), or another that is clearly faster.
-  int64_t kernel_distance_rows = kLeastPrefetchDistance;
+  // For this library's kernels: the usual way (prefetch.h), or another that is clearly faster with
+  // them. Measured with one thread: where several are at the memory's limit, no way is faster.
+  Prefetch kernel;
   bool huge_pages = true;
   bool streaming_stores = false;
   double gb_per_second = 0;
@@ -90,7 +99,7 @@ struct MemoryProfile {
 const RowRate* nearest_rate(const MemoryProfile& profile, MemoryAccess access, int64_t row_bytes,
                             int64_t bag_length) noexcept;
 
-inline constexpr int64_t kMemoryProfileVersion = 3;
+inline constexpr int64_t kMemoryProfileVersion = 4;
 
 // The JSON is documented at shardrec_probe (capi/include/shardrec/probe.h).
 std::string profile_to_json(const MemoryProfile& profile);

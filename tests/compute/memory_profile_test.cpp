@@ -26,18 +26,20 @@ MemoryProfile example() {
   for (const int64_t threads : {1, 2}) {
     for (const int64_t row_bytes : {64, 256, 1024}) {
       for (const int64_t bag : {1, 20}) {
-        profile.rows.push_back({.row_bytes = row_bytes,
-                                .bag_length = bag,
-                                .threads = threads,
-                                .hint = bag == 1 ? PrefetchHint::kT0 : PrefetchHint::kT1,
-                                .distance_rows = 8,
-                                .kernel_distance_rows = threads == 1 ? 16 : 48,
-                                .huge_pages = row_bytes != 64,
-                                .streaming_stores = bag == 1,
-                                .gb_per_second = 12.75,
-                                .by_hint = {7, 0, 12.5, 11.25},
-                                .streaming = bag == 1 ? 12.75 : 0,
-                                .small_pages = 10});
+        profile.rows.push_back(
+            {.row_bytes = row_bytes,
+             .bag_length = bag,
+             .threads = threads,
+             .hint = bag == 1 ? PrefetchHint::kT0 : PrefetchHint::kT1,
+             .distance_rows = 8,
+             .kernel = {.hint = row_bytes == 256 ? PrefetchHint::kT0 : PrefetchHint::kT1,
+                        .distance_rows = threads == 1 ? 16 : 48},
+             .huge_pages = row_bytes != 64,
+             .streaming_stores = bag == 1,
+             .gb_per_second = 12.75,
+             .by_hint = {7, 0, 12.5, 11.25},
+             .streaming = bag == 1 ? 12.75 : 0,
+             .small_pages = 10});
       }
     }
   }
@@ -46,7 +48,7 @@ MemoryProfile example() {
                           .threads = 2,
                           .hint = PrefetchHint::kNta,
                           .distance_rows = 8,
-                          .kernel_distance_rows = 24,
+                          .kernel = {.distance_rows = 24},
                           .gb_per_second = 34});
   return profile;
 }
@@ -74,11 +76,13 @@ TEST(MemoryProfile, ReadsBackWhatItWrote) {
 TEST(MemoryProfile, RefusesWhatNoProbeWrites) {
   const std::string text = profile_to_json(example());
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
-           {R"("version": 3)", R"("version": 1)"},
-           {R"("version": 3)", R"("version": "3")"},
+           {R"("version": 4)", R"("version": 1)"},
+           {R"("version": 4)", R"("version": "4")"},
            {R"("quiet": true)", R"("quiet": true, "extra": 1)"},
            {R"("distance_rows": 8)", R"("distance_rows": 7)"},
            {R"("distance_rows": 8)", R"("distance_rows": 65)"},
+           {R"("version": 4)", R"("version": 3)"},
+           {R"("kernel_hint": "t1")", R"("kernel_hint": "nta")"},
            {R"("kernel_distance_rows": 16)", R"("kernel_distance_rows": 7)"},
            {R"("kernel_distance_rows": 16)", R"("kernel_distance_rows": 65)"},
            {R"("hint": "t0")", R"("hint": "t9")"},
@@ -133,7 +137,7 @@ TEST(MemoryProfile, ATextWithRandomDamageIsRefusedOrIsAProfile) {
       ASSERT_EQ(again.rows.size(), profile.rows.size()) << text;
       for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
         for (const int64_t row_bytes : {int64_t{1}, int64_t{256}, int64_t{1} << 40}) {
-          const int64_t distance = prefetch_distance(profile, access, row_bytes, 20);
+          const int64_t distance = prefetch_for(profile, access, row_bytes, 20).distance_rows;
           ASSERT_GE(distance, kLeastPrefetchDistance) << text;
           ASSERT_LE(distance, kMostPrefetchDistance) << text;
         }
@@ -207,7 +211,7 @@ TEST_F(ProfileCache, PassesOverBadFilesWithAWarning) {
   for (const std::string& bad :
        {std::string(), std::string("{"), std::string("\0\xFF{}", 4),
         good.substr(0, good.size() / 2), good + "x", good + std::string(2 << 20, ' '),
-        replaced(good, "\"version\": 3", "\"version\": 1"), profile_to_json(foreign)}) {
+        replaced(good, "\"version\": 4", "\"version\": 1"), profile_to_json(foreign)}) {
     write(bad);
     EXPECT_FALSE(loads()) << bad.substr(0, 100);
     EXPECT_EQ(warnings(), 1) << bad.substr(0, 100);
@@ -262,7 +266,8 @@ TEST(Prefetch, WithoutAProfileIsTheUsualOne) {
   for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
     for (const auto& [row_bytes, distance] : std::vector<std::pair<int64_t, int64_t>>{
              {1, 64}, {64, 64}, {256, 64}, {512, 32}, {1024, 16}, {2048, 8}, {1 << 20, 8}}) {
-      EXPECT_EQ(prefetch_distance({}, access, row_bytes, 1), distance);
+      const Prefetch usual{.hint = PrefetchHint::kT1, .distance_rows = distance};
+      EXPECT_EQ(prefetch_for({}, access, row_bytes, 1), usual);
     }
   }
 }
@@ -270,11 +275,17 @@ TEST(Prefetch, WithoutAProfileIsTheUsualOne) {
 TEST(Prefetch, IsThatOfTheNearestMeasurementWithTheMostThreads) {
   MemoryProfile profile = example();
   for (RowRate& rate : profile.rows) {
-    if (rate.bag_length == 20) rate.kernel_distance_rows += 2;
+    if (rate.bag_length == 20) rate.kernel.distance_rows += 2;
   }
-  const auto gather = [&](int64_t row_bytes, int64_t bag) {
-    return prefetch_distance(profile, MemoryAccess::kGather, row_bytes, bag);
+  const auto way = [&](int64_t row_bytes, int64_t bag) {
+    return prefetch_for(profile, MemoryAccess::kGather, row_bytes, bag);
   };
+  const auto gather = [&](int64_t row_bytes, int64_t bag) {
+    return way(row_bytes, bag).distance_rows;
+  };
+  EXPECT_EQ(way(256, 1).hint, PrefetchHint::kT0);
+  EXPECT_EQ(way(300, 20).hint, PrefetchHint::kT0);
+  EXPECT_EQ(way(64, 1).hint, PrefetchHint::kT1);
   EXPECT_EQ(gather(256, 1), 48);
   EXPECT_EQ(gather(256, 4), 48);
   EXPECT_EQ(gather(256, 5), 50);
@@ -284,16 +295,16 @@ TEST(Prefetch, IsThatOfTheNearestMeasurementWithTheMostThreads) {
   EXPECT_EQ(gather(200, 1), 61);
   EXPECT_EQ(gather(4, 20), kMostPrefetchDistance);
   EXPECT_EQ(gather(1 << 20, 20), kLeastPrefetchDistance);
-  EXPECT_EQ(prefetch_distance(profile, MemoryAccess::kUpdate, 256, 1), 24);
+  EXPECT_EQ(prefetch_for(profile, MemoryAccess::kUpdate, 256, 1).distance_rows, 24);
 }
 
 TEST(Prefetch, OfThisProcessIsWithinWhatKernelsTake) {
   for (int64_t row_bytes = 4; row_bytes < 1 << 16; row_bytes *= 3) {
     for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
-      const int64_t distance = prefetch_distance(access, row_bytes, 20);
-      EXPECT_GE(distance, kLeastPrefetchDistance);
-      EXPECT_LE(distance, kMostPrefetchDistance);
-      EXPECT_EQ(distance, prefetch_distance(memory_profile(), access, row_bytes, 20));
+      const Prefetch way = prefetch_for(access, row_bytes, 20);
+      EXPECT_GE(way.distance_rows, kLeastPrefetchDistance);
+      EXPECT_LE(way.distance_rows, kMostPrefetchDistance);
+      EXPECT_EQ(way, prefetch_for(memory_profile(), access, row_bytes, 20));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -14,6 +15,8 @@
 #include <tuple>
 #include <vector>
 
+#include "compute/cpu/probe_choice.h"
+#include "compute/cpu/probe_jobs.h"
 #include "compute/cpu/probe_kernels.h"
 #include "compute/cpu/probe_team.h"
 #include "compute/kernels.h"
@@ -150,6 +153,87 @@ TEST(ProbeTeam, EndsWhenItsLeaderFails) {
   EXPECT_GE(parts, 1);
 }
 
+TEST(ProbeChoice, WaysBeginWithTheUsualOneAndAreDifferent) {
+  for (const int64_t row_bytes : kProbeRowBytes) {
+    const std::vector<TimedPrefetch> ways = kernel_ways(row_bytes);
+    EXPECT_EQ(ways.front().way, usual_prefetch(row_bytes));
+    std::set<std::pair<PrefetchHint, int64_t>> seen;
+    for (const TimedPrefetch& timed : ways) {
+      EXPECT_TRUE(seen.insert({timed.way.hint, timed.way.distance_rows}).second);
+      EXPECT_GE(timed.way.distance_rows, kLeastPrefetchDistance);
+      EXPECT_LE(timed.way.distance_rows, kMostPrefetchDistance);
+    }
+    EXPECT_TRUE(std::any_of(ways.begin(), ways.end(), [](const TimedPrefetch& timed) {
+      return timed.way.hint == PrefetchHint::kT0;
+    }));
+  }
+}
+
+TEST(ProbeChoice, LeavesTheUsualWayForMoreThanNoiseOnly) {
+  const Prefetch usual = usual_prefetch(512);
+  const Prefetch near{.hint = PrefetchHint::kT0, .distance_rows = 16};
+  const Prefetch far{.hint = PrefetchHint::kT1, .distance_rows = 64};
+  const auto chosen = [&](double of_usual, double of_near, double of_far) {
+    return choose_way(
+        std::array<TimedPrefetch, 3>{{{usual, of_usual}, {near, of_near}, {far, of_far}}});
+  };
+  EXPECT_EQ(chosen(10, 13, 12), near);
+  EXPECT_EQ(chosen(10, 12, 13), far);
+  EXPECT_EQ(chosen(10, 9, 8), usual);
+  EXPECT_EQ(chosen(10, 10.1, 10.15), usual);
+  EXPECT_EQ(chosen(10, 10.3, 10.1), near);
+  EXPECT_EQ(chosen(0, 0, 0), usual);  // no time was left
+  EXPECT_EQ(chosen(10, 0, 0), usual);
+}
+
+// The jobs touch what they say, and every kernel takes them.
+TEST(ProbeJobs, SumBagsAndStepEachRowOnce) {
+  constexpr int64_t kBag = 3;
+  for (int set = 0; set < cpu_kernel_count(); ++set) {
+    const Kernels& kernels = cpu_kernels_at(set);
+    ProbeJobs jobs(Rows::kCount, 2);
+    for (size_t size = 0; size < kProbeRowSizes; ++size) {
+      for (const PrefetchHint hint : {PrefetchHint::kT0, PrefetchHint::kT1}) {
+        const Prefetch way{.hint = hint, .distance_rows = 8};
+        Rows rows(size);
+        Rows before(size);
+        const std::vector<int64_t> ids = {5, 199, 5, 0, 17, 42, 3, 3, 3};
+        for (const int64_t bag : {int64_t{1}, kBag}) {
+          std::vector<float> out(ids.size() * rows.columns);
+          const auto bags = std::ssize(ids) / bag;
+          kernels.pooled_lookup(jobs.lookup(floats(rows.memory).data(), kProbeRowBytes[size],
+                                            ids.data(), bag, out.data(), way),
+                                0, bags);
+          for (size_t i = 0; i < static_cast<size_t>(bags) * rows.columns; ++i) {
+            float sum = 0;
+            for (int64_t k = 0; k < bag; ++k) {
+              const int64_t id =
+                  ids[i / rows.columns * static_cast<size_t>(bag) + static_cast<size_t>(k)];
+              sum += floats(rows.memory)[static_cast<size_t>(id) * rows.columns + i % rows.columns];
+            }
+            ASSERT_EQ(out[i], sum);
+          }
+        }
+        std::vector<float> state(Rows::kCount);
+        const std::vector<int64_t> touched = {0, 7, 8, 120, 199};
+        const RowUpdate job = jobs.update(floats(rows.memory).data(), state.data(),
+                                          kProbeRowBytes[size], touched.data(), way);
+        kernels.row_update(job, 0, 2, jobs.scratch(0));
+        kernels.row_update(job, 2, std::ssize(touched), jobs.scratch(1));
+        for (size_t row = 0; row < Rows::kCount; ++row) {
+          const bool stepped =
+              std::count(touched.begin(), touched.end(), static_cast<int64_t>(row)) == 1;
+          ASSERT_EQ(state[row] > 0, stepped) << row;
+          for (size_t c = 0; c < rows.columns; ++c) {
+            const size_t at = row * rows.columns + c;
+            ASSERT_EQ(floats(rows.memory)[at] < floats(before.memory)[at], stepped) << row;
+          }
+        }
+      }
+    }
+  }
+}
+
 constexpr ProbeSizes kSmall = {.table = 4 << 20,
                                .outputs = 1 << 20,
                                .rough = 32 << 10,
@@ -169,8 +253,9 @@ TEST(Probe, MeasuresEachCaseWithOneAndWithAllThreads) {
     EXPECT_GT(rate.gb_per_second, 0);
     EXPECT_GE(rate.distance_rows, kLeastPrefetchDistance);
     EXPECT_LE(rate.distance_rows, kMostPrefetchDistance);
-    EXPECT_GE(rate.kernel_distance_rows, kLeastPrefetchDistance);
-    EXPECT_LE(rate.kernel_distance_rows, kMostPrefetchDistance);
+    EXPECT_TRUE(rate.kernel.hint == PrefetchHint::kT0 || rate.kernel.hint == PrefetchHint::kT1);
+    EXPECT_GE(rate.kernel.distance_rows, kLeastPrefetchDistance);
+    EXPECT_LE(rate.kernel.distance_rows, kMostPrefetchDistance);
     EXPECT_TRUE(!rate.streaming_stores || rate.bag_length == 1);
     EXPECT_GT(rate.by_hint[static_cast<size_t>(PrefetchHint::kT1)], 0);
   }
@@ -183,13 +268,14 @@ TEST(Probe, MeasuresEachCaseWithOneAndWithAllThreads) {
 TEST(Probe, WithoutTimeStillMeasuresEachCase) {
   ProbeSizes sizes = kSmall;
   sizes.rough_time = sizes.fine_time = sizes.small_pages_time = std::chrono::milliseconds(0);
+  sizes.kernels_time = std::chrono::milliseconds(0);
   const MemoryProfile profile = probe_memory(1, nullptr, sizes);
   ASSERT_EQ(profile.rows.size(), kProbeRowSizes * 3);
   for (const RowRate& rate : profile.rows) {
     EXPECT_GT(rate.gb_per_second, 0);
     EXPECT_EQ(rate.hint, PrefetchHint::kT1);
-    EXPECT_EQ(rate.distance_rows, usual_distance(rate.row_bytes));
-    EXPECT_EQ(rate.kernel_distance_rows, rate.distance_rows);
+    EXPECT_EQ(rate.distance_rows, usual_prefetch(rate.row_bytes).distance_rows);
+    EXPECT_EQ(rate.kernel, usual_prefetch(rate.row_bytes));
     EXPECT_TRUE(rate.huge_pages);
   }
 }

@@ -27,7 +27,7 @@ extern "C" {
  * threads: in [0, 4096]; 0: all processors that this process may use.
  * control: progress and cancellation, NULL for none.
  * out_text: freed by the caller; a JSON object of
- *   "version"       3
+ *   "version"       4
  *   "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
  *                   of the caches that one processor reaches, 0 where unknown
  *   "table_bytes"   that the rows were spread over
@@ -37,7 +37,8 @@ extern "C" {
  *   "rows"          [{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates), "threads",
  *                   the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
  *                   ahead), "pages": "huge" | "small", "stores": "plain" | "streaming", "gb_per_second",
- *                   "kernel_distance_rows": how far ahead kernels prefetch, by "t1",
+ *                   "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels prefetch,
+ *                   measured with them and one thread,
  *                   and others, each missing where it was not measured: "by_hint": GB/s of each hint at
  *                   its best distance with huge pages and plain stores, "streaming": with streaming
  *                   stores, "small_pages": the fastest way in small pages}]

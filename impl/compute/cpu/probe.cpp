@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/cpu/probe_area.h"
+#include "compute/cpu/probe_choice.h"
 #include "compute/prefetch.h"
 #include "core/threads.h"
 
@@ -26,7 +27,6 @@ constexpr size_t kFinalists = 3;
 // A consumer finds outputs of plain stores in the caches, which no measurement here sees.
 constexpr double kStreamingGain = 1.1;
 constexpr double kSmallPagesGain = 1.05;  // less is noise
-constexpr double kDistanceGain = 1.1;
 constexpr double kBytesPerGb = 1e9;
 
 // One way, and the best rates seen: rough, then fine.
@@ -42,6 +42,7 @@ struct Candidate {
 struct Contest {
   ProbeCase what;
   std::vector<Candidate> candidates;
+  std::vector<TimedPrefetch> kernels;  // of the library
   double small_pages = 0;
 };
 
@@ -49,7 +50,7 @@ struct Contest {
 // are most likely the fastest: time may run out.
 std::vector<Candidate> all_ways(int64_t row_bytes) {
   using enum PrefetchHint;
-  const ProbeWay usual{.hint = kT1, .distance_rows = usual_distance(row_bytes)};
+  const ProbeWay usual{.hint = kT1, .distance_rows = usual_prefetch(row_bytes).distance_rows};
   std::vector<Candidate> ways = {{.way = usual}};
   for (const auto& [hint, distance] :
        std::initializer_list<std::pair<PrefetchHint, int64_t>>{{kT1, 32},
@@ -129,19 +130,6 @@ const Candidate& winner(const Contest& contest) {
   return worth ? *streaming : *plain;
 }
 
-// That of T1 which is clearly faster than the usual one.
-int64_t kernel_distance(const Contest& contest) {
-  const int64_t usual = usual_distance(kProbeRowBytes[contest.what.row_size]);
-  const Candidate* best = nullptr;
-  double usual_rate = 0;
-  for (const Candidate& candidate : contest.candidates) {
-    if (candidate.way.hint != PrefetchHint::kT1 || candidate.way.streaming_stores) continue;
-    if (candidate.way.distance_rows == usual) usual_rate = candidate.rate();
-    if (best == nullptr || candidate.rate() > best->rate()) best = &candidate;
-  }
-  return best->rate() > kDistanceGain * usual_rate ? best->way.distance_rows : usual;
-}
-
 RowRate result_of(const Contest& contest, int64_t threads) {
   const Candidate& won = winner(contest);
   const bool huge_pages = contest.small_pages <= kSmallPagesGain * won.rate();
@@ -151,7 +139,7 @@ RowRate result_of(const Contest& contest, int64_t threads) {
                .threads = threads,
                .hint = won.way.hint,
                .distance_rows = won.way.distance_rows,
-               .kernel_distance_rows = kernel_distance(contest),
+               .kernel = choose_way(contest.kernels),
                .huge_pages = huge_pages,
                .streaming_stores = won.way.streaming_stores,
                .gb_per_second = (huge_pages ? won.rate() : contest.small_pages) / kBytesPerGb,
@@ -183,7 +171,9 @@ class TeamProbe {
  public:
   TeamProbe(core::Control* control, const ProbeSizes& sizes) : control_(control), sizes_(sizes) {
     for (const ProbeCase& what : all_cases()) {
-      contests_.push_back({.what = what, .candidates = all_ways(kProbeRowBytes[what.row_size])});
+      const int64_t row_bytes = kProbeRowBytes[what.row_size];
+      contests_.push_back(
+          {.what = what, .candidates = all_ways(row_bytes), .kernels = kernel_ways(row_bytes)});
     }
   }
 
@@ -191,7 +181,8 @@ class TeamProbe {
   int64_t planned() const {
     const auto ways = static_cast<int64_t>(contests_[0].candidates.size() * kRoughRounds);
     const auto finalists = static_cast<int64_t>(kFinalists + kPrefetchHints + 1);
-    const int64_t fine = finalists * sizes_.fine_rounds + kSmallPageRounds;
+    const auto of_kernels = static_cast<int64_t>(contests_[0].kernels.size());
+    const int64_t fine = (finalists + of_kernels) * sizes_.fine_rounds + kSmallPageRounds;
     return kCopyRounds * (sizes_.table / 2) +
            static_cast<int64_t>(contests_.size()) * (ways * sizes_.rough + fine * sizes_.fine) +
            static_cast<int64_t>(kProbeRowSizes) * fine * (sizes_.updates - sizes_.fine);
@@ -205,6 +196,23 @@ class TeamProbe {
     }
     rough(area, team);
     fine(area, team);
+  }
+
+  // The library's kernels. All contests for each way, as rough() does.
+  void kernels(ProbeArea& area, ProbeTeam& team) {
+    const auto until = Clock::now() + sizes_.kernels_time;
+    size_t most = 0;
+    for (const Contest& contest : contests_) most = std::max(most, contest.kernels.size());
+    for (size_t i = 0; i < static_cast<size_t>(sizes_.fine_rounds) * most; ++i) {
+      for (Contest& contest : contests_) {
+        if (Clock::now() > until) return;
+        if (i % most >= contest.kernels.size()) continue;
+        TimedPrefetch& timed = contest.kernels[i % most];
+        const int64_t bytes = fine_bytes(contest);
+        advance(bytes);
+        timed.rate = std::max(timed.rate, area.kernel_rate(contest.what, timed.way, bytes, team));
+      }
+    }
   }
 
   void small_pages(ProbeArea& area, ProbeTeam& team) {
@@ -289,6 +297,7 @@ ProbeSizes probe_sizes(const Machine& machine, int threads) {
   // Enough for each thread to be at work for a while.
   sizes.fine = std::min(std::clamp(4 * kMiB * threads, sizes.fine, 64 * kMiB), sizes.outputs / 4);
   sizes.rough = std::min(std::clamp(2 * kMiB * threads, sizes.rough, 32 * kMiB), sizes.fine);
+  sizes.gathered = std::min(std::max(8 * machine.l3_bytes, sizes.gathered), 512 * kMiB);
   sizes.updates = std::min(std::max(2 * machine.l3_bytes, sizes.updates), sizes.table / 8);
   return sizes;
 }
@@ -309,7 +318,10 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
     area.emplace(sizes, team);
     if (team.count() > 1) together.huge_pages(*area, team);
   });
-  lead_team(one, [&](ProbeTeam& team) { alone.huge_pages(*area, team); });
+  lead_team(one, [&](ProbeTeam& team) {
+    alone.huge_pages(*area, team);
+    alone.kernels(*area, team);
+  });
   lead_team(several, [&](ProbeTeam& team) {
     area->use_small_pages(team);
     if (team.count() > 1) together.small_pages(*area, team);
@@ -319,6 +331,9 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
   MemoryProfile profile{.machine = this_machine(), .table_bytes = area->table_bytes()};
   alone.add_to(profile);
   if (together.measured()) together.add_to(profile);
+  for (size_t i = 0, cases = all_cases().size(); i < profile.rows.size(); ++i) {
+    profile.rows[i].kernel = profile.rows[i % cases].kernel;
+  }
   // Where no second thread came in time, others have the processors.
   profile.quiet = was_quiet(profile) && (threads == 1 || together.measured());
   profile.seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -20,8 +20,10 @@ struct ProbeSizes {
   int64_t table = int64_t{2048} << 20;
   int64_t least_table = int64_t{512} << 20;
   std::chrono::milliseconds touch_time = std::chrono::milliseconds(150);
-  int64_t outputs = int64_t{64} << 20;  // written in turn; also what ids in turn cover
-  int64_t rough = int64_t{8} << 20;     // rows of one measurement: at most a quarter of outputs
+  int64_t outputs = int64_t{64} << 20;  // written in turn
+  // Rows that ids of gathers in turn name: so many that none is in a cache when it comes again.
+  int64_t gathered = int64_t{128} << 20;
+  int64_t rough = int64_t{8} << 20;  // rows of one measurement: at most a quarter of outputs
   int64_t fine = int64_t{16} << 20;
   // Of one fine measurement of updates, at most a pass over the table: more than the caches keep of
   // what is written, or the writing is not seen.
@@ -29,8 +31,10 @@ struct ProbeSizes {
   int fine_rounds = 6;  // at most
   // Of each stage, for each number of threads: no further measurement begins after it. Where others
   // use the machine, some ways are then seen once or not at all.
-  std::chrono::milliseconds rough_time = std::chrono::milliseconds(350);
+  std::chrono::milliseconds rough_time = std::chrono::milliseconds(300);
   std::chrono::milliseconds fine_time = std::chrono::milliseconds(350);
+  // Of the library's kernels, with one thread.
+  std::chrono::milliseconds kernels_time = std::chrono::milliseconds(300);
   std::chrono::milliseconds small_pages_time = std::chrono::milliseconds(100);
 };
 

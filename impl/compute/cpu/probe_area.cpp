@@ -26,6 +26,15 @@ Share share_of(int64_t count, int64_t part, int64_t parts) noexcept {
   return {count * part / parts, count * (part + 1) / parts};
 }
 
+// Of a bag, and of an updated row: as memory_profile.h counts.
+int64_t gathered_bytes(int64_t row_bytes, int64_t bag_length) noexcept {
+  return bag_length * (row_bytes + static_cast<int64_t>(sizeof(int64_t))) + row_bytes;
+}
+int64_t updated_bytes(int64_t row_bytes) noexcept {
+  return static_cast<int64_t>(sizeof(int64_t)) +
+         2 * (row_bytes + static_cast<int64_t>(sizeof(float)));
+}
+
 // Touches [from, to).
 void touch(core::Pages& pages, int64_t from, int64_t to, ProbeTeam& team) {
   const int64_t count = (to - from + kPage - 1) / kPage;
@@ -46,12 +55,14 @@ ProbeArea::ProbeArea(const ProbeSizes& sizes, ProbeTeam& team)
     : sizes_(sizes),
       table_bytes_(sizes.table),
       outputs_(static_cast<size_t>(sizes.outputs)),
-      gradients_(static_cast<size_t>(kProbeGradients * kMostRowBytes)) {
+      gradients_(static_cast<size_t>(kProbeGradients * kMostRowBytes)),
+      jobs_(std::max({sizes.rough, sizes.fine, sizes.updates}) / kProbeRowBytes.front(),
+            team.count()) {
   make_table(team, true);
   touch(outputs_, team);
   std::fill_n(as<float>(gradients_), gradients_.size() / sizeof(float), 0.01f);
   for (size_t size = 0; size < kProbeRowSizes; ++size) {
-    fill_random(gathered_[size], kProbeRowBytes[size], sizes.outputs);
+    fill_random(gathered_[size], kProbeRowBytes[size], sizes.gathered);
     fill_ascending(updated_[size], kProbeRowBytes[size]);
   }
 }
@@ -113,6 +124,14 @@ const int64_t* ProbeArea::take(Ids& ids, int64_t count) noexcept {
   return as<int64_t>(ids.memory) + at;
 }
 
+std::byte* ProbeArea::take_outputs(int64_t bytes) noexcept {
+  if (next_output_ + bytes > sizes_.outputs) next_output_ = 0;
+  std::byte* out = outputs_.data() + next_output_;
+  // Whole rows of the largest size, so that those of all sizes are aligned.
+  next_output_ += (bytes + kMostRowBytes - 1) / kMostRowBytes * kMostRowBytes;
+  return out;
+}
+
 double ProbeArea::rate(const ProbeCase& what, const ProbeWay& way, int64_t bytes, ProbeTeam& team) {
   const int64_t rows = std::max<int64_t>(bytes / kProbeRowBytes[what.row_size], 1);
   return what.access == MemoryAccess::kGather ? gather_rate(what, way, rows, team)
@@ -124,10 +143,7 @@ double ProbeArea::gather_rate(const ProbeCase& what, const ProbeWay& way, int64_
   const int64_t row_bytes = kProbeRowBytes[what.row_size];
   const int64_t bags = std::max<int64_t>(rows / what.bag_length, 1);
   const int64_t* ids = take(gathered_[what.row_size], bags * what.bag_length);
-  if (next_output_ + bags * row_bytes > sizes_.outputs) next_output_ = 0;
-  std::byte* out = outputs_.data() + next_output_;
-  // Whole rows of the largest size, so that those of all sizes are aligned.
-  next_output_ += (bags * row_bytes + kMostRowBytes - 1) / kMostRowBytes * kMostRowBytes;
+  std::byte* out = take_outputs(bags * row_bytes);
   const ProbeKernels::Gather kernel =
       probe_kernels()
           .gather[what.row_size][static_cast<size_t>(way.hint)][way.streaming_stores ? 1 : 0];
@@ -140,9 +156,7 @@ double ProbeArea::gather_rate(const ProbeCase& what, const ProbeWay& way, int64_
             .out = static_cast<float*>(static_cast<void*>(out + share.begin * row_bytes)),
             .distance = way.distance_rows});
   });
-  const int64_t bag_bytes =
-      what.bag_length * (row_bytes + static_cast<int64_t>(sizeof(int64_t))) + row_bytes;
-  return static_cast<double>(bags * bag_bytes) / seconds;
+  return static_cast<double>(bags * gathered_bytes(row_bytes, what.bag_length)) / seconds;
 }
 
 double ProbeArea::update_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows,
@@ -160,9 +174,33 @@ double ProbeArea::update_rate(const ProbeCase& what, const ProbeWay& way, int64_
             .gradients = as<float>(gradients_),
             .distance = way.distance_rows});
   });
-  const int64_t bytes =
-      static_cast<int64_t>(sizeof(int64_t)) + 2 * (row_bytes + static_cast<int64_t>(sizeof(float)));
-  return static_cast<double>(rows * bytes) / seconds;
+  return static_cast<double>(rows * updated_bytes(row_bytes)) / seconds;
+}
+
+double ProbeArea::kernel_rate(const ProbeCase& what, const Prefetch& way, int64_t bytes,
+                              ProbeTeam& team) {
+  const Kernels& kernels = cpu_kernels();
+  const int64_t row_bytes = kProbeRowBytes[what.row_size];
+  const int64_t rows = std::max<int64_t>(bytes / row_bytes, 1);
+  if (what.access == MemoryAccess::kUpdate) {
+    const RowUpdate job = jobs_.update(as<float>(table_), as<float>(state_), row_bytes,
+                                       take(updated_[what.row_size], rows), way);
+    const double seconds = team.run([&](int64_t part) {
+      const Share share = share_of(rows, part, team.count());
+      kernels.row_update(job, share.begin, share.end, jobs_.scratch(part));
+    });
+    return static_cast<double>(rows * updated_bytes(row_bytes)) / seconds;
+  }
+  const int64_t bags = std::max<int64_t>(rows / what.bag_length, 1);
+  std::byte* out = take_outputs(bags * row_bytes);
+  const PooledLookup job = jobs_.lookup(
+      as<float>(table_), row_bytes, take(gathered_[what.row_size], bags * what.bag_length),
+      what.bag_length, static_cast<float*>(static_cast<void*>(out)), way);
+  const double seconds = team.run([&](int64_t part) {
+    const Share share = share_of(bags, part, team.count());
+    kernels.pooled_lookup(job, share.begin, share.end);
+  });
+  return static_cast<double>(bags * gathered_bytes(row_bytes, what.bag_length)) / seconds;
 }
 
 double ProbeArea::copy_rate(ProbeTeam& team) {

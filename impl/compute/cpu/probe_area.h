@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "compute/cpu/probe.h"
+#include "compute/cpu/probe_jobs.h"
 #include "compute/cpu/probe_kernels.h"
 #include "compute/cpu/probe_team.h"
 #include "core/memory.h"
@@ -43,6 +44,9 @@ class ProbeArea {
   // quarter of sizes.outputs; of updates, sizes.updates. Each thread has its share of the rows.
   double rate(const ProbeCase& what, const ProbeWay& way, int64_t bytes, ProbeTeam& team);
 
+  // The same with the library's kernels, on plain stores.
+  double kernel_rate(const ProbeCase& what, const Prefetch& way, int64_t bytes, ProbeTeam& team);
+
   // Bytes per second, read and written, of copying half of the table to the other half.
   double copy_rate(ProbeTeam& team);
 
@@ -58,6 +62,7 @@ class ProbeArea {
   void fill_random(Ids& ids, int64_t row_bytes, int64_t bytes);
   void fill_ascending(Ids& ids, int64_t row_bytes);
   const int64_t* take(Ids& ids, int64_t count) noexcept;
+  std::byte* take_outputs(int64_t bytes) noexcept;
   double gather_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
   double update_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
 
@@ -71,6 +76,7 @@ class ProbeArea {
   int64_t next_output_ = 0;  // bytes
   std::array<Ids, kProbeRowSizes> gathered_;
   std::array<Ids, kProbeRowSizes> updated_;
+  ProbeJobs jobs_;
 };
 
 }  // namespace shardrec::compute::cpu

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "compute/cpu/simd_vectors-inl.h"
@@ -17,10 +18,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// How many gradient rows are prefetched before their turn.
+// How many gradient rows are prefetched before their turn: to the second-level cache, always, for
+// the first one holds rows of the table.
 HWY_INLINE int64_t gradients_ahead(const RowUpdate& job) {
-  const int64_t bytes = job.width * int64_t{sizeof(float)};
-  return prefetch_distance(MemoryAccess::kGather, bytes, 1);
+  return usual_prefetch(job.width * int64_t{sizeof(float)}).distance_rows;
 }
 
 class GradientSum {
@@ -195,7 +196,11 @@ class RegisterSum {
   }
 
   HWY_INLINE void add(int64_t o, Vector (&sum)[kVectors]) const {
-    prefetch(gradients_[bags_[std::min(o + distance_, last_)]], kWidth);
+    const float* const ahead = gradients_[bags_[std::min(o + distance_, last_)]];
+    prefetch_bytes<false, kWidth * sizeof(float)>(ahead);
+    if (HWY_UNLIKELY(std::bit_cast<uintptr_t>(ahead) % 64 != 0)) {
+      __builtin_prefetch(ahead + kWidth - 1, 0, 2);
+    }
     const Vector scale = hn::Set(kFloats, scale_);
     const Vector weight = hn::Set(kFloats, weights_ == nullptr ? 1.0F : weights_[o]);
     const float* from = gradients_[bags_[o]];

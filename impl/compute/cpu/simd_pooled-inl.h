@@ -38,16 +38,21 @@ class Pool {
         weights_(job.weights),
         width_(static_cast<size_t>(job.width)),
         end_(job.offsets[last_bag]),
-        distance_(prefetch_distance(
-            MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
-            (job.offsets[last_bag] - job.offsets[first_bag]) / (last_bag - first_bag) + 1)),
+        prefetch_(job.prefetch != nullptr
+                      ? *job.prefetch
+                      : prefetch_for(MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
+                                     (job.offsets[last_bag] - job.offsets[first_bag]) /
+                                             (last_bag - first_bag) +
+                                         1)),
+        distance_(prefetch_.distance_rows),
+        near_(prefetch_.hint == PrefetchHint::kT0),
         lines_(width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
                std::bit_cast<uintptr_t>(job.table) % 64 == 0),
         tail_(width_ % kStep) {}
 
   void bags(int64_t first_bag, int64_t last_bag) const noexcept {
     const int64_t begin = job_.offsets[first_bag];
-    for (int64_t i = begin; i < end_ && i < begin + distance_; ++i) prefetch(row(i), width_);
+    for (int64_t i = begin; i < end_ && i < begin + distance_; ++i) prefetch(near_, row(i), width_);
     // Vectors of the last tile; the tiles before it are whole.
     const size_t whole = (width_ - 1) / kTileColumns * kTileColumns;
     const size_t vectors = (width_ - whole + kStep - 1) / kStep;
@@ -67,9 +72,9 @@ class Pool {
   HWY_INLINE void prefetch_row(const Stored* row) const {
     constexpr size_t kBytes = kVectors * kStep * sizeof(Stored);
     if (!kTail && kBytes % 64 == 0 && lines_) {
-      prefetch_bytes<kBytes>(row);
+      prefetch_bytes<kBytes>(near_, row);
     } else {
-      prefetch(row, width_);
+      prefetch(near_, row, width_);
     }
   }
 
@@ -207,7 +212,9 @@ class Pool {
   const float* weights_;  // null: all 1, and the product is the element
   size_t width_;
   int64_t end_;  // of the ids of this call
+  Prefetch prefetch_;
   int64_t distance_;
+  bool near_;
   bool lines_;  // a row is one tile and begins a line
   Tail tail_;
 };

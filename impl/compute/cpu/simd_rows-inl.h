@@ -14,11 +14,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// How many rows of an update are prefetched before their turn.
+// How rows of an update are prefetched.
 template <class Type>
-HWY_INLINE int64_t rows_ahead(const RowUpdate& job) {
+HWY_INLINE Prefetch update_prefetch(const RowUpdate& job) {
   const int64_t bytes = job.width * int64_t{sizeof(typename Type::Stored)};
-  return prefetch_distance(MemoryAccess::kUpdate, bytes, 1);
+  return job.prefetch != nullptr ? *job.prefetch : prefetch_for(MemoryAccess::kUpdate, bytes, 1);
 }
 
 // The scratch of a call on rows: row_update_scratch_bytes().
@@ -55,7 +55,7 @@ class TableRows {
     return table_ + static_cast<size_t>(job_.rows[u]) * job_.stride;
   }
 
-  HWY_INLINE void prefetch_row(int64_t u) const { prefetch(row(u), width_); }
+  HWY_INLINE void prefetch_row(bool near, int64_t u) const { prefetch(near, row(u), width_); }
 
   HWY_INLINE float* open(int64_t u) const {
     if constexpr (kIsHalf) {

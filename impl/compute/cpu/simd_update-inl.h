@@ -136,10 +136,10 @@ class Stepper {
  public:
   explicit HWY_INLINE Stepper(const RowUpdate& job) : job_(job), k_(job.step) {}
 
-  HWY_INLINE void prefetch_state(int64_t u) const {
+  HWY_INLINE void prefetch_state(bool near, int64_t u) const {
     const int64_t row = job_.rows[u];
     for (int m = 0; m < kNeeds<Step>.matrices; ++m) {
-      prefetch(job_.matrices[m] + row * job_.width, static_cast<size_t>(job_.width));
+      prefetch(near, job_.matrices[m] + row * job_.width, static_cast<size_t>(job_.width));
     }
     if constexpr (kNeeds<Step>.row_values > 0) {
       for (int s = 0; s < job_.statistics; ++s) __builtin_prefetch(job_.state[s] + row, 0, 2);
@@ -216,15 +216,17 @@ template <class Type, class Step, class Visit>
 HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
                          const Stepper<Step>& stepper, int64_t first_row, int64_t last_row,
                          Visit visit) {
-  const int64_t ahead = rows_ahead<Type>(job);
+  const Prefetch way = update_prefetch<Type>(job);
+  const bool near = way.hint == PrefetchHint::kT0;
+  const int64_t ahead = way.distance_rows;
   for (int64_t u = first_row; u < last_row && u < first_row + ahead; ++u) {
-    table.prefetch_row(u);
-    stepper.prefetch_state(u);
+    table.prefetch_row(near, u);
+    stepper.prefetch_state(near, u);
   }
   for (int64_t u = first_row; u < last_row; ++u) {
     if (u + ahead < last_row) {
-      table.prefetch_row(u + ahead);
-      stepper.prefetch_state(u + ahead);
+      table.prefetch_row(near, u + ahead);
+      stepper.prefetch_state(near, u + ahead);
     }
     visit(u);
   }
@@ -259,16 +261,22 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
   float* const m = needs.matrices > 0 ? job.matrices[0] : nullptr;
   float* const v = needs.matrices > 1 ? job.matrices[1] : nullptr;
   float* const values = needs.row_values > 0 ? job.state[0] : nullptr;
+  const Prefetch way = update_prefetch<Type>(job);
+  const bool near = way.hint == PrefetchHint::kT0;
   // Always inlined: gcc leaves out the calls of functions that only prefetch.
   const auto prefetch_all = [&](int64_t u) __attribute__((always_inline)) {
     const auto row = static_cast<size_t>(rows[u]);
-    prefetch_bytes<kWidth * sizeof(Stored)>(table + row * stride);
-    if constexpr (needs.matrices > 0) prefetch_bytes<kWidth * sizeof(float)>(m + row * kWidth);
-    if constexpr (needs.matrices > 1) prefetch_bytes<kWidth * sizeof(float)>(v + row * kWidth);
     if constexpr (needs.row_values > 0) __builtin_prefetch(values + row, 0, 2);
+    prefetch_bytes<kWidth * sizeof(Stored)>(near, table + row * stride);
+    if constexpr (needs.matrices > 0) {
+      prefetch_bytes<kWidth * sizeof(float)>(near, m + row * kWidth);
+    }
+    if constexpr (needs.matrices > 1) {
+      prefetch_bytes<kWidth * sizeof(float)>(near, v + row * kWidth);
+    }
   };
 
-  const int64_t ahead = rows_ahead<Type>(job);
+  const int64_t ahead = way.distance_rows;
   for (int64_t u = first_row; u < std::min(last_row, first_row + ahead); ++u) prefetch_all(u);
   for (int64_t u = first_row; u < last_row; ++u) {
     prefetch_all(std::min(u + ahead, last_row - 1));

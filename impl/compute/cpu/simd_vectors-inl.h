@@ -120,20 +120,42 @@ HWY_INLINE void for_columns(const Job& job, size_t columns) {
   if (c < columns) job.template vector<true>(c, tail);
 }
 
-// Prefetches to the second-level cache: more misses in flight than the first level's buffers allow.
-template <class T>
+// Prefetches to the second-level cache: on many processors more misses can be in flight than the
+// first level has buffers for. kNear: to the first level.
+template <bool kNear = false, class T>
 HWY_INLINE void prefetch(const T* row, size_t columns) {
   constexpr size_t kLine = 64 / sizeof(T);
-  for (size_t c = 0; c < columns; c += kLine) __builtin_prefetch(row + c, 0, 2);
-  __builtin_prefetch(row + columns - 1, 0, 2);
+  constexpr int kLocality = kNear ? 3 : 2;
+  for (size_t c = 0; c < columns; c += kLine) __builtin_prefetch(row + c, 0, kLocality);
+  __builtin_prefetch(row + columns - 1, 0, kLocality);
+}
+// Both branches on their own: gcc else takes their addresses together, and keeps neither their
+// order nor its registers.
+template <class T>
+HWY_INLINE void prefetch(bool near, const T* row, size_t columns) {
+  if (HWY_UNLIKELY(near)) {
+    asm volatile("" : "+r"(row));
+    prefetch<true>(row, columns);
+  } else {
+    prefetch<false>(row, columns);
+  }
 }
 
 // The same of a row that begins a line, or fits into one.
-template <size_t kBytes, class T>
+template <bool kNear, size_t kBytes, class T>
 HWY_INLINE void prefetch_bytes(const T* row) {
   SHARDREC_UNROLL
   for (size_t c = 0; c < kBytes / sizeof(T); c += 64 / sizeof(T)) {
-    __builtin_prefetch(row + c, 0, 2);
+    __builtin_prefetch(row + c, 0, kNear ? 3 : 2);
+  }
+}
+template <size_t kBytes, class T>
+HWY_INLINE void prefetch_bytes(bool near, const T* row) {
+  if (HWY_UNLIKELY(near)) {
+    asm volatile("" : "+r"(row));
+    prefetch_bytes<true, kBytes>(row);
+  } else {
+    prefetch_bytes<false, kBytes>(row);
   }
 }
 
