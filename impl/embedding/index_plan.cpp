@@ -11,6 +11,8 @@ namespace {
 
 // Occurrences of a bucket, about: two such arrays fit in a first-level cache.
 constexpr int64_t kBucketOccurrences = 1024;
+// A bucket of more has rows that many name; one row may be most of it.
+constexpr size_t kLongBucket = 4 * kBucketOccurrences;
 constexpr int kMostBucketBits = 10;  // so many streams are written at once
 // A task reads about this many ids.
 constexpr int64_t kTaskIds = int64_t{1} << 14;
@@ -59,6 +61,11 @@ void for_each_row(const ReceivedBlock& block, int64_t begin, int64_t end, Visit 
   };
   block.id_data.is_64 ? all(static_cast<const int64_t*>(block.id_data.data))
                       : all(static_cast<const int32_t*>(block.id_data.data));
+}
+
+template <class T>
+T middle(T a, T b, T c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
 }  // namespace
@@ -302,12 +309,49 @@ void IndexPlan::sort(Bucket& bucket) const {
   using Entry = Occurrence<Row, kWeighted>;
   const OfPart& part = parts_[bucket.part];
   const auto size = static_cast<size_t>(bucket.end - bucket.begin);
-  const std::span first(entries_at<Entry>(part.entries[0]) + bucket.begin, size);
-  const std::span second(entries_at<Entry>(part.entries[1]) + bucket.begin, size);
+  const std::span all(entries_at<Entry>(part.entries[0]) + bucket.begin, size);
+  take_common<Row, kWeighted>(bucket, all);
+  const std::span first = all.first(size - static_cast<size_t>(bucket.common));
+  const std::span second(entries_at<Entry>(part.entries[1]) + bucket.begin, first.size());
   const std::span sorted = sort_occurrences(first, second, part.shift);
   bucket.side = sorted.data() == first.data() ? 0 : 1;
-  bucket.unique = size == 0 ? 0 : 1;
-  for (size_t i = 1; i < size; ++i) bucket.unique += sorted[i].row != sorted[i - 1].row;
+  bucket.unique = (bucket.common == 0 ? 0 : 1) + (sorted.empty() ? 0 : 1);
+  for (size_t i = 1; i < sorted.size(); ++i) bucket.unique += sorted[i].row != sorted[i - 1].row;
+}
+
+// Takes the occurrences of a row that most of a long bucket's name out of the entries, and writes
+// their bags where they belong: their digits would be counted in one place, each after the one
+// before, and that by one thread.
+template <class Row, bool kWeighted>
+void IndexPlan::take_common(Bucket& bucket, std::span<Occurrence<Row, kWeighted>> entries) const {
+  bucket.common = 0;
+  bucket.before_common = std::ssize(entries);
+  if (entries.size() < kLongBucket) return;
+  const Row row = middle(entries[entries.size() / 4].row, entries[entries.size() / 2].row,
+                         entries[entries.size() / 4 * 3].row);
+  const OfPart& part = parts_[bucket.part];
+  const auto begin = static_cast<size_t>(bucket.begin);
+  size_t before = 0;
+  size_t found = 0;
+  size_t kept = 0;
+  for (const Occurrence<Row, kWeighted>& entry : entries) {
+    if (entry.row == row) {
+      part.bag_of[begin + found] = entry.bag;
+      if constexpr (kWeighted) part.weight_of[begin + found] = entry.weight;
+      ++found;
+    } else {
+      before += entry.row < row ? 1 : 0;
+      entries[kept++] = entry;
+    }
+  }
+  const auto move_behind_others = [&](auto* values) {
+    std::copy_backward(values + begin, values + begin + found, values + begin + before + found);
+  };
+  move_behind_others(part.bag_of.data());
+  if constexpr (kWeighted) move_behind_others(part.weight_of.data());
+  bucket.common = static_cast<int64_t>(found);
+  bucket.common_row = static_cast<int64_t>(row);
+  bucket.before_common = static_cast<int64_t>(before);
 }
 
 void IndexPlan::place_rows() {
@@ -335,17 +379,41 @@ void IndexPlan::place_rows() {
 
 template <class Row, bool kWeighted>
 void IndexPlan::list(const Bucket& bucket) const {
+  using Entry = Occurrence<Row, kWeighted>;
   const OfPart& part = parts_[bucket.part];
-  const auto* entries = entries_at<Occurrence<Row, kWeighted>>(part.entries[bucket.side]);
-  auto unique = static_cast<size_t>(bucket.first_unique);
-  for (int64_t i = bucket.begin; i < bucket.end; ++i) {
-    const auto& entry = entries[i];
-    part.bag_of[static_cast<size_t>(i)] = entry.bag;
-    if constexpr (kWeighted) part.weight_of[static_cast<size_t>(i)] = entry.weight;
-    if (i != bucket.begin && entry.row == entries[i - 1].row) continue;
-    part.rows[unique] = static_cast<int64_t>(entry.row);
-    part.run[unique++] = i;
+  int64_t* row = part.rows.data() + bucket.first_unique - 1;
+  int64_t* run = part.run.data() + bucket.first_unique - 1;
+  auto at = static_cast<size_t>(bucket.begin);
+  const auto list_sorted = [&](std::span<const Entry> entries) {
+    if (entries.empty()) return;
+    auto start = static_cast<int64_t>(at);
+    Row last = entries.front().row;
+    ++row;
+    ++run;
+    for (const Entry& entry : entries) {
+      // Without branches: whether a row is new cannot be foreseen.
+      const int64_t is_new = entry.row != last ? 1 : 0;
+      last = entry.row;
+      start += (static_cast<int64_t>(at) - start) & -is_new;
+      row += is_new;
+      run += is_new;
+      *row = static_cast<int64_t>(last);
+      *run = start;
+      part.bag_of[at] = entry.bag;
+      if constexpr (kWeighted) part.weight_of[at] = entry.weight;
+      ++at;
+    }
+  };
+  const std::span rest(entries_at<Entry>(part.entries[bucket.side]) + bucket.begin,
+                       static_cast<size_t>(bucket.end - bucket.begin - bucket.common));
+  const auto before = static_cast<size_t>(std::min(bucket.before_common, std::ssize(rest)));
+  list_sorted(rest.first(before));
+  if (bucket.common > 0) {
+    *++row = bucket.common_row;
+    *++run = static_cast<int64_t>(at);
+    at += static_cast<size_t>(bucket.common);
   }
+  list_sorted(rest.subspan(before));
 }
 
 }  // namespace shardrec::embedding

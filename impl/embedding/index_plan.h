@@ -14,6 +14,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/inbox.h"
+#include "embedding/index_sort.h"
 #include "embedding/layout.h"
 
 namespace shardrec::embedding {
@@ -74,6 +75,10 @@ class IndexPlan {
     int64_t begin = 0;  // among the part's occurrences
     int64_t end = 0;
     int side = 0;  // of entries, when sorted
+    // Of a row that so many of them name that they are not sorted with the others.
+    int64_t common = 0;
+    int64_t common_row = 0;
+    int64_t before_common = 0;  // others, in its order
     int64_t unique = 0;
     int64_t first_unique = 0;
   };
@@ -88,6 +93,8 @@ class IndexPlan {
   void write(const Inbox& inbox, std::span<const GradientRows> gradients, const Task& task) const;
   template <class Row, bool kWeighted>
   void sort(Bucket& bucket) const;
+  template <class Row, bool kWeighted>
+  void take_common(Bucket& bucket, std::span<Occurrence<Row, kWeighted>> entries) const;
   template <class Row, bool kWeighted>
   void list(const Bucket& bucket) const;
 
