@@ -88,7 +88,8 @@ struct RowUpdate {
   const float* weights = nullptr;
   const float* const* gradients = nullptr;
   const uint32_t* blocks = nullptr;
-  float gradient_scale = 1;  // a power of two
+  float gradient_scale = 1;    // a power of two
+  bool far_gradients = false;  // they come from memory: the step has more than caches hold
   OptimizerStep step;
   // Where the part stands in its table, for stochastic rounding only: row r is first_row + r, and
   // the maps tile [0, width) in ascending offsets. No maps: column c is column c.

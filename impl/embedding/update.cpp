@@ -8,6 +8,8 @@ namespace {
 
 // Pieces of about this many occurrences: cut at rows, so a row's sum is never split.
 constexpr int64_t kPieceOccurrences = 4096;
+// More gradients in a step, and rows of the tables push them out of the caches.
+constexpr size_t kFarBytes = size_t{16} << 20;
 
 int64_t most_lanes(const core::Threads& threads) { return int64_t{8} * threads.count(); }
 
@@ -102,6 +104,7 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
                    float late_scale, std::span<const TableStep> steps, const Workshop& with) {
   const auto blocks = layout_.blocks_of(layout_.rank());
+  size_t bytes_of_all = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
@@ -113,13 +116,14 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < blocks.size(); ++b) {
       GradientRows& rows = gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b];
+      const int64_t width = layout_.parts()[static_cast<size_t>(blocks[b].part)].width;
+      const size_t bytes = rows_bytes(received[b].rows, width);
+      bytes_of_all += bytes;
       if (lent != nullptr) {
         std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
         if (rows.rows != nullptr) continue;
       }
-      const int64_t width = layout_.parts()[static_cast<size_t>(blocks[b].part)].width;
       rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};
-      const size_t bytes = rows_bytes(received[b].rows, width);
       at += bytes;
       if (header.unscaled != 0 && !blocks[b].sequence) again += bytes;
     }
@@ -133,6 +137,7 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   }
   steps_ = steps;
   late_scale_ = late_scale;
+  far_gradients_ = bytes_of_all > kFarBytes;
   from_kept_ = false;
   from_replicas_ = false;
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -218,6 +223,7 @@ compute::RowUpdate Update::job_for(size_t shard) const {
   } else {
     plan_.describe(shard, job);
     if (layout_.table(own.table()).divides_late) job.gradient_scale = late_scale_;
+    job.far_gradients = far_gradients_;
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;

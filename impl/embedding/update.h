@@ -134,6 +134,7 @@ class Update {
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
   float late_scale_ = 1;
+  bool far_gradients_ = false;
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged

@@ -18,10 +18,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-// How many gradient rows are prefetched before their turn: to the second-level cache, always, for
-// the first one holds rows of the table.
-HWY_INLINE int64_t gradients_ahead(const RowUpdate& job) {
-  return usual_prefetch(job.width * int64_t{sizeof(float)}).distance_rows;
+// How gradient rows are prefetched. From another cache: to the second level, whatever is best for
+// rows of the table; the first one holds those.
+HWY_INLINE Prefetch gradient_prefetch(const RowUpdate& job) {
+  const int64_t bytes = job.width * int64_t{sizeof(float)};
+  return job.far_gradients ? prefetch_for(MemoryAccess::kGather, bytes, 1) : usual_prefetch(bytes);
 }
 
 class GradientSum {
@@ -33,12 +34,16 @@ class GradientSum {
         width_(static_cast<size_t>(job.width)),
         whole_((width_ - 1) / kTileColumns * kTileColumns),
         end_(job.run[last_row]),
-        distance_(gradients_ahead(job)),
+        prefetch_(gradient_prefetch(job)),
+        distance_(prefetch_.distance_rows),
+        near_(prefetch_.hint == PrefetchHint::kT0),
         tail_(width_ % kStep) {
     const size_t vectors = (width_ - whole_ + kStep - 1) / kStep;
     last_tile_ = kTiles[2 * (vectors - 1) + (width_ % kStep == 0 ? 0 : 1)];
     const int64_t begin = job.run[first_row];
-    for (int64_t o = begin; o < end_ && o < begin + distance_; ++o) prefetch(gradient(o), width_);
+    for (int64_t o = begin; o < end_ && o < begin + distance_; ++o) {
+      prefetch(near_, gradient(o), width_);
+    }
   }
 
   // Sums the gradient of unique row u.
@@ -72,7 +77,7 @@ class GradientSum {
     SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
     for (; o < end; ++o) {
-      if (o < prefetch_end) prefetch(gradient(o + distance_), width_);
+      if (o < prefetch_end) prefetch(near_, gradient(o + distance_), width_);
       const float* from = gradient(o) + column;
       const Vector weight = hn::Set(kFloats, job_.weights == nullptr ? 1.0F : job_.weights[o]);
       SHARDREC_UNROLL
@@ -122,7 +127,9 @@ class GradientSum {
   size_t width_;
   size_t whole_;  // columns before the last tile
   int64_t end_;   // of the occurrences of this call
+  Prefetch prefetch_;
   int64_t distance_;
+  bool near_;
   Tile last_tile_ = nullptr;
   Tail tail_;
 };
@@ -144,10 +151,12 @@ class RegisterSum {
         weights_(job.weights),
         scale_(job.gradient_scale),
         last_(job.run[last_row] - 1),
-        distance_(gradients_ahead(job)) {
+        prefetch_(gradient_prefetch(job)),
+        distance_(prefetch_.distance_rows),
+        near_(prefetch_.hint == PrefetchHint::kT0) {
     const int64_t begin = run_[first_row];
     for (int64_t o = begin; o < std::min(last_ + 1, begin + distance_); ++o) {
-      prefetch(gradients_[bags_[o]], kWidth);
+      prefetch(near_, gradients_[bags_[o]], kWidth);
     }
   }
 
@@ -197,7 +206,7 @@ class RegisterSum {
 
   HWY_INLINE void add(int64_t o, Vector (&sum)[kVectors]) const {
     const float* const ahead = gradients_[bags_[std::min(o + distance_, last_)]];
-    prefetch_bytes<false, kWidth * sizeof(float)>(ahead);
+    prefetch_bytes<kWidth * sizeof(float)>(near_, ahead);
     if (HWY_UNLIKELY(std::bit_cast<uintptr_t>(ahead) % 64 != 0)) {
       __builtin_prefetch(ahead + kWidth - 1, 0, 2);
     }
@@ -217,7 +226,9 @@ class RegisterSum {
   const float* weights_;  // null: all 1
   float scale_;
   int64_t last_;  // occurrence of this call
+  Prefetch prefetch_;
   int64_t distance_;
+  bool near_;
 };
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE
