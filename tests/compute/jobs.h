@@ -14,6 +14,7 @@
 
 #include "compute/half_reference.h"
 #include "compute/kernels.h"
+#include "compute/memory_profile.h"
 
 namespace shardrec::compute {
 
@@ -21,6 +22,12 @@ using Random = std::mt19937_64;
 
 inline int64_t uniform(Random& random, int64_t low, int64_t high) {  // [low, high]
   return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
+
+// Any that a profile may ask for.
+inline Prefetch random_prefetch(Random& random) {
+  return {.hint = uniform(random, 0, 1) == 0 ? PrefetchHint::kT0 : PrefetchHint::kT1,
+          .distance_rows = uniform(random, kLeastPrefetchDistance, kMostPrefetchDistance)};
 }
 
 // What the numbers of a job are like. kSpecial: subnormals, infinities, NaN and both zeros among

@@ -90,7 +90,7 @@ TEST(PooledLookup, EverySetGivesTheBitsOfTheScalarOne) {
   }
 }
 
-TEST(PooledLookup, CutAnywhereGivesTheSameBits) {
+TEST(PooledLookup, CutAnywhereAndPrefetchedAnyWayGivesTheSameBits) {
   Random random(3);
   for (int repeat = 0; repeat < 60; ++repeat) {
     PooledShape shape = random_shape(random, uniform(random, 1, 150), Numbers::kOrdinary);
@@ -100,8 +100,10 @@ TEST(PooledLookup, CutAnywhereGivesTheSameBits) {
       std::vector<float> whole;
       std::vector<float> pieces;
       cpu_kernels_at(set).pooled_lookup(job.view(whole), 0, shape.bags);
-      const PooledLookup view = job.view(pieces);
+      PooledLookup view = job.view(pieces);
       for (int64_t bag = 0; bag < shape.bags;) {
+        const Prefetch way = random_prefetch(random);
+        view.prefetch = &way;
         const int64_t end = std::min(shape.bags, bag + uniform(random, 0, 9));
         cpu_kernels_at(set).pooled_lookup(view, bag, end);
         bag = end;

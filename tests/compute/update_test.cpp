@@ -147,7 +147,7 @@ TEST(RowUpdate, LongRunsOverManyBlocksGiveTheSameBits) {
   }
 }
 
-TEST(RowUpdate, CutAnywhereGivesTheSameBits) {
+TEST(RowUpdate, CutAnywhereAndPrefetchedAnyWayGivesTheSameBits) {
   Random random(24);
   for (const OptimizerStep& step : all_steps()) {
     for (int repeat = 0; repeat < 10; ++repeat) {
@@ -159,8 +159,11 @@ TEST(RowUpdate, CutAnywhereGivesTheSameBits) {
         const Kernels& kernels = cpu_kernels_at(set);
         kernels.row_update(job.view(), 0, shape.unique, scratch.data());
         const Tensors whole = job.now;
-        const RowUpdate view = job.view();
+        RowUpdate view = job.view();
         for (int64_t u = 0; u < shape.unique;) {
+          const Prefetch way = random_prefetch(random);
+          view.prefetch = &way;
+          view.far_gradients = !view.far_gradients;
           const int64_t end = std::min(shape.unique, u + uniform(random, 0, 9));
           kernels.row_update(view, u, end, scratch.data());
           u = end;
