@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/memory_profile.h"
+
 namespace shardrec::embedding {
 namespace {
 
 // Pieces of about this many occurrences: cut at rows, so a row's sum is never split.
 constexpr int64_t kPieceOccurrences = 4096;
-// More gradients in a step, and rows of the tables push them out of the caches.
-constexpr size_t kFarBytes = size_t{16} << 20;
+// Of gradients in a step: beyond them, or what the last cache holds, they come from memory.
+constexpr int64_t kLeastFarBytes = int64_t{16} << 20;
 
 int64_t most_lanes(const core::Threads& threads) { return int64_t{8} * threads.count(); }
 
@@ -84,7 +86,8 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
       rows_(shards.size()),
       gradient_blocks_(static_cast<size_t>(layout.ranks()) *
                        layout.blocks_of(layout.rank()).size()),
-      buffers_(shards.size()) {
+      buffers_(shards.size()),
+      far_bytes_(static_cast<size_t>(std::max(compute::this_machine().l3_bytes, kLeastFarBytes))) {
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
     kept_.emplace_back(shard.width());
@@ -137,7 +140,7 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
   }
   steps_ = steps;
   late_scale_ = late_scale;
-  far_gradients_ = bytes_of_all > kFarBytes;
+  far_gradients_ = bytes_of_all > far_bytes_;
   from_kept_ = false;
   from_replicas_ = false;
   for (size_t s = 0; s < shards_.size(); ++s) {

@@ -141,6 +141,7 @@ class Update {
   std::vector<GradientRows> gradient_blocks_;   // [source * blocks + block]
   core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
   std::vector<float*> buffers_;  // by own shard
+  size_t far_bytes_;             // gradients of more come from memory
   std::vector<Piece> pieces_;
   HotRows hot_;
   size_t lane_bytes_ = 0;  // scratch of a kernel call; group() makes room for all that may run
