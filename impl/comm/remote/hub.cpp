@@ -100,12 +100,15 @@ void Hub::put_to_death_locked(Group& group, const Failure& failure) noexcept {
     last.inherited = inherited;
     dying.die(std::move(last));
   };
-  // Those split from it first: who sees it dead sees them dead.
-  for (const auto& [id, known] : groups_) {
-    const std::shared_ptr<Group> part = known.lock();
-    if (part != nullptr && part->descends_from(group)) die(*part, true);
-  }
-  die(group, false);
+  // Those split from it first, and theirs before them: who sees one dead sees its parts dead.
+  const auto die_last = [&](const auto& self, Group& dying, bool inherited) -> void {
+    for (const auto& [id, known] : groups_) {
+      const std::shared_ptr<Group> part = known.lock();
+      if (part != nullptr && !part->dead() && part->descends_from(dying)) self(self, *part, true);
+    }
+    die(dying, inherited);
+  };
+  die_last(die_last, group, false);
 }
 
 bool Hub::put_to_death(Group& group, const Failure& failure) noexcept {
