@@ -41,7 +41,7 @@ template <class Type>
 void norms_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
                    int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
   const TableRows<Type> table(job, RowScratch(memory, job.width), RoundingUse::kMaxNorm);
-  const Prefetch way = update_prefetch<Type>(job);
+  const Prefetch way = update_prefetch<Type>(job, first_row, last_row);
   const int64_t ahead = way.distance_rows;
   for (int64_t u = first_row; u < last_row; ++u) {
     if (u + ahead < last_row) table.prefetch_row(way.hint == PrefetchHint::kT0, u + ahead);

@@ -216,7 +216,7 @@ template <class Type, class Step, class Visit>
 HWY_INLINE void for_rows(const RowUpdate& job, const TableRows<Type>& table,
                          const Stepper<Step>& stepper, int64_t first_row, int64_t last_row,
                          Visit visit) {
-  const Prefetch way = update_prefetch<Type>(job);
+  const Prefetch way = update_prefetch<Type>(job, first_row, last_row);
   const bool near = way.hint == PrefetchHint::kT0;
   const int64_t ahead = way.distance_rows;
   for (int64_t u = first_row; u < last_row && u < first_row + ahead; ++u) {
@@ -261,7 +261,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
   float* const m = needs.matrices > 0 ? job.matrices[0] : nullptr;
   float* const v = needs.matrices > 1 ? job.matrices[1] : nullptr;
   float* const values = needs.row_values > 0 ? job.state[0] : nullptr;
-  const Prefetch way = update_prefetch<Type>(job);
+  const Prefetch way = update_prefetch<Type>(job, first_row, last_row);
   const bool near = way.hint == PrefetchHint::kT0;
   // Always inlined: gcc leaves out the calls of functions that only prefetch.
   const auto prefetch_all = [&](int64_t u) __attribute__((always_inline)) {
