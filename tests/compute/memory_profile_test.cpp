@@ -298,6 +298,17 @@ TEST(Prefetch, IsThatOfTheNearestMeasurementWithTheMostThreads) {
   EXPECT_EQ(prefetch_for(profile, MemoryAccess::kUpdate, 256, 1).distance_rows, 24);
 }
 
+TEST(Prefetch, OfUpdatesIsThatOfTheProfileWhereRowsAreFarApart) {
+  MemoryProfile profile = example();
+  const Prefetch measured{.hint = PrefetchHint::kT0, .distance_rows = 24};
+  profile.rows.back().kernel = measured;
+  EXPECT_EQ(prefetch_for_update(profile, 256, kFarApart), measured);
+  EXPECT_EQ(prefetch_for_update(profile, 256, int64_t{1} << 40), measured);
+  for (const int64_t close : {int64_t{0}, int64_t{256}, kFarApart - 1}) {
+    EXPECT_EQ(prefetch_for_update(profile, 256, close), usual_prefetch(256));
+  }
+}
+
 TEST(Prefetch, OfThisProcessIsWithinWhatKernelsTake) {
   for (int64_t row_bytes = 4; row_bytes < 1 << 16; row_bytes *= 3) {
     for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {

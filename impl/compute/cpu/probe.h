@@ -1,8 +1,8 @@
 // Measures what this machine's memory does (compute/memory_profile.h): for one thread and for
 // several, copies, gathers and updates of random rows by row size, each with all prefetches and
 // distances roughly, then with the best ones finely; and by which prefetch the library's own
-// kernels are fastest. Takes under three seconds and up to two GiB of
-// memory, and is worth something only while nothing else uses the machine.
+// kernels are fastest. Takes under three seconds and up to two GiB of memory, and is worth
+// something only while nothing else uses the machine.
 #pragma once
 
 #include <chrono>
