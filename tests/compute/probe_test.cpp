@@ -288,6 +288,23 @@ TEST(Probe, WaitsForSlowMemoryNoLongerThanForTheLeastTable) {
   EXPECT_EQ(probe_memory(1, nullptr, sizes).table_bytes, sizes.least_table);
 }
 
+TEST(Probe, StagesHaveLessTimeWhereMemoryCameSlowly) {
+  using seconds = std::chrono::duration<double>;
+  const ProbeSizes sizes = {.time = std::chrono::milliseconds(2000),
+                            .rough_time = std::chrono::milliseconds(200),
+                            .fine_time = std::chrono::milliseconds(200),
+                            .kernels_time = std::chrono::milliseconds(200),
+                            .small_pages_time = std::chrono::milliseconds(100)};
+  // Of 1.2 seconds with several threads, 0.7 with one; beside that, 0.2 and 0.1.
+  EXPECT_EQ(share_left(sizes, seconds(0), 2), 1);
+  EXPECT_EQ(share_left(sizes, seconds(0.5), 8), 1);
+  EXPECT_NEAR(share_left(sizes, seconds(1.2), 8), 0.5, 1e-9);
+  EXPECT_EQ(share_left(sizes, seconds(1.7), 2), 0.25);
+  EXPECT_EQ(share_left(sizes, seconds(9), 2), 0.25);
+  EXPECT_EQ(share_left(sizes, seconds(1.2), 1), 1);
+  EXPECT_NEAR(share_left(sizes, seconds(1.55), 1), 0.5, 1e-9);
+}
+
 TEST(Probe, TellsItsProgressAndIsCancelled) {
   core::Control control;
   probe_memory(1, &control, kSmall);
@@ -314,7 +331,8 @@ TEST(Probe, SizesExceedTheCachesAndKeepUpdatedRowsApart) {
       EXPECT_GE(sizes.table, 64 * kMiB);
       EXPECT_LE(sizes.table, 2048 * kMiB);
       EXPECT_LE(sizes.rough, sizes.fine);
-      EXPECT_LE(4 * sizes.fine, sizes.outputs);
+      EXPECT_LE(4 * sizes.fine, sizes.least_outputs);
+      EXPECT_LE(sizes.least_outputs, sizes.outputs);
       EXPECT_LE(sizes.outputs, sizes.table);
       EXPECT_LE(8 * sizes.updates, sizes.table);
       EXPECT_TRUE(sizes.updates > l3 || 8 * sizes.updates == sizes.table);

@@ -169,7 +169,9 @@ bool was_quiet(const MemoryProfile& profile) {
 // All contests on one number of threads.
 class TeamProbe {
  public:
-  TeamProbe(core::Control* control, const ProbeSizes& sizes) : control_(control), sizes_(sizes) {
+  // share_of_time, read when it measures: of the times that sizes gives.
+  TeamProbe(core::Control* control, const ProbeSizes& sizes, const double& share_of_time)
+      : control_(control), sizes_(sizes), share_of_time_(share_of_time) {
     for (const ProbeCase& what : all_cases()) {
       const int64_t row_bytes = kProbeRowBytes[what.row_size];
       contests_.push_back(
@@ -200,7 +202,7 @@ class TeamProbe {
 
   // The library's kernels. All contests for each way, as rough() does.
   void kernels(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + sizes_.kernels_time;
+    const auto until = Clock::now() + share_of_time_ * sizes_.kernels_time;
     size_t most = 0;
     for (const Contest& contest : contests_) most = std::max(most, contest.kernels.size());
     for (size_t i = 0; i < static_cast<size_t>(sizes_.fine_rounds) * most; ++i) {
@@ -216,7 +218,7 @@ class TeamProbe {
   }
 
   void small_pages(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + sizes_.small_pages_time;
+    const auto until = Clock::now() + share_of_time_ * sizes_.small_pages_time;
     for (int round = 0; round < kSmallPageRounds; ++round) {
       for (Contest& contest : contests_) {
         if (Clock::now() > until) return;
@@ -235,7 +237,7 @@ class TeamProbe {
   // All contests for each way, not all ways for each contest: noise that lasts a while then spoils
   // no contest whole. The first way is measured everywhere.
   void rough(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + sizes_.rough_time;
+    const auto until = Clock::now() + share_of_time_ * sizes_.rough_time;
     const size_t ways = contests_[0].candidates.size();
     for (size_t i = 0; i < kRoughRounds * ways; ++i) {
       for (Contest& contest : contests_) {
@@ -248,7 +250,7 @@ class TeamProbe {
   }
 
   void fine(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + sizes_.fine_time;
+    const auto until = Clock::now() + share_of_time_ * sizes_.fine_time;
     for (int round = 0; round < sizes_.fine_rounds; ++round) {
       for (Contest& contest : contests_) {
         // The likely best last: the others bring the state of updated rows into the caches.
@@ -277,12 +279,23 @@ class TeamProbe {
 
   core::Control* control_;
   const ProbeSizes& sizes_;
+  const double& share_of_time_;
   std::vector<Contest> contests_;
   int64_t threads_ = 1;
   double copy_ = 0;
 };
 
 }  // namespace
+
+double share_left(const ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads) {
+  constexpr double kLeast = 0.25;
+  constexpr std::chrono::milliseconds kCopies(100);  // and what else has no time of its own
+  const int teams = threads > 1 ? 2 : 1;
+  const std::chrono::duration<double> wanted =
+      teams * (sizes.rough_time + sizes.fine_time + sizes.small_pages_time) + sizes.kernels_time;
+  const auto left = sizes.time - spent - teams * kCopies;
+  return wanted.count() > 0 ? std::clamp(left / wanted, kLeast, 1.0) : 1;
+}
 
 ProbeSizes probe_sizes(const Machine& machine, int threads) {
   constexpr int64_t kMiB = 1 << 20;
@@ -296,6 +309,7 @@ ProbeSizes probe_sizes(const Machine& machine, int threads) {
   sizes.outputs = std::min(std::clamp(2 * machine.l3_bytes, sizes.outputs, 512 * kMiB), most / 4);
   // Enough for each thread to be at work for a while.
   sizes.fine = std::min(std::clamp(4 * kMiB * threads, sizes.fine, 64 * kMiB), sizes.outputs / 4);
+  sizes.least_outputs = std::min(std::max(sizes.least_outputs, 4 * sizes.fine), sizes.outputs);
   sizes.rough = std::min(std::clamp(2 * kMiB * threads, sizes.rough, 32 * kMiB), sizes.fine);
   sizes.gathered = std::min(std::max(8 * machine.l3_bytes, sizes.gathered), 512 * kMiB);
   sizes.updates = std::min(std::max(2 * machine.l3_bytes, sizes.updates), sizes.table / 8);
@@ -306,8 +320,9 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
   const auto start = Clock::now();
   core::Threads one(1);
   core::Threads several(threads);
-  TeamProbe alone(control, sizes);
-  TeamProbe together(control, sizes);
+  double share_of_time = 1;
+  TeamProbe alone(control, sizes, share_of_time);
+  TeamProbe together(control, sizes, share_of_time);
   if (control != nullptr) {
     control->start(alone.planned() * (threads > 1 ? 2 : 1));
     control->check();
@@ -316,6 +331,7 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
   std::optional<ProbeArea> area;
   lead_team(several, [&](ProbeTeam& team) {
     area.emplace(sizes, team);
+    share_of_time = share_left(sizes, Clock::now() - start, team.count());
     if (team.count() > 1) together.huge_pages(*area, team);
   });
   lead_team(one, [&](ProbeTeam& team) {

@@ -22,6 +22,7 @@ struct ProbeSizes {
   int64_t least_table = int64_t{512} << 20;
   std::chrono::milliseconds touch_time = std::chrono::milliseconds(150);
   int64_t outputs = int64_t{64} << 20;  // written in turn
+  int64_t least_outputs = outputs;      // waited for as least_table is
   // Rows that ids of gathers in turn name: so many that none is in a cache when it comes again.
   int64_t gathered = int64_t{128} << 20;
   int64_t rough = int64_t{8} << 20;  // rows of one measurement: at most a quarter of outputs
@@ -30,6 +31,9 @@ struct ProbeSizes {
   // what is written, or the writing is not seen.
   int64_t updates = int64_t{64} << 20;
   int fine_rounds = 6;  // at most
+  // Of all. Where memory comes so slowly that it is not enough, stages have less than the
+  // following.
+  std::chrono::milliseconds time = std::chrono::milliseconds(2500);
   // Of each stage, for each number of threads: no further measurement begins after it. Where others
   // use the machine, some ways are then seen once or not at all.
   std::chrono::milliseconds rough_time = std::chrono::milliseconds(300);
@@ -41,6 +45,10 @@ struct ProbeSizes {
 
 // For this machine's caches and memory, and that many threads.
 ProbeSizes probe_sizes(const Machine& machine, int threads);
+
+// What stages have of their times when the memory, `spent` after the start, is there: less than 1
+// where that took long, but a quarter.
+double share_left(const ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads);
 
 // With one thread and with `threads`. control may be null; throws CANCELLED, OUT_OF_MEMORY.
 MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes& sizes);

@@ -49,72 +49,99 @@ void touch(core::Pages& pages, ProbeTeam& team) {
   touch(pages, 0, static_cast<int64_t>(pages.size()), team);
 }
 
+// Touches all of it, or what comes within `time` but `least` bytes; the bytes touched.
+int64_t touch_in_time(core::Pages& pages, int64_t least, std::chrono::milliseconds time,
+                      ProbeTeam& team) {
+  const auto size = static_cast<int64_t>(pages.size());
+  const auto until = std::chrono::steady_clock::now() + time;
+  const int64_t slice = std::max<int64_t>(size / 32 / kPage * kPage, kPage);
+  int64_t touched = 0;
+  while (touched < size && (touched < least || std::chrono::steady_clock::now() < until)) {
+    const int64_t end = std::min(touched + slice, size);
+    touch(pages, touched, end, team);
+    touched = end;
+  }
+  return touched;
+}
+
+// Huge pages into small ones, where they are: to give one part back divides the whole. Takes a
+// hundredth of the time of new memory.
+void split_pages(core::Pages& pages, ProbeTeam& team) {
+  constexpr int64_t kHugePage = int64_t{2} << 20;
+  const auto size = static_cast<int64_t>(pages.size());
+  madvise(pages.data(), pages.size(), MADV_NOHUGEPAGE);
+  team.run([&](int64_t part) {
+    const Share share = share_of(size / kHugePage, part, team.count());
+    for (int64_t page = share.begin; page < share.end; ++page) {
+      std::byte* first = pages.data() + page * kHugePage;
+      madvise(first, kPage, MADV_DONTNEED);
+      *first = std::byte{0};
+    }
+  });
+}
+
+// Numbers that look random: SplitMix64 (Steele, Lea, Flood 2014), any one of them at once.
+uint64_t random_at(uint64_t n) noexcept {
+  uint64_t z = n * 0x9E3779B97F4A7C15U;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+  return z ^ (z >> 31);
+}
+
 }  // namespace
 
 ProbeArea::ProbeArea(const ProbeSizes& sizes, ProbeTeam& team)
     : sizes_(sizes),
-      table_bytes_(sizes.table),
+      table_(static_cast<size_t>(sizes.table)),
       outputs_(static_cast<size_t>(sizes.outputs)),
       gradients_(static_cast<size_t>(kProbeGradients * kMostRowBytes)),
       jobs_(std::max({sizes.rough, sizes.fine, sizes.updates}) / kProbeRowBytes.front(),
             team.count()) {
-  make_table(team, true);
-  touch(outputs_, team);
+  table_bytes_ = touch_in_time(table_, sizes.least_table, sizes.touch_time, team);
+  state_ = core::Pages(static_cast<size_t>(table_bytes_ / kProbeRowBytes.front()) * sizeof(float));
+  touch(state_, team);
+  sizes_.outputs = touch_in_time(outputs_, sizes.least_outputs, sizes.touch_time, team);
   std::fill_n(as<float>(gradients_), gradients_.size() / sizeof(float), 0.01f);
   for (size_t size = 0; size < kProbeRowSizes; ++size) {
-    fill_random(gathered_[size], kProbeRowBytes[size], sizes.gathered);
-    fill_ascending(updated_[size], kProbeRowBytes[size]);
+    fill_random(gathered_[size], kProbeRowBytes[size], sizes.gathered, team);
+    fill_ascending(updated_[size], kProbeRowBytes[size], team);
   }
-}
-
-void ProbeArea::make_table(ProbeTeam& team, bool huge_pages) {
-  const auto pages = [&](int64_t bytes) {
-    core::Pages made(static_cast<size_t>(bytes));
-    if (!huge_pages) madvise(made.data(), made.size(), MADV_NOHUGEPAGE);
-    return made;
-  };
-  table_ = pages(table_bytes_);
-  // The second time, what the first gave: it comes at once.
-  const auto until = std::chrono::steady_clock::now() + sizes_.touch_time;
-  const int64_t slice = std::max<int64_t>(sizes_.table / 32, kPage);
-  int64_t touched = 0;
-  while (touched < table_bytes_ && (!huge_pages || touched < sizes_.least_table ||
-                                    std::chrono::steady_clock::now() < until)) {
-    const int64_t end = std::min(touched + slice, table_bytes_);
-    touch(table_, touched, end, team);
-    touched = end;
-  }
-  table_bytes_ = touched;
-  state_ = pages(table_bytes_ / kProbeRowBytes.front() * static_cast<int64_t>(sizeof(float)));
-  touch(state_, team);
 }
 
 void ProbeArea::use_small_pages(ProbeTeam& team) {
-  table_ = core::Pages();  // before the other one comes
-  state_ = core::Pages();
-  make_table(team, false);
+  split_pages(table_, team);
+  split_pages(state_, team);
 }
 
-void ProbeArea::fill_random(Ids& ids, int64_t row_bytes, int64_t bytes) {
+// id(random) of numbers below 2^32 that look random, on all threads.
+template <class Id>
+void ProbeArea::fill(Ids& ids, int64_t count, ProbeTeam& team, const Id& id) {
+  ids.count = count;
+  ids.memory = core::Pages(static_cast<size_t>(count) * sizeof(int64_t));
+  int64_t* to = as<int64_t>(ids.memory);
+  team.run([&](int64_t part) {
+    const Share share = share_of(count, part, team.count());
+    for (int64_t i = share.begin; i < share.end; ++i) {
+      to[i] = id(i, random_at(random_ + static_cast<uint64_t>(i)) >> 32);
+    }
+  });
+  random_ += static_cast<uint64_t>(count);
+}
+
+void ProbeArea::fill_random(Ids& ids, int64_t row_bytes, int64_t bytes, ProbeTeam& team) {
   const auto rows = static_cast<uint64_t>(table_bytes_ / row_bytes);
-  ids.count = bytes / row_bytes;
-  ids.memory = core::Pages(static_cast<size_t>(ids.count) * sizeof(int64_t));
-  int64_t* id = as<int64_t>(ids.memory);
-  for (int64_t i = 0; i < ids.count; ++i) {
-    // A linear congruential generator (Knuth's MMIX); its high half times the rows is uniform.
-    random_ = random_ * 6364136223846793005U + 1442695040888963407U;
-    id[i] = static_cast<int64_t>(((random_ >> 32) * rows) >> 32);
-  }
+  fill(ids, bytes / row_bytes, team,
+       [&](int64_t, uint64_t random) { return static_cast<int64_t>(random * rows >> 32); });
 }
 
 // Two passes over the table, each with one random row of every `gap` ones. As many rows as a pass
 // has, from anywhere on, are distinct.
-void ProbeArea::fill_ascending(Ids& ids, int64_t row_bytes) {
+void ProbeArea::fill_ascending(Ids& ids, int64_t row_bytes, ProbeTeam& team) {
   const int64_t gap = std::clamp<int64_t>(table_bytes_ / sizes_.updates, 1, kMostGap);
   const int64_t pass = table_bytes_ / row_bytes / gap;
-  fill_random(ids, row_bytes, 2 * pass * row_bytes);
-  int64_t* id = as<int64_t>(ids.memory);
-  for (int64_t i = 0; i < ids.count; ++i) id[i] = i % pass * gap + id[i] % gap;
+  fill(ids, 2 * pass, team, [&](int64_t i, uint64_t random) {
+    return i % pass * gap + static_cast<int64_t>(random * static_cast<uint64_t>(gap) >> 32);
+  });
 }
 
 const int64_t* ProbeArea::take(Ids& ids, int64_t count) noexcept {

@@ -37,7 +37,7 @@ class ProbeArea {
 
   int64_t table_bytes() const { return table_bytes_; }
 
-  // The table again, in pages of the usual size.
+  // The table in pages of the usual size from now on.
   void use_small_pages(ProbeTeam& team);
 
   // Bytes per second of one measurement over rows of about `bytes` bytes: of gathers, at most a
@@ -58,9 +58,10 @@ class ProbeArea {
     int64_t next = 0;
   };
 
-  void make_table(ProbeTeam& team, bool huge_pages);
-  void fill_random(Ids& ids, int64_t row_bytes, int64_t bytes);
-  void fill_ascending(Ids& ids, int64_t row_bytes);
+  template <class Id>
+  void fill(Ids& ids, int64_t count, ProbeTeam& team, const Id& id);
+  void fill_random(Ids& ids, int64_t row_bytes, int64_t bytes, ProbeTeam& team);
+  void fill_ascending(Ids& ids, int64_t row_bytes, ProbeTeam& team);
   const int64_t* take(Ids& ids, int64_t count) noexcept;
   std::byte* take_outputs(int64_t bytes) noexcept;
   double gather_rate(const ProbeCase& what, const ProbeWay& way, int64_t rows, ProbeTeam& team);
@@ -68,7 +69,7 @@ class ProbeArea {
 
   ProbeSizes sizes_;
   int64_t table_bytes_ = 0;
-  uint64_t random_ = 1;
+  uint64_t random_ = 0;  // numbers taken
   core::Pages table_;
   core::Pages state_;
   core::Pages outputs_;
