@@ -26,10 +26,9 @@ for number, line in enumerate(sys.stdin):
     if number == {dies}:
         sys.exit("the program has died")
     ms = milliseconds[min(number, len(milliseconds) - 1)]
+    time.sleep({lasts})
     keys = ("forward", "backward", "update", "step")
     print(json.dumps({{**{{key + "_ms_median": ms for key in keys}}, **more, "steps": int(line)}}), flush=True)
-while {spins}:
-    pass
 """
 SPINNING = "print('ready', flush=True)\nimport threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()"
 
@@ -42,13 +41,13 @@ class Compare(unittest.TestCase):
     def tearDown(self):
         self._scratch.cleanup()
 
-    def program(self, name, milliseconds, more=None, dies=-1, extra=None):
+    def program(self, name, milliseconds, more=None, dies=-1, lasts=0, extra=None):
         text = PROGRAM.format(
             python=sys.executable,
             milliseconds=milliseconds,
             more=more or {},
             dies=dies,
-            spins=False,
+            lasts=lasts,
             log=str(self.folder / f"{name}.log"),
         )
         if extra:
@@ -158,7 +157,7 @@ class Compare(unittest.TestCase):
 
     def test_a_side_that_does_not_sleep_is_told(self):
         self.program("tbe.py", [10], extra=SPINNING)
-        self.program("shardrec", [1])
+        self.program("shardrec", [1], lasts=0.1)  # processor time is told in ticks of 10 ms
         result = self.compare("--only", "^forward: A$", "--threads", "2", "--quick")
         self.assertIn("not quiet", result.stdout)
 
