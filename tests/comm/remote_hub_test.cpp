@@ -52,7 +52,6 @@ TEST(RemoteHub, WhoSeesAPartDeadSeesItsPartsDead) {
     hub.kill(*hub.root(), {.reason = "enough"});
     witness.join();
     EXPECT_EQ(survivors, 0);
-    hub.root()->depart(Presence::kLeft);
   }
 }
 

@@ -290,19 +290,29 @@ TEST(Probe, WaitsForSlowMemoryNoLongerThanForTheLeastTable) {
 
 TEST(Probe, StagesHaveLessTimeWhereMemoryCameSlowly) {
   using seconds = std::chrono::duration<double>;
-  const ProbeSizes sizes = {.time = std::chrono::milliseconds(2000),
-                            .rough_time = std::chrono::milliseconds(200),
-                            .fine_time = std::chrono::milliseconds(200),
-                            .kernels_time = std::chrono::milliseconds(200),
-                            .small_pages_time = std::chrono::milliseconds(100)};
-  // Of 1.2 seconds with several threads, 0.7 with one; beside that, 0.2 and 0.1.
-  EXPECT_EQ(share_left(sizes, seconds(0), 2), 1);
-  EXPECT_EQ(share_left(sizes, seconds(0.5), 8), 1);
-  EXPECT_NEAR(share_left(sizes, seconds(1.2), 8), 0.5, 1e-9);
-  EXPECT_EQ(share_left(sizes, seconds(1.7), 2), 0.25);
-  EXPECT_EQ(share_left(sizes, seconds(9), 2), 0.25);
-  EXPECT_EQ(share_left(sizes, seconds(1.2), 1), 1);
-  EXPECT_NEAR(share_left(sizes, seconds(1.55), 1), 0.5, 1e-9);
+  using std::chrono::milliseconds;
+  // Wanted: 1.4 seconds with several threads, 0.9 with one; beside that, 0.2 and 0.1.
+  const auto kept = [](double spent, int64_t threads) {
+    ProbeSizes sizes = {.time = milliseconds(2000),
+                        .rough_time = milliseconds(200),
+                        .fine_time = milliseconds(240),
+                        .kernels_time = milliseconds(400),
+                        .small_pages_time = milliseconds(60)};
+    keep_to_time(sizes, seconds(spent), threads);
+    return std::array{sizes.rough_time, sizes.fine_time, sizes.kernels_time,
+                      sizes.small_pages_time};
+  };
+  const auto times = [](int rough, int fine, int kernels, int small_pages) {
+    return std::array{milliseconds(rough), milliseconds(fine), milliseconds(kernels),
+                      milliseconds(small_pages)};
+  };
+  EXPECT_EQ(kept(0, 2), times(200, 240, 400, 60));
+  EXPECT_EQ(kept(0.39, 8), times(200, 240, 400, 60));
+  EXPECT_EQ(kept(1.1, 8), times(100, 120, 200, 30));
+  EXPECT_EQ(kept(1.7, 2), times(50, 60, 100, 15));
+  EXPECT_EQ(kept(9, 2), times(50, 60, 100, 15));
+  EXPECT_EQ(kept(0.99, 1), times(200, 240, 400, 60));
+  EXPECT_EQ(kept(1.45, 1), times(100, 120, 200, 30));
 }
 
 TEST(Probe, TellsItsProgressAndIsCancelled) {

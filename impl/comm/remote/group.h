@@ -64,7 +64,8 @@ class Group {
   explicit Group(Shape shape);
 
   const Shape& shape() const noexcept { return shape_; }
-  // Tells it from all groups of the link, also from those that this rank is not in.
+  // Tells it from all groups of the link, also from those that this rank is not in. Above that of
+  // the group that it was split from.
   uint64_t id() const noexcept;
   int rank() const noexcept { return shape_.rank; }
   int size() const noexcept { return static_cast<int>(shape_.members.size()); }

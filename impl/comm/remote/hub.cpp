@@ -100,15 +100,13 @@ void Hub::put_to_death_locked(Group& group, const Failure& failure) noexcept {
     last.inherited = inherited;
     dying.die(std::move(last));
   };
-  // Those split from it first, and theirs before them: who sees one dead sees its parts dead.
-  const auto die_last = [&](const auto& self, Group& dying, bool inherited) -> void {
-    for (const auto& [id, known] : groups_) {
-      const std::shared_ptr<Group> part = known.lock();
-      if (part != nullptr && !part->dead() && part->descends_from(dying)) self(self, *part, true);
-    }
-    die(dying, inherited);
-  };
-  die_last(die_last, group, false);
+  // What was split from a group has a higher number than it, and dies first: who sees a group dead
+  // sees its parts dead.
+  for (auto known = groups_.rbegin(); known != groups_.rend(); ++known) {
+    const std::shared_ptr<Group> part = known->second.lock();
+    if (part != nullptr && part->descends_from(group)) die(*part, true);
+  }
+  die(group, false);
 }
 
 bool Hub::put_to_death(Group& group, const Failure& failure) noexcept {

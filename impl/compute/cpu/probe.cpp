@@ -169,9 +169,7 @@ bool was_quiet(const MemoryProfile& profile) {
 // All contests on one number of threads.
 class TeamProbe {
  public:
-  // share_of_time, read when it measures: of the times that sizes gives.
-  TeamProbe(core::Control* control, const ProbeSizes& sizes, const double& share_of_time)
-      : control_(control), sizes_(sizes), share_of_time_(share_of_time) {
+  TeamProbe(core::Control* control, const ProbeSizes& sizes) : control_(control), sizes_(sizes) {
     for (const ProbeCase& what : all_cases()) {
       const int64_t row_bytes = kProbeRowBytes[what.row_size];
       contests_.push_back(
@@ -202,7 +200,7 @@ class TeamProbe {
 
   // The library's kernels. All contests for each way, as rough() does.
   void kernels(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + share_of_time_ * sizes_.kernels_time;
+    const auto until = Clock::now() + sizes_.kernels_time;
     size_t most = 0;
     for (const Contest& contest : contests_) most = std::max(most, contest.kernels.size());
     for (size_t i = 0; i < static_cast<size_t>(sizes_.fine_rounds) * most; ++i) {
@@ -218,7 +216,7 @@ class TeamProbe {
   }
 
   void small_pages(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + share_of_time_ * sizes_.small_pages_time;
+    const auto until = Clock::now() + sizes_.small_pages_time;
     for (int round = 0; round < kSmallPageRounds; ++round) {
       for (Contest& contest : contests_) {
         if (Clock::now() > until) return;
@@ -237,7 +235,7 @@ class TeamProbe {
   // All contests for each way, not all ways for each contest: noise that lasts a while then spoils
   // no contest whole. The first way is measured everywhere.
   void rough(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + share_of_time_ * sizes_.rough_time;
+    const auto until = Clock::now() + sizes_.rough_time;
     const size_t ways = contests_[0].candidates.size();
     for (size_t i = 0; i < kRoughRounds * ways; ++i) {
       for (Contest& contest : contests_) {
@@ -250,7 +248,7 @@ class TeamProbe {
   }
 
   void fine(ProbeArea& area, ProbeTeam& team) {
-    const auto until = Clock::now() + share_of_time_ * sizes_.fine_time;
+    const auto until = Clock::now() + sizes_.fine_time;
     for (int round = 0; round < sizes_.fine_rounds; ++round) {
       for (Contest& contest : contests_) {
         // The likely best last: the others bring the state of updated rows into the caches.
@@ -279,7 +277,6 @@ class TeamProbe {
 
   core::Control* control_;
   const ProbeSizes& sizes_;
-  const double& share_of_time_;
   std::vector<Contest> contests_;
   int64_t threads_ = 1;
   double copy_ = 0;
@@ -287,14 +284,19 @@ class TeamProbe {
 
 }  // namespace
 
-double share_left(const ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads) {
+void keep_to_time(ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads) {
+  using std::chrono::milliseconds;
   constexpr double kLeast = 0.25;
-  constexpr std::chrono::milliseconds kCopies(100);  // and what else has no time of its own
+  constexpr milliseconds kCopies(100);  // and what else has no time of its own
   const int teams = threads > 1 ? 2 : 1;
-  const std::chrono::duration<double> wanted =
+  const milliseconds wanted =
       teams * (sizes.rough_time + sizes.fine_time + sizes.small_pages_time) + sizes.kernels_time;
-  const auto left = sizes.time - spent - teams * kCopies;
-  return wanted.count() > 0 ? std::clamp(left / wanted, kLeast, 1.0) : 1;
+  if (wanted.count() == 0) return;
+  const double share = std::clamp((sizes.time - spent - teams * kCopies) / wanted, kLeast, 1.0);
+  for (milliseconds* time :
+       {&sizes.rough_time, &sizes.fine_time, &sizes.kernels_time, &sizes.small_pages_time}) {
+    *time = std::chrono::round<milliseconds>(share * *time);
+  }
 }
 
 ProbeSizes probe_sizes(const Machine& machine, int threads) {
@@ -316,13 +318,12 @@ ProbeSizes probe_sizes(const Machine& machine, int threads) {
   return sizes;
 }
 
-MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes& sizes) {
+MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes) {
   const auto start = Clock::now();
   core::Threads one(1);
   core::Threads several(threads);
-  double share_of_time = 1;
-  TeamProbe alone(control, sizes, share_of_time);
-  TeamProbe together(control, sizes, share_of_time);
+  TeamProbe alone(control, sizes);
+  TeamProbe together(control, sizes);
   if (control != nullptr) {
     control->start(alone.planned() * (threads > 1 ? 2 : 1));
     control->check();
@@ -331,7 +332,7 @@ MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes
   std::optional<ProbeArea> area;
   lead_team(several, [&](ProbeTeam& team) {
     area.emplace(sizes, team);
-    share_of_time = share_left(sizes, Clock::now() - start, team.count());
+    keep_to_time(sizes, Clock::now() - start, team.count());
     if (team.count() > 1) together.huge_pages(*area, team);
   });
   lead_team(one, [&](ProbeTeam& team) {

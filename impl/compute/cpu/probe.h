@@ -46,11 +46,11 @@ struct ProbeSizes {
 // For this machine's caches and memory, and that many threads.
 ProbeSizes probe_sizes(const Machine& machine, int threads);
 
-// What stages have of their times when the memory, `spent` after the start, is there: less than 1
-// where that took long, but a quarter.
-double share_left(const ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads);
+// Shortens the stages' times, to a quarter at most, to what is left of the whole time when the
+// memory, `spent` after the start, is there.
+void keep_to_time(ProbeSizes& sizes, std::chrono::duration<double> spent, int64_t threads);
 
 // With one thread and with `threads`. control may be null; throws CANCELLED, OUT_OF_MEMORY.
-MemoryProfile probe_memory(int threads, core::Control* control, const ProbeSizes& sizes);
+MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes);
 
 }  // namespace shardrec::compute::cpu

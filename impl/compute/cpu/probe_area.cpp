@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/philox.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -64,11 +66,10 @@ int64_t touch_in_time(core::Pages& pages, int64_t least, std::chrono::millisecon
   return touched;
 }
 
-// Huge pages into small ones, where they are: to give one part back divides the whole. Takes a
-// hundredth of the time of new memory.
-void split_pages(core::Pages& pages, ProbeTeam& team) {
+// The first `size` bytes from huge pages into small ones, where they are: to give one part back
+// divides the whole. Takes a hundredth of the time of new memory.
+void split_pages(core::Pages& pages, int64_t size, ProbeTeam& team) {
   constexpr int64_t kHugePage = int64_t{2} << 20;
-  const auto size = static_cast<int64_t>(pages.size());
   madvise(pages.data(), pages.size(), MADV_NOHUGEPAGE);
   team.run([&](int64_t part) {
     const Share share = share_of(size / kHugePage, part, team.count());
@@ -78,14 +79,6 @@ void split_pages(core::Pages& pages, ProbeTeam& team) {
       *first = std::byte{0};
     }
   });
-}
-
-// Numbers that look random: SplitMix64 (Steele, Lea, Flood 2014), any one of them at once.
-uint64_t random_at(uint64_t n) noexcept {
-  uint64_t z = n * 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
 }
 
 }  // namespace
@@ -109,11 +102,11 @@ ProbeArea::ProbeArea(const ProbeSizes& sizes, ProbeTeam& team)
 }
 
 void ProbeArea::use_small_pages(ProbeTeam& team) {
-  split_pages(table_, team);
-  split_pages(state_, team);
+  split_pages(table_, table_bytes_, team);
+  split_pages(state_, static_cast<int64_t>(state_.size()), team);
 }
 
-// id(random) of numbers below 2^32 that look random, on all threads.
+// id(i, random), where random is of 32 bits, on all threads.
 template <class Id>
 void ProbeArea::fill(Ids& ids, int64_t count, ProbeTeam& team, const Id& id) {
   ids.count = count;
@@ -121,11 +114,14 @@ void ProbeArea::fill(Ids& ids, int64_t count, ProbeTeam& team, const Id& id) {
   int64_t* to = as<int64_t>(ids.memory);
   team.run([&](int64_t part) {
     const Share share = share_of(count, part, team.count());
+    core::PhiloxCounter random = {};
     for (int64_t i = share.begin; i < share.end; ++i) {
-      to[i] = id(i, random_at(random_ + static_cast<uint64_t>(i)) >> 32);
+      const auto n = static_cast<uint32_t>(i);
+      if (n % 4 == 0 || i == share.begin) random = core::philox({n / 4}, {fills_});
+      to[i] = id(i, random[n % 4]);
     }
   });
-  random_ += static_cast<uint64_t>(count);
+  ++fills_;
 }
 
 void ProbeArea::fill_random(Ids& ids, int64_t row_bytes, int64_t bytes, ProbeTeam& team) {

@@ -69,7 +69,7 @@ class ProbeArea {
 
   ProbeSizes sizes_;
   int64_t table_bytes_ = 0;
-  uint64_t random_ = 0;  // numbers taken
+  uint32_t fills_ = 0;  // of ids; each has random numbers of its own
   core::Pages table_;
   core::Pages state_;
   core::Pages outputs_;

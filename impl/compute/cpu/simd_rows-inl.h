@@ -19,10 +19,11 @@ template <class Type>
 HWY_INLINE Prefetch update_prefetch(const RowUpdate& job, int64_t first_row, int64_t last_row) {
   constexpr int64_t kElement = sizeof(typename Type::Stored);
   if (job.prefetch != nullptr) return *job.prefetch;
-  if (first_row >= last_row) return usual_prefetch(job.width * kElement);
+  const int64_t bytes = job.width * kElement;
+  if (first_row >= last_row) return prefetch_for_update(bytes, 0);
   const int64_t span = (job.rows[last_row - 1] - job.rows[first_row] + 1) *
                        static_cast<int64_t>(job.stride) * kElement;
-  return prefetch_for_update(job.width * kElement, span / (last_row - first_row));
+  return prefetch_for_update(bytes, span / (last_row - first_row));
 }
 
 // The scratch of a call on rows: row_update_scratch_bytes().
