@@ -22,8 +22,8 @@
 //
 //   create(out, std::make_shared<Comm>(...));               // out is written last
 //   const auto use = enter(comm, Access::kExclusive);       // throws INVALID_HANDLE, CLOSED, BUSY
-//   use->communicator->...                                  // use holds the object; its end counts
-//   out destroy(comm_pointer);                                  // outside guard(): it never fails
+//   use->communicator->...                                  // held until the end of `use`
+//   destroy(comm_pointer);                                  // outside guard(): it never fails
 //
 // An object may have these members:
 //   BusyFlag& busy_flag()      kExclusive calls also take this flag: objects that share one (a

@@ -1,8 +1,8 @@
 // Options as values: what a shardrec_options handle holds, and what create calls read from one. The
 // keys, types, defaults and accepted values are rows of a table (option_table.cpp).
 //
-//   const Options options = read_options(handle, SHARDREC_OPTIONS_COLLECTION);  // NULL: all
-//   defaults options.i64(SHARDREC_OPTION_SEED); options.find_i64(SHARDREC_OPTION_THREADS);
+//   const Options options = read_options(handle, SHARDREC_OPTIONS_COLLECTION);  // NULL: defaults
+//   options.i64(SHARDREC_OPTION_SEED); options.find_i64(SHARDREC_OPTION_THREADS);
 //
 // Invariant: every value that is set was accepted by its row. Not thread-safe; the handle's calls
 // are exclusive.

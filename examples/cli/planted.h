@@ -3,11 +3,11 @@
 // Everything is a function of the seed; draw(stream, a, b) = shardrec_hash64(seed, stream, a, b as
 // 8 bytes each, lowest first). Row i:
 //   ids     column k = 0..25 has round(4 * 250^(k/25)) values; value v = 0, 1, ... has probability
-//   proportional to
-//           (v + 1)^-1.05; one in 50 is missing. In the file value v is the low 32 bits of
-//           shardrec_hash64(k, v as 8 bytes, lowest first), as 8 hex digits.
+//           proportional to (v + 1)^-1.05; one in 50 is missing. In the file value v is the low 32
+//           bits of shardrec_hash64(k, v as 8 bytes, lowest first), as 8 hex digits.
 //   dense   column j = 0..12 is floor(exp(mu_j + z)), z normal, mu_j = 1 + j/4; one in 50 is
-//   missing. logit   intercept + sum of value weights, N(0, 0.3) each
+//           missing.
+//   logit   intercept + sum of value weights, N(0, 0.3) each
 //           + sum of dense weights, N(0, 0.15) each, * (log1p(count) - mean_j) / deviation_j
 //           + sum over two pairs of columns of coefficient * (value weight / 0.3) of one * of the
 //           other; what is missing adds nothing

@@ -1,7 +1,6 @@
 // The reproducible reduction over ranks: element i of out is the pairwise tree over the rank
-// number,
-// ((0+1)+(2+3))+((4+5)+6), of element i of the ranks' inputs. The bits depend on the inputs only,
-// not on how a vector is cut into calls.
+// number, ((0+1)+(2+3))+((4+5)+6), of element i of the ranks' inputs. The bits depend on the inputs
+// only, not on how a vector is cut into calls.
 #pragma once
 
 #include <span>

@@ -3,10 +3,10 @@
 //
 // Promises of the numbers, kept by every implementation (DESIGN: promises of the numbers):
 // - fp32; each sum in the order given here, with fused multiply-adds where written fma;
-// - sums over columns: 16 lanes (column mod 16, counted from the first column of the sum), lane
-// sums
-//   by fma from 0 in ascending columns, then the fixed tree lane[i] += lane[i + 8], += lane[i + 4],
-//   += lane[i + 2], += lane[i + 1];
+// - sums over columns: 16 lanes (column mod 16, counted from the first column of the sum); the sum
+//   of a lane by fma from 0 in ascending columns, then the fixed tree
+//   lane[i] += lane[i + 8], lane[i] += lane[i + 4], lane[i] += lane[i + 2],
+//   lane[i] += lane[i + 1];
 // - correctly rounded division and square root; 16-bit elements as element.h says.
 // Hence scalar, AVX2, AVX-512 and NEON give the same bits (a NaN is a NaN in all of them; its
 // payload is not promised where it is 32 bits wide).

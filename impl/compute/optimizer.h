@@ -13,10 +13,10 @@
 //   kRowwiseAdagrad   e as above, h = h + SUM(e * e) / D; k = lr / (sqrt(h) + eps);
 //                     NONE w = fma(-k, g, w); L2 w = fma(-k, g, (1 - k * lam) * w);
 //                     DECOUPLE w = fma(-k, g, (1 - lr * lam) * w)
-//   kAdam             m = fma(beta1, m, one_minus_beta1 * g); v = fma(beta2, v, one_minus_beta2 *
-//   (g * g));
-//                     x = (bias1 * m) / (sqrt(bias2 * v) + eps); d = x, DECOUPLE d = fma(lam, w,
-//                     x); w = fma(-lr, d, w)
+//   kAdam             m = fma(beta1, m, one_minus_beta1 * g);
+//                     v = fma(beta2, v, one_minus_beta2 * (g * g));
+//                     x = (bias1 * m) / (sqrt(bias2 * v) + eps);
+//                     d = x, DECOUPLE d = fma(lam, w, x); w = fma(-lr, d, w)
 //   kPartialRowwiseAdam
 //                     m as above; v = fma(beta2, v, one_minus_beta2 * (SUM(g * g) / D));
 //                     a = bias1 / (sqrt(bias2 * v) + eps); x = a * m; d and w as above

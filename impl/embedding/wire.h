@@ -4,7 +4,7 @@
 // Input message, from a source to the owner of parts:
 //   InputHeader
 //   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
-//   empty
+//              is empty
 //   per block: lengths   dense: uint32 count per sample of the source's batch;
 //                        sparse: (uint32 sample, uint32 count) per bag that is not empty
 //              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
