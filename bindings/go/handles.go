@@ -85,6 +85,45 @@ func (c *Comm) AllReduce(tensor Tensor, reduction Reduction) error {
 	return capi.Comm_all_reduce(c.ticket(), tensor, int32(reduction))
 }
 
+// Broadcast copies the elements of rank root over those of all others.
+func (c *Comm) Broadcast(tensor Tensor, root int) error {
+	return capi.Comm_broadcast(c.ticket(), tensor, int32(root))
+}
+
+// AllGather fills out with the elements of all ranks, in rank order.
+func (c *Comm) AllGather(tensor, out Tensor) error {
+	return capi.Comm_all_gather(c.ticket(), tensor, out)
+}
+
+// ReduceScatter reduces a tensor over the ranks; out is this rank's part of it.
+func (c *Comm) ReduceScatter(tensor, out Tensor, reduction Reduction) error {
+	return capi.Comm_reduce_scatter(c.ticket(), tensor, out, int32(reduction))
+}
+
+// AllToAll sends rows to every rank and receives theirs, as many as the counts say (nil: equal parts).
+func (c *Comm) AllToAll(tensor Tensor, sendCounts []int64, out Tensor, receiveCounts []int64) error {
+	return capi.Comm_all_to_all(c.ticket(), tensor, counts(sendCounts), out, counts(receiveCounts))
+}
+
+// counts is the zero Tensor, C's NULL, for nil.
+func counts(values []int64) Tensor {
+	if values == nil {
+		return Tensor{}
+	}
+	return Vector(values)
+}
+
+// Split makes a communicator of the ranks that give the same color, numbered by key; nil for a color below 0.
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	part, err := opened[Comm](func(out *uintptr) error {
+		return capi.Comm_split(c.ticket(), int32(color), int32(key), out)
+	})
+	if err != nil || part.ticket() == 0 {
+		return nil, err
+	}
+	return part, nil
+}
+
 // Abort ends the communicator on every rank. Any goroutine.
 func (c *Comm) Abort(reason string) error { return capi.Comm_abort(c.ticket(), reason) }
 

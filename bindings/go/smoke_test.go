@@ -64,6 +64,50 @@ func refused(lookup *Lookup, rank int) error {
 	return nil
 }
 
+// Three ranks exchange tensors; two of them in a part of their own.
+func TestCollectivesOnTensors(t *testing.T) {
+	err := Run(3, func(comm *Comm) error {
+		rank := must(comm.Rank())
+		name, all := []int32{int32(rank + 5)}, make([]int32, 3)
+		err := errors.Join(comm.AllGather(Vector(name), Vector(all)), comm.Broadcast(Vector(name), 2))
+		if all[0] != 5 || all[1] != 6 || all[2] != 7 || name[0] != 7 {
+			t.Errorf("rank %d gathered %v and was told %v", rank, all, name)
+		}
+		sum, part := []float32{1, 2, float32(rank)}, []float32{0}
+		err = errors.Join(err, comm.ReduceScatter(Vector(sum), Vector(part), ReductionSum))
+		if want := []float32{3, 6, 3}[rank]; part[0] != want {
+			t.Errorf("rank %d has %v of the sum, not %v", rank, part[0], want)
+		}
+		// Rank r sends r rows to each; all are its number.
+		sent, received := []int64{int64(rank), int64(rank), int64(rank)}, []int64{0, 1, 2}
+		rows := make([]float32, 3*rank)
+		for i := range rows {
+			rows[i] = float32(rank)
+		}
+		got := make([]float32, 3)
+		err = errors.Join(err, comm.AllToAll(Vector(rows), sent, Vector(got), received),
+			comm.AllToAll(Vector(all), nil, Vector(all), nil))
+		if got[0] != 1 || got[1] != 2 || got[2] != 2 || all[2] != int32(rank+5) {
+			t.Errorf("rank %d received %v and %v", rank, got, all)
+		}
+		pair := must(comm.Split(-(rank / 2), -rank))
+		if (pair == nil) != (rank == 2) {
+			t.Errorf("rank %d has the part %v", rank, pair)
+		}
+		if pair != nil {
+			if must(pair.Size()) != 2 || must(pair.Rank()) != 1-rank {
+				t.Errorf("rank %d is not where its key says", rank)
+			}
+			err = errors.Join(err, pair.Barrier(), pair.Shutdown())
+			pair.Close()
+		}
+		return errors.Join(err, comm.Shutdown())
+	})
+	if live := must(LiveObjects()); err != nil || live != 0 {
+		t.Fatalf("error %v, live objects at the end: %d", err, live)
+	}
+}
+
 // Two steps of SGD on the whole table, in a plain loop.
 func expected() (weights [rows * dim]float32) {
 	for range 2 {

@@ -11,7 +11,6 @@
 #include "comm/engine.h"
 #include "comm/rendezvous/interfaces.h"
 #include "comm_object.h"
-#include "core/tensor.h"
 #include "guard.h"
 #include "options.h"
 #include "rendezvous_object.h"
@@ -42,62 +41,6 @@ const Property& find_property(shardrec_comm_property key) {
   refuse_value("the property", int64_t{key},
                "SHARDREC_COMM_STEP_SECONDS, SHARDREC_COMM_SETUP_SECONDS or "
                "SHARDREC_COMM_WARN_SECONDS");
-}
-
-comm::Operation operation_of(CommCall call, const char* name, uint64_t detail = 0) {
-  return {.name = name,
-          .kind = static_cast<uint32_t>(call),
-          .detail = detail,
-          .patience = comm::Patience::kStep};
-}
-
-comm::Reduction reduction_of(shardrec_reduction reduction) {
-  switch (reduction) {
-    case SHARDREC_REDUCTION_SUM:
-      return comm::Reduction::kSum;
-    case SHARDREC_REDUCTION_MIN:
-      return comm::Reduction::kMin;
-    case SHARDREC_REDUCTION_MAX:
-      return comm::Reduction::kMax;
-    case SHARDREC_REDUCTION_MEAN:
-      return comm::Reduction::kMean;
-    default:
-      refuse_value("the reduction", int64_t{reduction},
-                   "SHARDREC_REDUCTION_SUM, _MIN, _MAX or _MEAN");
-  }
-}
-
-void all_reduce(Comm& comm, const core::FlatView& view, comm::Reduction reduction) {
-  const uint64_t detail =
-      uint64_t{static_cast<uint8_t>(reduction)} << 32 | static_cast<uint32_t>(view.dtype);
-  const comm::Operation operation = operation_of(CommCall::kAllReduce, "all_reduce", detail);
-  switch (view.dtype) {
-    case SHARDREC_FLOAT32:
-      return comm.collectives.all_reduce(operation, reduction, view.as<float>());
-    case SHARDREC_FLOAT64:
-      return comm.collectives.all_reduce(operation, reduction, view.as<double>());
-    case SHARDREC_INT32:
-      return comm.collectives.all_reduce(operation, reduction, view.as<int32_t>());
-    default:
-      return comm.collectives.all_reduce(operation, reduction, view.as<int64_t>());
-  }
-}
-
-void check_reducible(const core::FlatView& view, comm::Reduction reduction) {
-  const bool real = view.dtype == SHARDREC_FLOAT32 || view.dtype == SHARDREC_FLOAT64;
-  const bool integer = view.dtype == SHARDREC_INT32 || view.dtype == SHARDREC_INT64;
-  if (!real && !integer) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("tensor has dtype ", core::dtype_name(view.dtype),
-                  "; float32, float64, int32 or int64 is accepted"),
-         {.value = view.dtype});
-  }
-  if (integer && reduction == comm::Reduction::kMean) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("tensor has dtype ", core::dtype_name(view.dtype),
-                  "; SHARDREC_REDUCTION_MEAN takes float32 or float64"),
-         {.value = view.dtype});
-  }
 }
 
 const char* engine_name(shardrec_engine engine) {
@@ -173,7 +116,10 @@ std::atomic<int> most_ranks{1};
 }  // namespace
 
 Comm::Comm(std::shared_ptr<comm::Communicator> communicator)
-    : membership(std::make_shared<Membership>(std::move(communicator))),
+    : Comm(std::make_shared<Membership>(std::move(communicator))) {}
+
+Comm::Comm(std::shared_ptr<Membership> its_membership)
+    : membership(std::move(its_membership)),
       collectives(membership->communicator().open_channel(comm::Purpose::kControl),
                   membership->communicator().rank(), membership->communicator().size()) {
   const int ranks = membership->communicator().ranks_in_process();
@@ -323,14 +269,29 @@ shardrec_status shardrec_comm_barrier(shardrec_comm* comm) {
   });
 }
 
-shardrec_status shardrec_comm_all_reduce(shardrec_comm* comm, const shardrec_tensor* tensor,
-                                         shardrec_reduction reduction) {
+shardrec_status shardrec_comm_split(shardrec_comm* comm, int32_t color, int32_t key,
+                                    shardrec_comm** out) {
   return guard([&] {
+    require_out(out, "out");
     const auto use = enter(comm, Access::kExclusive);
-    const comm_ns::Reduction how = reduction_of(reduction);
-    const core::FlatView view = core::flat_view(tensor, "tensor");
-    check_reducible(view, how);
-    collective_call(use, "all_reduce", [&] { all_reduce(*use, view, how); });
+    Reserved<shardrec_comm> reserved;
+    collective_call(use, "split", [&] {
+      // Splits have a channel of their own, on which ranks in another call would not be heard of.
+      auto split = operation_of(CommCall::kSplit, "split");
+      split.patience = comm_ns::Patience::kSetup;
+      use->collectives.barrier(split);
+      const bool takes_part = color >= 0;
+      auto part = use->membership->communicator().split(takes_part ? color : -1, key);
+      if (!takes_part) {
+        part->leave();
+        *out = nullptr;
+        return;
+      }
+      const auto membership = std::make_shared<Membership>(std::move(part), *use->membership);
+      auto object = std::make_shared<Comm>(membership);
+      use->membership->add_child(membership);
+      reserved.publish(out, std::move(object));
+    });
   });
 }
 

@@ -25,12 +25,20 @@ class Membership {
  public:
   explicit Membership(std::shared_ptr<comm::Communicator> communicator)
       : recorder_(std::make_shared<comm::Recorder>(communicator->rank(), communicator->size())),
-        communicator_(comm::recorded(std::move(communicator), recorder_)) {}
+        communicator_(comm::recorded(std::move(communicator), recorder_)),
+        ranks_in_process_(communicator_->ranks_in_process()) {}
+  // Of a communicator that was split from another one's.
+  Membership(std::shared_ptr<comm::Communicator> part, const Membership& whole)
+      : recorder_(comm::recorder_of(*part)),
+        communicator_(std::move(part)),
+        ranks_in_process_(whole.ranks_in_process()) {}
 
   comm::Communicator& communicator() const noexcept { return *communicator_; }
   const comm::Recorder& recorder() const noexcept { return *recorder_; }
   // Of the memberships of this process, in the order of their making.
   uint64_t number() const noexcept { return number_; }
+  // Ranks that share this process: also those of other parts of the communicator it was split from.
+  int ranks_in_process() const noexcept { return ranks_in_process_; }
   // Numbers the collections on it; the same on all ranks.
   uint32_t next_collection() noexcept { return collections_.fetch_add(1); }
   const std::shared_ptr<comm::Communicator>& share() const noexcept { return communicator_; }
@@ -54,7 +62,8 @@ class Membership {
     }
   }
 
-  // A communicator that was split from this one: it has the same deadlines and end.
+  // A communicator that was split from this one and has no handle: it has the same deadlines and
+  // end.
   void add_part(const std::shared_ptr<comm::Communicator>& part) {
     std::lock_guard lock(mutex_);
     part->set_deadlines(communicator_->deadlines());
@@ -62,10 +71,22 @@ class Membership {
     parts_.push_back(part);
   }
 
+  // A membership of a communicator that was split from this one: it has deadlines of its own and
+  // the same end.
+  void add_child(const std::shared_ptr<Membership>& child) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(children_, [](const auto& known) { return known.expired(); });
+    children_.push_back(child);
+    if (disconnected_) child->disconnect();  // by another thread, during the split
+  }
+
   // After the closing barrier.
   void close() noexcept {
     closed_.store(true, std::memory_order_release);
     std::lock_guard lock(mutex_);
+    for (const auto& child : children_) {
+      if (const auto living = child.lock()) living->close();
+    }
     for (const auto& part : parts_) {
       if (const auto living = part.lock()) living->leave();
     }
@@ -74,6 +95,10 @@ class Membership {
 
   void disconnect() noexcept {
     std::lock_guard lock(mutex_);
+    disconnected_ = true;
+    for (const auto& child : children_) {
+      if (const auto living = child.lock()) living->disconnect();
+    }
     for (const auto& part : parts_) {
       if (const auto living = part.lock()) living->disconnect();
     }
@@ -88,15 +113,19 @@ class Membership {
 
   std::shared_ptr<comm::Recorder> recorder_;
   std::shared_ptr<comm::Communicator> communicator_;
+  const int ranks_in_process_;
   const uint64_t number_ = next_number();
   std::atomic<uint32_t> collections_{0};
   std::atomic<bool> closed_{false};
   std::mutex mutex_;
+  bool disconnected_ = false;
   std::vector<std::weak_ptr<comm::Communicator>> parts_;
+  std::vector<std::weak_ptr<Membership>> children_;
 };
 
 struct Comm {
   explicit Comm(std::shared_ptr<comm::Communicator> communicator);
+  explicit Comm(std::shared_ptr<Membership> membership);
   ~Comm();
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
@@ -124,7 +153,20 @@ enum class CommCall : uint32_t {
   kPlanSend,
   kPlanTake,
   kMeshCreate,
+  kBroadcast,
+  kAllGather,
+  kReduceScatter,
+  kAllToAll,
+  kSplit,
 };
+
+// An operation of the handle under its step deadline.
+inline comm::Operation operation_of(CommCall call, const char* name, uint64_t detail = 0) {
+  return {.name = name,
+          .kind = static_cast<uint32_t>(call),
+          .detail = detail,
+          .patience = comm::Patience::kStep};
+}
 
 template <>
 struct Handle<shardrec_local> {

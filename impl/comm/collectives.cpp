@@ -15,7 +15,7 @@ namespace shardrec::comm {
 namespace {
 
 // Distinguishes the collectives inside the caller's kind.
-enum class Sort : uint32_t { kBarrier = 1, kGather, kBroadcast, kReduce, kScatter };
+enum class Sort : uint32_t { kBarrier = 1, kGather, kBroadcast, kReduce, kScatter, kAll };
 
 // Up to this size per rank everybody sends everything to everybody: one exchange instead of two.
 constexpr size_t kSmall = 4096;
@@ -143,6 +143,9 @@ Collectives::~Collectives() = default;
 Collectives::Collectives(Collectives&&) noexcept = default;
 Collectives& Collectives::operator=(Collectives&&) noexcept = default;
 
+int Collectives::rank() const noexcept { return static_cast<int>(state_->rank); }
+int Collectives::size() const noexcept { return static_cast<int>(state_->size); }
+
 void Collectives::barrier(const Operation& operation) {
   state_->send_to_all({});
   state_->exchange(marked(operation, Sort::kBarrier, 0, 0), nullptr);
@@ -242,6 +245,16 @@ std::span<const T> Collectives::reduce_scatter(const Operation& operation, Reduc
   s.let_go();
   if (in_place) s.channel->reclaim(s.last());
   return out;
+}
+
+std::span<std::byte> Collectives::stage(size_t bytes) { return {state_->stage(bytes), bytes}; }
+
+std::span<const ConstBytes> Collectives::all_to_all(const Operation& operation,
+                                                    std::span<const ConstBytes> send) {
+  State& s = *state_;
+  std::copy(send.begin(), send.end(), s.send.begin());
+  s.exchange(marked(operation, Sort::kAll, operation.size, 0), s.staged());
+  return s.received;
 }
 
 #define SHARDREC_COMM_INSTANTIATE(T)                                                  \

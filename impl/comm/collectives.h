@@ -22,13 +22,17 @@ namespace shardrec::comm {
 enum class Reduction : uint8_t { kSum, kMin, kMax, kMean };
 
 // Buffers and message tables of the collectives of one channel; reused, so that a steady call
-// allocates nothing. One thread at a time. Operation::size is set by the calls; kind is below 2^24.
+// allocates nothing. One thread at a time. Operation::size is set by the calls, unless
+// one says otherwise; kind is below 2^24.
 class Collectives {
  public:
   Collectives(std::shared_ptr<Channel> channel, int rank, int size);
   ~Collectives();
   Collectives(Collectives&&) noexcept;
   Collectives& operator=(Collectives&&) noexcept;
+
+  int rank() const noexcept;
+  int size() const noexcept;
 
   // Returns when every rank has entered.
   void barrier(const Operation& operation);
@@ -52,6 +56,16 @@ class Collectives {
   std::span<const T> reduce_scatter(const Operation& operation, Reduction reduction,
                                     std::span<const T> data,
                                     std::shared_ptr<const void> owner = nullptr);
+
+  // Memory for the messages of the next call, which must be all_to_all(); valid until it.
+  std::span<std::byte> stage(size_t bytes);
+
+  // Every rank gets the messages that are for it, in rank order: send[r], which lies in memory of
+  // stage(), goes to rank r. Sizes may differ and need not be known; operation.size, which is the
+  // caller's here, must be equal on all ranks (else MISMATCH). Views are valid until the next call
+  // on this object.
+  std::span<const ConstBytes> all_to_all(const Operation& operation,
+                                         std::span<const ConstBytes> send);
 
  private:
   struct State;

@@ -197,6 +197,7 @@ class RecordedCommunicator final : public Communicator {
   int ranks_per_node() const noexcept override { return communicator_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return communicator_->ranks_in_process(); }
   bool reads_in_place() const noexcept override { return communicator_->reads_in_place(); }
+  const std::shared_ptr<Recorder>& recorder() const noexcept { return recorder_; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
     // A rank whose memory runs out has opened none.
@@ -244,6 +245,10 @@ std::shared_ptr<Communicator> recorded(std::shared_ptr<Communicator> communicato
   const auto wrapper = std::make_shared<RecordedCommunicator>(std::move(recorder));
   wrapper->attach(std::move(communicator));
   return wrapper;
+}
+
+std::shared_ptr<Recorder> recorder_of(const Communicator& communicator) {
+  return dynamic_cast<const RecordedCommunicator&>(communicator).recorder();
 }
 
 }  // namespace shardrec::comm

@@ -86,4 +86,7 @@ class Recorder {
 std::shared_ptr<Communicator> recorded(std::shared_ptr<Communicator> communicator,
                                        std::shared_ptr<Recorder> recorder);
 
+// The recorder of a communicator that recorded() made, or that was split from one.
+std::shared_ptr<Recorder> recorder_of(const Communicator& communicator);
+
 }  // namespace shardrec::comm

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include "core/error.h"
+#include "core/row_tensor.h"
 
 namespace shardrec::core {
 namespace {
@@ -101,10 +103,11 @@ bool strides_omitted(const shardrec_tensor& tensor) noexcept {
   return std::all_of(tensor.stride, tensor.stride + tensor.ndim, [](int64_t s) { return s == 0; });
 }
 
-void check_compact(const shardrec_tensor& tensor, const char* name) {
+// From dimension `first` on.
+void check_compact(const shardrec_tensor& tensor, const char* name, int32_t first = 0) {
   if (strides_omitted(tensor)) return;
   int64_t expected = 1;
-  for (int32_t d = tensor.ndim - 1; d >= 0; --d) {
+  for (int32_t d = tensor.ndim - 1; d >= first; --d) {
     if (tensor.shape[d] > 1 && tensor.stride[d] != expected) {
       refuse(name,
              sentence("has stride ", tensor.stride[d], " in dimension ", d, " of shape ",
@@ -221,6 +224,62 @@ AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shard
     view.stride = tensor->stride[0];
   }
   return view;
+}
+
+RowTensor row_tensor(const shardrec_tensor* tensor, const char* name) {
+  check_tensor(tensor, name);
+  RowTensor view{.rows = tensor->ndim == 0 ? 1 : tensor->shape[0],
+                 .dtype = tensor->dtype,
+                 .element_bytes = dtype_size(tensor->dtype)};
+  shardrec_tensor row = *tensor;  // one row of it: a row has a size also where there are no rows
+  if (row.ndim > 0) row.shape[0] = 1;
+  view.columns = view.stride = count_elements(row, name);
+  if (count_elements(*tensor, name) == 0) return view;
+  check_compact(*tensor, name, 1);
+  check_data(*tensor, name);
+  view.data = static_cast<std::byte*>(tensor->data);
+  if (strides_omitted(*tensor) || view.rows <= 1) return view;
+  const int64_t limit = INT64_MAX / static_cast<int64_t>(dtype_size(view.dtype)) / view.rows;
+  if (tensor->stride[0] < view.columns || tensor->stride[0] > limit) {
+    refuse(name,
+           sentence("has stride ", tensor->stride[0], " in dimension 0 of shape ",
+                    shape_text(*tensor), "; ", view.columns, " to ", limit, " is accepted"),
+           {.position = 0, .value = tensor->stride[0]});
+  }
+  view.stride = tensor->stride[0];
+  return view;
+}
+
+namespace {
+
+// Calls copy(offset in the tensor, offset from the first element, bytes) for runs of elements.
+template <class Copy>
+void for_each_run(const RowTensor& view, int64_t first, int64_t count, Copy copy) {
+  if (view.compact()) {
+    if (count > 0) copy(view.bytes(first), size_t{0}, view.bytes(count));
+    return;
+  }
+  for (int64_t at = first; at < first + count;) {
+    const int64_t row = at / view.columns;
+    const int64_t column = at % view.columns;
+    const int64_t run = std::min(view.columns - column, first + count - at);
+    copy(view.bytes(row * view.stride + column), view.bytes(at - first), view.bytes(run));
+    at += run;
+  }
+}
+
+}  // namespace
+
+void RowTensor::copy_out(int64_t first, int64_t count, std::byte* to) const noexcept {
+  for_each_run(*this, first, count, [&](size_t offset, size_t at, size_t bytes) {
+    std::memcpy(to + at, data + offset, bytes);
+  });
+}
+
+void RowTensor::copy_in(int64_t first, int64_t count, const std::byte* from) const noexcept {
+  for_each_run(*this, first, count, [&](size_t offset, size_t at, size_t bytes) {
+    std::memcpy(data + offset, from + at, bytes);
+  });
 }
 
 }  // namespace shardrec::core

@@ -177,6 +177,34 @@ TEST(Hpp, ABadBatchIsAnExceptionWithItsPlaceOnEveryRank) {
   });
 }
 
+TEST(Hpp, CollectivesTakeContainersAndMatrices) {
+  run_ranks(2, [](shardrec::Comm& comm) {
+    const int rank = comm.rank();
+    std::vector<double> all(2);
+    comm.all_gather(std::vector<double>{rank + 0.5}, all);
+    EXPECT_EQ(all, (std::vector<double>{0.5, 1.5}));
+    std::vector<float> matrix = {1, 2, -1, 3, 4, -1};
+    if (rank == 0) matrix.assign(6, -1);
+    comm.broadcast(shardrec::Matrix(matrix.data(), 2, 2, 3), 1);
+    EXPECT_EQ(matrix, (std::vector<float>{1, 2, -1, 3, 4, -1}));
+    std::vector<int64_t> part(1);
+    comm.reduce_scatter(std::vector<int64_t>{10, 20}, part);
+    EXPECT_EQ(part[0], rank == 0 ? 20 : 40);
+    std::vector<int32_t> swapped(2);
+    comm.all_to_all(std::vector<int32_t>{rank, rank}, swapped);
+    EXPECT_EQ(swapped, (std::vector<int32_t>{0, 1}));
+    std::vector<int32_t> of_one(rank == 0 ? 3 : 0);
+    const std::vector<int32_t> mine(rank == 0 ? 1 : 2, rank);
+    comm.all_to_all(mine, std::vector<int64_t>{rank == 0 ? 1 : 2, 0}, of_one,
+                    std::vector<int64_t>{rank == 0 ? 1 : 0, rank == 0 ? 2 : 0});
+    EXPECT_EQ(of_one, rank == 0 ? (std::vector<int32_t>{0, 1, 1}) : std::vector<int32_t>());
+    auto part_of_two = comm.split(0, -rank);
+    ASSERT_TRUE(part_of_two);
+    EXPECT_EQ(part_of_two->rank(), 1 - rank);
+    EXPECT_FALSE(comm.split(-1));
+  });
+}
+
 TEST(Hpp, MetricsAndLossWorkWithoutACommunicator) {
   const std::vector<float> logits = {0, 2, -2, 1};
   const std::vector<float> labels = {0, 1, 0, 1};

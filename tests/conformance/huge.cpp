@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/tensor_collectives.h"
 #include "conformance/engine.h"
 #include "core/memory.h"
 
@@ -54,6 +55,32 @@ TEST_P(HugeConformance, AReductionOfMoreThan31BitsIsWholeOnEveryRank) {
     for (size_t i = 0; i < data.size(); ++i) {
       const uint32_t sum = static_cast<uint32_t>(word(0, i)) + static_cast<uint32_t>(word(1, i));
       ASSERT_EQ(static_cast<uint32_t>(data[i]), sum) << i;
+    }
+  });
+}
+
+// One way only: input, copy, message and output are 8 GiB together.
+TEST_P(HugeConformance, RowsOfMoreThan31BitsGoToTheirRank) {
+  run_well(engine(), 2, [](Communicator& comm) {
+    constexpr int64_t kColumns = 8;
+    constexpr auto kRows = static_cast<int64_t>(kHuge / sizeof(uint64_t)) / kColumns + 1;
+    const bool sends = comm.rank() == 0;
+    core::Pages pages(static_cast<size_t>(kRows * kColumns) * sizeof(uint64_t));
+    auto* const words = static_cast<uint64_t*>(static_cast<void*>(pages.data()));
+    if (sends) {
+      for (size_t i = 0; i < static_cast<size_t>(kRows * kColumns); ++i) words[i] = word(0, i);
+    }
+    const core::RowTensor none{
+        .columns = kColumns, .stride = kColumns, .dtype = SHARDREC_INT64, .element_bytes = 8};
+    core::RowTensor all = none;
+    all.data = pages.data();
+    all.rows = kRows;
+    Collectives collectives(comm.open_channel(Purpose::kDense), comm.rank(), comm.size());
+    const std::vector<int64_t> sent = {0, sends ? kRows : 0};
+    const std::vector<int64_t> received = {sends ? 0 : kRows, 0};
+    all_to_all(collectives, kTest, sends ? all : none, sent, sends ? none : all, received);
+    for (size_t i = 0; i < static_cast<size_t>(kRows * kColumns); ++i) {
+      ASSERT_EQ(words[i], word(0, i)) << i;
     }
   });
 }

@@ -74,6 +74,7 @@ class Rank {
   void model_call(Input& in);
   void plan_call(Input& in);
   void comm_call(Input& in);
+  void tensors_call(Input& in, shardrec_comm* comm);
   void collection_call(Input& in);
   void lookup_call(Input& in);
   void dense_call(Input& in);

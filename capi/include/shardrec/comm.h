@@ -37,9 +37,9 @@ typedef struct shardrec_local shardrec_local;
 typedef struct shardrec_comm shardrec_comm;
 
 typedef enum shardrec_comm_property {
-  SHARDREC_COMM_STEP_SECONDS = 1, /* f64, > 0, at most 1e9 (all three); deadline of barrier, all_reduce,
-                                     begin, forward, backward, rows, layers' reductions; default 600 */
-  SHARDREC_COMM_SETUP_SECONDS = 2, /* f64, > 0; deadline of create, commit, save, load; default 1800 */
+  SHARDREC_COMM_STEP_SECONDS = 1, /* f64, > 0, at most 1e9 (all three); deadline of barrier, collectives
+                                     on tensors, begin, forward, backward, rows, layers' reductions; default 600 */
+  SHARDREC_COMM_SETUP_SECONDS = 2, /* f64, > 0; deadline of create, split, commit, save, load; default 1800 */
   SHARDREC_COMM_WARN_SECONDS = 3, /* f64, > 0; a wait this long logs the late rank; default 30 */
   SHARDREC_COMM_PROPERTY_FORCE_32 = 0x7fffffff
 } shardrec_comm_property;
@@ -152,6 +152,70 @@ SHARDREC_API shardrec_status shardrec_comm_barrier(shardrec_comm *comm);
 SHARDREC_API shardrec_status shardrec_comm_all_reduce(shardrec_comm *comm,
                                                       const shardrec_tensor *tensor,
                                                       shardrec_reduction reduction);
+
+/* What holds for the four calls that follow. Each is collective and blocking, under the step deadline.
+ * Tensors: on the CPU, any dtype but where one is named; the first dimension may have any stride that
+ * keeps rows apart, inside a row elements are compact (a vector may be a column of a matrix); no
+ * dimensions: one element. Elements count row by row. Zero elements are allowed. What a rank sends is
+ * copied before anything is written: tensors of one call may be the same or overlap in any way, and
+ * the result is as if all input were read first. Messages of more than 2^31 bytes work.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (only this rank; nothing was exchanged and
+ * the others wait: call again with what is accepted); OUT_OF_MEMORY (once the exchange has begun, the
+ * others get PEER_FAILED); MISMATCH (ranks brought different dtypes, numbers of elements, roots or
+ * reductions, or made different calls: the communicator is dead but where a call says otherwise);
+ * PEER_FAILED, TIMEOUT, ABORTED. After an error out is as before, or holds part of the result when
+ * the communicator is dead. */
+
+/* Copies the elements of tensor on rank root over those of tensor on all others. dtype and number of
+ * elements are the same on all ranks. root: in [0, ranks), the same on all ranks. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_broadcast(shardrec_comm *comm,
+                                                     const shardrec_tensor *tensor, int32_t root);
+
+/* Gathers tensor of every rank: out holds the elements of rank 0, then those of rank 1, and so on, on
+ * all ranks. out: the dtype of tensor and `ranks` times its elements, such as [ranks, n] or
+ * [ranks * n] for [n]. dtype and number of elements are the same on all ranks. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_all_gather(shardrec_comm *comm,
+                                                      const shardrec_tensor *tensor,
+                                                      const shardrec_tensor *out);
+
+/* Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
+ * equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
+ * FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
+ * reduction are the same on all ranks. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_reduce_scatter(shardrec_comm *comm,
+                                                          const shardrec_tensor *tensor,
+                                                          const shardrec_tensor *out,
+                                                          shardrec_reduction reduction);
+
+/* Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
+ * receives theirs: the first send_counts[0] rows go to rank 0, the next send_counts[1] to rank 1, and
+ * so on; out holds receive_counts[0] rows of rank 0, then those of rank 1, and so on.
+ * send_counts, receive_counts: INT64 [ranks], compact, adding up to the rows of tensor and of out;
+ * NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
+ * the row length of tensor, which are the same on all ranks, also where a rank has no rows.
+ * The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
+ * get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
+ * communicator lives on. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_all_to_all(shardrec_comm *comm,
+                                                      const shardrec_tensor *tensor,
+                                                      const shardrec_tensor *send_counts,
+                                                      const shardrec_tensor *out,
+                                                      const shardrec_tensor *receive_counts);
+
+/* Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
+ * comm). color < 0: this rank is in none of them, and *out becomes NULL.
+ * The part is a communicator as any other, for collectives, collections and splits. It begins with
+ * comm's deadlines and has its own from then on; whatever fails on it, comm and the other parts live
+ * on. It ends with comm: closing, aborting or destroying comm, or a failure of it, ends its parts, and
+ * their parts. Handles may be destroyed in any order. Ranks of one node stay one in the part where
+ * equal blocks of its ranks tell the nodes apart; elsewhere each of its ranks is a node of its own.
+ * out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
+ * communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
+ * what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
+ * Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_comm_split(shardrec_comm *comm, int32_t color, int32_t key,
+                                                 shardrec_comm **out);
 
 /* The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
  * handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1. */

@@ -65,18 +65,18 @@ typedef _gostring_ swig_type_32;
 typedef _gostring_ swig_type_33;
 typedef _goslice_ swig_type_34;
 typedef _gostring_ swig_type_35;
-typedef _gostring_ swig_type_36;
+typedef _goslice_ swig_type_36;
 typedef _gostring_ swig_type_37;
-typedef _gostring_ swig_type_38;
-typedef _gostring_ swig_type_39;
+typedef _goslice_ swig_type_38;
+typedef _goslice_ swig_type_39;
 typedef _gostring_ swig_type_40;
-typedef _gostring_ swig_type_41;
-typedef _gostring_ swig_type_42;
-typedef long long swig_type_43;
-typedef long long swig_type_44;
-typedef _gostring_ swig_type_45;
-typedef _gostring_ swig_type_46;
-typedef _gostring_ swig_type_47;
+typedef _goslice_ swig_type_41;
+typedef _goslice_ swig_type_42;
+typedef _gostring_ swig_type_43;
+typedef _goslice_ swig_type_44;
+typedef _goslice_ swig_type_45;
+typedef _goslice_ swig_type_46;
+typedef _goslice_ swig_type_47;
 typedef _gostring_ swig_type_48;
 typedef _gostring_ swig_type_49;
 typedef _gostring_ swig_type_50;
@@ -86,13 +86,13 @@ typedef _gostring_ swig_type_53;
 typedef _gostring_ swig_type_54;
 typedef _gostring_ swig_type_55;
 typedef _gostring_ swig_type_56;
-typedef _gostring_ swig_type_57;
-typedef _gostring_ swig_type_58;
+typedef long long swig_type_57;
+typedef long long swig_type_58;
 typedef _gostring_ swig_type_59;
-typedef long long swig_type_60;
-typedef long long swig_type_61;
-typedef long long swig_type_62;
-typedef long long swig_type_63;
+typedef _gostring_ swig_type_60;
+typedef _gostring_ swig_type_61;
+typedef _gostring_ swig_type_62;
+typedef _gostring_ swig_type_63;
 typedef _gostring_ swig_type_64;
 typedef _gostring_ swig_type_65;
 typedef _gostring_ swig_type_66;
@@ -103,115 +103,129 @@ typedef _gostring_ swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
 typedef _gostring_ swig_type_73;
-typedef _gostring_ swig_type_74;
-typedef _gostring_ swig_type_75;
+typedef long long swig_type_74;
+typedef long long swig_type_75;
 typedef long long swig_type_76;
-typedef _gostring_ swig_type_77;
+typedef long long swig_type_77;
 typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
 typedef _gostring_ swig_type_80;
-typedef long long swig_type_81;
-typedef long long swig_type_82;
-typedef _goslice_ swig_type_83;
+typedef _gostring_ swig_type_81;
+typedef _gostring_ swig_type_82;
+typedef _gostring_ swig_type_83;
 typedef _gostring_ swig_type_84;
-typedef long long swig_type_85;
-typedef long long swig_type_86;
-typedef _goslice_ swig_type_87;
+typedef _gostring_ swig_type_85;
+typedef _gostring_ swig_type_86;
+typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
-typedef _gostring_ swig_type_90;
+typedef long long swig_type_90;
 typedef _gostring_ swig_type_91;
 typedef _gostring_ swig_type_92;
 typedef _gostring_ swig_type_93;
 typedef _gostring_ swig_type_94;
-typedef _gostring_ swig_type_95;
-typedef _gostring_ swig_type_96;
-typedef long long swig_type_97;
-typedef _goslice_ swig_type_98;
-typedef _goslice_ swig_type_99;
-typedef _goslice_ swig_type_100;
-typedef _gostring_ swig_type_101;
-typedef long long swig_type_102;
-typedef _goslice_ swig_type_103;
-typedef _goslice_ swig_type_104;
-typedef _goslice_ swig_type_105;
+typedef long long swig_type_95;
+typedef long long swig_type_96;
+typedef _goslice_ swig_type_97;
+typedef _gostring_ swig_type_98;
+typedef long long swig_type_99;
+typedef long long swig_type_100;
+typedef _goslice_ swig_type_101;
+typedef _gostring_ swig_type_102;
+typedef _gostring_ swig_type_103;
+typedef _gostring_ swig_type_104;
+typedef _gostring_ swig_type_105;
 typedef _gostring_ swig_type_106;
-typedef long long swig_type_107;
-typedef _goslice_ swig_type_108;
-typedef _goslice_ swig_type_109;
-typedef _goslice_ swig_type_110;
-typedef _goslice_ swig_type_111;
+typedef _gostring_ swig_type_107;
+typedef _gostring_ swig_type_108;
+typedef _gostring_ swig_type_109;
+typedef _gostring_ swig_type_110;
+typedef long long swig_type_111;
 typedef _goslice_ swig_type_112;
-typedef _gostring_ swig_type_113;
-typedef _gostring_ swig_type_114;
-typedef _goslice_ swig_type_115;
-typedef _gostring_ swig_type_116;
-typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_113;
+typedef _goslice_ swig_type_114;
+typedef _gostring_ swig_type_115;
+typedef long long swig_type_116;
+typedef _goslice_ swig_type_117;
 typedef _goslice_ swig_type_118;
-typedef _gostring_ swig_type_119;
+typedef _goslice_ swig_type_119;
 typedef _gostring_ swig_type_120;
-typedef _gostring_ swig_type_121;
+typedef long long swig_type_121;
 typedef _goslice_ swig_type_122;
-typedef _gostring_ swig_type_123;
-typedef _gostring_ swig_type_124;
-typedef _gostring_ swig_type_125;
-typedef _gostring_ swig_type_126;
+typedef _goslice_ swig_type_123;
+typedef _goslice_ swig_type_124;
+typedef _goslice_ swig_type_125;
+typedef _goslice_ swig_type_126;
 typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
-typedef _gostring_ swig_type_129;
+typedef _goslice_ swig_type_129;
 typedef _gostring_ swig_type_130;
-typedef _goslice_ swig_type_131;
+typedef _gostring_ swig_type_131;
 typedef _goslice_ swig_type_132;
 typedef _gostring_ swig_type_133;
 typedef _gostring_ swig_type_134;
 typedef _gostring_ swig_type_135;
-typedef long long swig_type_136;
+typedef _goslice_ swig_type_136;
 typedef _gostring_ swig_type_137;
-typedef long long swig_type_138;
+typedef _gostring_ swig_type_138;
 typedef _gostring_ swig_type_139;
 typedef _gostring_ swig_type_140;
 typedef _gostring_ swig_type_141;
-typedef _goslice_ swig_type_142;
-typedef _goslice_ swig_type_143;
+typedef _gostring_ swig_type_142;
+typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _goslice_ swig_type_145;
 typedef _goslice_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
-typedef _gostring_ swig_type_150;
+typedef long long swig_type_150;
 typedef _gostring_ swig_type_151;
-typedef _gostring_ swig_type_152;
+typedef long long swig_type_152;
 typedef _gostring_ swig_type_153;
-typedef long long swig_type_154;
-typedef long long swig_type_155;
-typedef _gostring_ swig_type_156;
-typedef _gostring_ swig_type_157;
-typedef _goslice_ swig_type_158;
+typedef _gostring_ swig_type_154;
+typedef _gostring_ swig_type_155;
+typedef _goslice_ swig_type_156;
+typedef _goslice_ swig_type_157;
+typedef _gostring_ swig_type_158;
 typedef _goslice_ swig_type_159;
 typedef _goslice_ swig_type_160;
 typedef _gostring_ swig_type_161;
-typedef _goslice_ swig_type_162;
-typedef _goslice_ swig_type_163;
-typedef _goslice_ swig_type_164;
+typedef _gostring_ swig_type_162;
+typedef _gostring_ swig_type_163;
+typedef _gostring_ swig_type_164;
 typedef _gostring_ swig_type_165;
-typedef _goslice_ swig_type_166;
-typedef _goslice_ swig_type_167;
-typedef _goslice_ swig_type_168;
-typedef _goslice_ swig_type_169;
+typedef _gostring_ swig_type_166;
+typedef _gostring_ swig_type_167;
+typedef long long swig_type_168;
+typedef long long swig_type_169;
 typedef _gostring_ swig_type_170;
 typedef _gostring_ swig_type_171;
 typedef _goslice_ swig_type_172;
 typedef _goslice_ swig_type_173;
-typedef _gostring_ swig_type_174;
+typedef _goslice_ swig_type_174;
 typedef _gostring_ swig_type_175;
-typedef _gostring_ swig_type_176;
-typedef _gostring_ swig_type_177;
-typedef _gostring_ swig_type_178;
-typedef long long swig_type_179;
-typedef _gostring_ swig_type_180;
-typedef _gostring_ swig_type_181;
-typedef _gostring_ swig_type_182;
+typedef _goslice_ swig_type_176;
+typedef _goslice_ swig_type_177;
+typedef _goslice_ swig_type_178;
+typedef _gostring_ swig_type_179;
+typedef _goslice_ swig_type_180;
+typedef _goslice_ swig_type_181;
+typedef _goslice_ swig_type_182;
+typedef _goslice_ swig_type_183;
+typedef _gostring_ swig_type_184;
+typedef _gostring_ swig_type_185;
+typedef _goslice_ swig_type_186;
+typedef _goslice_ swig_type_187;
+typedef _gostring_ swig_type_188;
+typedef _gostring_ swig_type_189;
+typedef _gostring_ swig_type_190;
+typedef _gostring_ swig_type_191;
+typedef _gostring_ swig_type_192;
+typedef long long swig_type_193;
+typedef _gostring_ swig_type_194;
+typedef _gostring_ swig_type_195;
+typedef _gostring_ swig_type_196;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -247,103 +261,108 @@ extern swig_type_30 _wrap_comm_status_capi(uintptr_t arg1);
 extern swig_type_31 _wrap_comm_operations_json_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_32 _wrap_comm_barrier_capi(uintptr_t arg1);
 extern swig_type_33 _wrap_comm_all_reduce_capi(uintptr_t arg1, swig_type_34 arg2, swig_intgo arg3);
-extern swig_type_35 _wrap_comm_close_capi(uintptr_t arg1);
-extern swig_type_36 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_37 arg2);
-extern swig_type_38 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_39 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_35 _wrap_comm_broadcast_capi(uintptr_t arg1, swig_type_36 arg2, int arg3);
+extern swig_type_37 _wrap_comm_all_gather_capi(uintptr_t arg1, swig_type_38 arg2, swig_type_39 arg3);
+extern swig_type_40 _wrap_comm_reduce_scatter_capi(uintptr_t arg1, swig_type_41 arg2, swig_type_42 arg3, swig_intgo arg4);
+extern swig_type_43 _wrap_comm_all_to_all_capi(uintptr_t arg1, swig_type_44 arg2, swig_type_45 arg3, swig_type_46 arg4, swig_type_47 arg5);
+extern swig_type_48 _wrap_comm_split_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_49 _wrap_comm_close_capi(uintptr_t arg1);
+extern swig_type_50 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_51 arg2);
+extern swig_type_52 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_53 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_rendezvous_destroy_capi(swig_voidp arg1);
-extern swig_type_40 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_54 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_model_destroy_capi(swig_voidp arg1);
-extern swig_type_41 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_42 arg2, swig_type_43 arg3, swig_type_44 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_45 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_46 arg3, swig_intgo arg4);
-extern swig_type_47 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_48 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_49 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_50 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_51 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_52 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_53 _wrap_model_from_json_capi(swig_type_54 arg1, swig_voidp arg2);
-extern swig_type_55 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
+extern swig_type_55 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_56 arg2, swig_type_57 arg3, swig_type_58 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_59 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_60 arg3, swig_intgo arg4);
+extern swig_type_61 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_62 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_63 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_64 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_65 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_66 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_67 _wrap_model_from_json_capi(swig_type_68 arg1, swig_voidp arg2);
+extern swig_type_69 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
 extern void _wrap_topology_destroy_capi(swig_voidp arg1);
-extern swig_type_56 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_57 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_58 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_59 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_60 arg4, swig_type_61 arg5, swig_type_62 arg6, swig_type_63 arg7);
-extern swig_type_64 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
-extern swig_type_65 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
+extern swig_type_70 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_71 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_72 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_73 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_74 arg4, swig_type_75 arg5, swig_type_76 arg6, swig_type_77 arg7);
+extern swig_type_78 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
+extern swig_type_79 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
 extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_66 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_67 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_68 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_69 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_70 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_71 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_72 arg2, swig_voidp arg3);
-extern swig_type_73 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_80 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_81 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_82 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_type_83 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_84 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_85 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3);
+extern swig_type_87 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_74 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_75 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_76 arg2);
-extern swig_type_77 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_78 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_79 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_80 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_81 arg4, swig_type_82 arg5, swig_type_83 arg6);
-extern swig_type_84 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_85 arg4, swig_type_86 arg5, swig_type_87 arg6);
-extern swig_type_88 _wrap_collection_save_capi(uintptr_t arg1, swig_type_89 arg2, uintptr_t arg3);
-extern swig_type_90 _wrap_collection_load_capi(uintptr_t arg1, swig_type_91 arg2, uintptr_t arg3);
-extern swig_type_92 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_93 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_94 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_95 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_88 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_89 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_90 arg2);
+extern swig_type_91 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_92 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_93 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_94 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_95 arg4, swig_type_96 arg5, swig_type_97 arg6);
+extern swig_type_98 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_99 arg4, swig_type_100 arg5, swig_type_101 arg6);
+extern swig_type_102 _wrap_collection_save_capi(uintptr_t arg1, swig_type_103 arg2, uintptr_t arg3);
+extern swig_type_104 _wrap_collection_load_capi(uintptr_t arg1, swig_type_105 arg2, uintptr_t arg3);
+extern swig_type_106 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_107 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_108 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_109 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_96 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_97 arg2, swig_type_98 arg3, swig_type_99 arg4, swig_type_100 arg5);
-extern swig_type_101 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_102 arg2, swig_type_103 arg3, swig_type_104 arg4, swig_type_105 arg5);
-extern swig_type_106 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_107 arg2, swig_type_108 arg3, swig_type_109 arg4, swig_type_110 arg5, swig_type_111 arg6, swig_type_112 arg7);
-extern swig_type_113 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_114 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_115 arg3);
-extern swig_type_116 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_117 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_118 arg3);
-extern swig_type_119 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_120 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_121 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_122 arg2);
-extern swig_type_123 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_124 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_110 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_111 arg2, swig_type_112 arg3, swig_type_113 arg4, swig_type_114 arg5);
+extern swig_type_115 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_116 arg2, swig_type_117 arg3, swig_type_118 arg4, swig_type_119 arg5);
+extern swig_type_120 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, swig_type_123 arg4, swig_type_124 arg5, swig_type_125 arg6, swig_type_126 arg7);
+extern swig_type_127 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_128 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_129 arg3);
+extern swig_type_130 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_131 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_132 arg3);
+extern swig_type_133 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_134 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_135 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_136 arg2);
+extern swig_type_137 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_138 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_125 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_126 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_127 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_128 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_139 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_140 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_141 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_142 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_129 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_130 arg2, swig_type_131 arg3, swig_type_132 arg4);
-extern swig_type_133 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_134 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_135 _wrap_mlp_create_capi(swig_type_136 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_143 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_144 arg2, swig_type_145 arg3, swig_type_146 arg4);
+extern swig_type_147 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_148 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_149 _wrap_mlp_create_capi(swig_type_150 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_137 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_138 arg2, swig_intgo arg3);
-extern swig_type_139 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_140 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_141 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_142 arg2, swig_type_143 arg3);
-extern swig_type_144 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_145 arg2, swig_type_146 arg3);
-extern swig_type_147 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_148 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_149 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_150 arg2);
-extern swig_type_151 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_152 arg2);
-extern swig_type_153 _wrap_interaction_create_capi(swig_type_154 arg1, swig_type_155 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_151 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_152 arg2, swig_intgo arg3);
+extern swig_type_153 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_154 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_155 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_156 arg2, swig_type_157 arg3);
+extern swig_type_158 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_159 arg2, swig_type_160 arg3);
+extern swig_type_161 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_162 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_163 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_164 arg2);
+extern swig_type_165 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_166 arg2);
+extern swig_type_167 _wrap_interaction_create_capi(swig_type_168 arg1, swig_type_169 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_156 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_157 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_158 arg2, swig_type_159 arg3, swig_type_160 arg4);
-extern swig_type_161 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_162 arg2, swig_type_163 arg3, swig_type_164 arg4);
-extern swig_type_165 _wrap_bce_with_logits_capi(swig_type_166 arg1, swig_type_167 arg2, swig_type_168 arg3, swig_type_169 arg4, swig_voidp arg5);
-extern swig_type_170 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_170 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_171 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3, swig_type_174 arg4);
+extern swig_type_175 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_176 arg2, swig_type_177 arg3, swig_type_178 arg4);
+extern swig_type_179 _wrap_bce_with_logits_capi(swig_type_180 arg1, swig_type_181 arg2, swig_type_182 arg3, swig_type_183 arg4, swig_voidp arg5);
+extern swig_type_184 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_171 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
-extern swig_type_174 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_175 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_176 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_177 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_178 _wrap_trace_start_capi(swig_type_179 arg1);
+extern swig_type_185 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3);
+extern swig_type_188 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_189 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_190 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_191 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_192 _wrap_trace_start_capi(swig_type_193 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_180 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_181 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_182 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_194 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_195 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_196 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -768,6 +787,106 @@ func Comm_all_reduce(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Comm_broadcast(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Comm_all_gather(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	var _swig_i_2 []struct{}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_2)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Comm_reduce_scatter(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	var _swig_i_2 []struct{}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Comm_all_to_all(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	var _swig_i_2 []struct{}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+	var _swig_i_3 []struct{}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+	var _swig_i_4 []struct{}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_4)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Comm_split(arg1 uintptr, arg2 int32, arg3 int32, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_comm_split_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Comm_close(arg1 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -788,7 +907,7 @@ func Comm_abort(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -857,7 +976,7 @@ func Model_add_table(arg1 uintptr, arg2 string, arg3 int64, arg4 int64, arg5 uin
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.swig_type_43(_swig_i_2), C.swig_type_44(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), C.swig_type_57(_swig_i_2), C.swig_type_58(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -879,7 +998,7 @@ func Model_add_feature(arg1 uintptr, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_2 = arg3
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -971,7 +1090,7 @@ func Model_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_54)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_68)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1045,7 +1164,7 @@ func Plan_add_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_60(_swig_i_3), C.swig_type_61(_swig_i_4), C.swig_type_62(_swig_i_5), C.swig_type_63(_swig_i_6))
+	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_74(_swig_i_3), C.swig_type_75(_swig_i_4), C.swig_type_76(_swig_i_5), C.swig_type_77(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1156,7 +1275,7 @@ func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1200,7 +1319,7 @@ func Collection_set_step(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_76(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1251,7 +1370,7 @@ func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_81(_swig_i_3), C.swig_type_82(_swig_i_4), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_95(_swig_i_3), C.swig_type_96(_swig_i_4), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1270,7 +1389,7 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_85(_swig_i_3), C.swig_type_86(_swig_i_4), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_99(_swig_i_3), C.swig_type_100(_swig_i_4), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1291,7 +1410,7 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1312,7 +1431,7 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1386,7 +1505,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_97(_swig_i_1), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1412,7 +1531,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_102(_swig_i_1), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_116(_swig_i_1), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1442,7 +1561,7 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_107(_swig_i_1), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_6)))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_121(_swig_i_1), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1483,7 +1602,7 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1510,7 +1629,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1545,7 +1664,7 @@ func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	_swig_i_0 := arg1
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1652,7 +1771,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1693,7 +1812,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_136(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_150(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1710,7 +1829,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1748,7 +1867,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1768,7 +1887,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1812,7 +1931,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1832,7 +1951,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1848,7 +1967,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_154(_swig_i_0), C.swig_type_155(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_168(_swig_i_0), C.swig_type_169(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1880,7 +1999,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1905,7 +2024,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1932,7 +2051,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_166)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_180)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1974,7 +2093,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2034,7 +2153,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_179(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_193(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

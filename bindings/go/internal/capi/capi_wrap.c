@@ -1057,6 +1057,158 @@ _gostring_ _wrap_comm_all_reduce_capi(shardrec_comm *_swig_go_0, _goslice_ _swig
 }
 
 
+_gostring_ _wrap_comm_broadcast_capi(shardrec_comm *_swig_go_0, _goslice_ _swig_go_1, int _swig_go_2) {
+  shardrec_comm *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  int32_t arg3 ;
+  shardrec_tensor view2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = (int32_t)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_comm_broadcast(arg1,(struct shardrec_tensor const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_comm_all_gather_capi(shardrec_comm *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2) {
+  shardrec_comm *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor view2 ;
+  shardrec_tensor view3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  
+  result = (shardrec_status)shardrec_comm_all_gather(arg1,(struct shardrec_tensor const *)arg2,(struct shardrec_tensor const *)arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_comm_reduce_scatter_capi(shardrec_comm *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, intgo _swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_reduction arg4 ;
+  shardrec_tensor view2 ;
+  shardrec_tensor view3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = (shardrec_reduction)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_comm_reduce_scatter(arg1,(struct shardrec_tensor const *)arg2,(struct shardrec_tensor const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_comm_all_to_all_capi(shardrec_comm *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4) {
+  shardrec_comm *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor view2 ;
+  shardrec_tensor view3 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  
+  result = (shardrec_status)shardrec_comm_all_to_all(arg1,(struct shardrec_tensor const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_comm_split_capi(shardrec_comm *_swig_go_0, int _swig_go_1, int _swig_go_2, shardrec_comm **_swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  shardrec_comm **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (shardrec_comm **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_comm_split(arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_comm_close_capi(shardrec_comm *_swig_go_0) {
   shardrec_comm *arg1 = 0 ;
   shardrec_status result;

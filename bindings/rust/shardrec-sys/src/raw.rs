@@ -486,6 +486,11 @@ extern "C" {
     pub fn shardrec_comm_operations_json(comm: *const shardrec_comm, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_comm_barrier(comm: *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_all_reduce(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
+    pub fn shardrec_comm_broadcast(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, root: i32) -> shardrec_status;
+    pub fn shardrec_comm_all_gather(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_comm_reduce_scatter(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
+    pub fn shardrec_comm_all_to_all(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, send_counts: *const shardrec_tensor, out: *const shardrec_tensor, receive_counts: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_comm_split(comm: *mut shardrec_comm, color: i32, key: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_close(comm: *mut shardrec_comm) -> shardrec_status;
     pub fn shardrec_comm_abort(comm: *mut shardrec_comm, reason: *const c_char) -> shardrec_status;
     pub fn shardrec_rendezvous_create(options: *const shardrec_options, out: *mut *mut shardrec_rendezvous) -> shardrec_status;

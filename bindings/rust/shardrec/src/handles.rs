@@ -100,6 +100,48 @@ impl Comm {
         check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction) })
     }
 
+    /// Copies the elements of rank root over those of all others.
+    pub fn broadcast(&self, tensor: ViewMut<'_>, root: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_broadcast(self.0, &tensor.raw, root) })
+    }
+
+    /// out: the elements of all ranks, in rank order.
+    pub fn all_gather(&self, tensor: View<'_>, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_gather(self.0, &tensor.raw, &out.raw) })
+    }
+
+    /// out: this rank's part of the reduction.
+    pub fn reduce_scatter(
+        &self,
+        tensor: View<'_>,
+        out: ViewMut<'_>,
+        reduction: sys::shardrec_reduction,
+    ) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_reduce_scatter(self.0, &tensor.raw, &out.raw, reduction) })
+    }
+
+    /// Sends rows to every rank and receives theirs, as many as the counts say, one per rank; None: equal
+    /// parts.
+    pub fn all_to_all(
+        &self,
+        tensor: View<'_>,
+        send_counts: Option<&[i64]>,
+        out: ViewMut<'_>,
+        receive_counts: Option<&[i64]>,
+    ) -> Result<()> {
+        let (sent, received) = (send_counts.map(View::vector), receive_counts.map(View::vector));
+        let (sent, received) = (pointer(&sent), pointer(&received));
+        check(unsafe { sys::shardrec_comm_all_to_all(self.0, &tensor.raw, sent, &out.raw, received) })
+    }
+
+    /// The communicator of the ranks that give the same color, numbered by key; None, and no part in any,
+    /// for None.
+    pub fn split(&self, color: Option<u16>, key: i32) -> Result<Option<Comm>> {
+        let color = color.map_or(-1, i32::from);
+        let part = Comm::open(|out| unsafe { sys::shardrec_comm_split(self.0, color, key, out) })?;
+        Ok(if part.0.is_null() { None } else { Some(part) })
+    }
+
     /// Ends the communicator on every rank. Any thread.
     pub fn abort(&self, reason: &str) -> Result<()> {
         let reason = c_text(reason)?;

@@ -15,8 +15,9 @@ const VALUES: [[i64; 3]; RANKS] = [[1, 7, 1], [7, 3, 3]];
 const LENGTHS: [[i64; BATCH]; RANKS] = [[2, 1], [1, 2]];
 
 #[test]
-fn two_ranks_train_around_a_refused_batch() {
+fn ranks_train_around_a_refused_batch_and_exchange_tensors() {
     run(RANKS as i32, train_rank).unwrap();
+    run(3, exchange_tensors).unwrap();
     assert_eq!(live_objects().unwrap(), 0);
     assert_eq!(hash64(7, b"id"), 0x6550b7d1d89c43a); // XXH3-64
 }
@@ -48,6 +49,36 @@ fn train_rank(comm: &Comm) -> Result<()> {
     drop((plan, tables, model, zeros, sgd, row_wise));
     assert_eq!(lookup.backward().unwrap_err().status, SHARDREC_CLOSED);
     Ok(())
+}
+
+/// Three ranks exchange tensors; two of them in a part of their own.
+fn exchange_tensors(comm: &Comm) -> Result<()> {
+    let rank = comm.rank()?;
+    let (mut name, mut all) = ([rank + 5], [0; 3]);
+    comm.all_gather(View::vector(&name), ViewMut::vector(&mut all))?;
+    comm.broadcast(ViewMut::vector(&mut name), 2)?;
+    assert_eq!((all, name), ([5, 6, 7], [7]));
+    let mut part = [0f32];
+    let sum = [1.0, 2.0, rank as f32];
+    comm.reduce_scatter(View::vector(&sum), ViewMut::vector(&mut part), SHARDREC_REDUCTION_SUM)?;
+    assert_eq!(part[0], [3.0, 6.0, 3.0][rank as usize]);
+    // Rank r sends r rows to each; all are its number.
+    let rows = vec![rank as f32; 3 * rank as usize];
+    let mut got = [0f32; 3];
+    let sent = [i64::from(rank); 3];
+    comm.all_to_all(View::vector(&rows), Some(&sent), ViewMut::vector(&mut got), Some(&[0, 1, 2]))?;
+    assert_eq!(got, [1.0, 2.0, 2.0]);
+    let mut transposed = [0; 3];
+    comm.all_to_all(View::vector(&all), None, ViewMut::vector(&mut transposed), None)?;
+    assert_eq!(transposed, [rank + 5; 3]);
+    let pair = comm.split(if rank == 2 { None } else { Some(0) }, -rank)?;
+    assert_eq!(pair.is_none(), rank == 2);
+    if let Some(pair) = pair {
+        assert_eq!((pair.size()?, pair.rank()?), (2, 1 - rank));
+        pair.barrier()?;
+        pair.shutdown()?;
+    }
+    comm.shutdown()
 }
 
 fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {

@@ -193,6 +193,25 @@ class Matrix {
   bool given_ = false;
 };
 
+// What collectives take: a vector or a matrix of any dtype, or a container as Vector takes it.
+class Rows {
+ public:
+  Rows(const Vector &vector) noexcept : given_(vector.get() != nullptr) {  // NOLINT: stands for it
+    if (given_) tensor_ = *vector.get();
+  }
+  Rows(const Matrix &matrix) noexcept : given_(matrix.get() != nullptr) {  // NOLINT: stands for it
+    if (given_) tensor_ = *matrix.get();
+  }
+  template <class Container, class = decltype(std::declval<Container &>().data())>
+  Rows(Container &&container)  // NOLINT(google-explicit-constructor): stands for the container
+      : Rows(Vector(container)) {}
+  const shardrec_tensor *get() const noexcept { return given_ ? &tensor_ : nullptr; }
+
+ private:
+  shardrec_tensor tensor_{};
+  bool given_ = false;
+};
+
 }  // namespace shardrec
 
 #endif

@@ -148,6 +148,36 @@ class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
   void all_reduce(const Vector &data, shardrec_reduction reduction = SHARDREC_REDUCTION_SUM) {
     check(shardrec_comm_all_reduce(get(), data.get(), reduction));
   }
+  // The elements of rank root over those of all others.
+  void broadcast(const Rows &tensor, int32_t root = 0) {
+    check(shardrec_comm_broadcast(get(), tensor.get(), root));
+  }
+  // out: the elements of all ranks, in rank order.
+  void all_gather(const Rows &tensor, const Rows &out) {
+    check(shardrec_comm_all_gather(get(), tensor.get(), out.get()));
+  }
+  // out: this rank's part of the reduction.
+  void reduce_scatter(const Rows &tensor, const Rows &out,
+                      shardrec_reduction reduction = SHARDREC_REDUCTION_SUM) {
+    check(shardrec_comm_reduce_scatter(get(), tensor.get(), out.get(), reduction));
+  }
+  // Equal parts of the rows to each rank.
+  void all_to_all(const Rows &tensor, const Rows &out) {
+    check(shardrec_comm_all_to_all(get(), tensor.get(), nullptr, out.get(), nullptr));
+  }
+  // As many rows as the counts say, int64, one per rank; nullptr: equal parts.
+  void all_to_all(const Rows &tensor, const Vector &send_counts, const Rows &out,
+                  const Vector &receive_counts) {
+    check(shardrec_comm_all_to_all(get(), tensor.get(), send_counts.get(), out.get(),
+                                   receive_counts.get()));
+  }
+  // The communicator of the ranks with this color; empty for a color below 0.
+  std::optional<Comm> split(int32_t color, int32_t key = 0) {
+    Comm part;
+    check(shardrec_comm_split(get(), color, key, part.out()));
+    if (part.get() == nullptr) return std::nullopt;
+    return part;
+  }
   void close() { check(shardrec_comm_close(get())); }
   void abort(std::string_view reason = {}) {
     check(shardrec_comm_abort(get(), detail::c_text(reason).c_str()));

@@ -7,6 +7,10 @@ public final class Comm extends Handle {
     super(out -> Capi.comm_create_local(group.ticket(), rank, out), Capi::comm_destroy);
   }
 
+  private Comm(Create create) {
+    super(create, Capi::comm_destroy);
+  }
+
   public int rank() {
     int[] out = new int[1];
     Capi.comm_rank(ticket(), out);
@@ -29,6 +33,33 @@ public final class Comm extends Handle {
 
   public void allReduce(Tensor tensor, Reduction reduction) {
     Capi.comm_all_reduce(ticket(), tensor, reduction.value);
+  }
+
+  /** Copies the elements of rank root over those of all others. */
+  public void broadcast(Tensor tensor, int root) {
+    Capi.comm_broadcast(ticket(), tensor, root);
+  }
+
+  /** out: the elements of all ranks, in rank order. */
+  public void allGather(Tensor tensor, Tensor out) {
+    Capi.comm_all_gather(ticket(), tensor, out);
+  }
+
+  /** out: this rank's part of the reduction. */
+  public void reduceScatter(Tensor tensor, Tensor out, Reduction reduction) {
+    Capi.comm_reduce_scatter(ticket(), tensor, out, reduction.value);
+  }
+
+  /** Sends rows to every rank and receives theirs, as many as the counts (longs, one per rank) say;
+   * null: equal parts. */
+  public void allToAll(Tensor tensor, Tensor sendCounts, Tensor out, Tensor receiveCounts) {
+    Capi.comm_all_to_all(ticket(), tensor, sendCounts, out, receiveCounts);
+  }
+
+  /** The communicator of the ranks that give the same color, numbered by key; null for a color below 0. */
+  public Comm split(int color, int key) {
+    Comm part = new Comm(out -> Capi.comm_split(ticket(), color, key, out));
+    return part.ticket() == 0 ? null : part;
   }
 
   /** Ends the communicator on every rank. Any thread. */

@@ -1,6 +1,7 @@
 package org.shardrec;
 
 import java.nio.FloatBuffer;
+import java.nio.IntBuffer;
 
 /** Two ranks train two steps around a refused batch; weights, the error's parts, and closing out of order. */
 public final class SmokeTest {
@@ -11,6 +12,7 @@ public final class SmokeTest {
 
   public static void main(String[] arguments) throws Exception {
     ShardRec.run(RANKS, SmokeTest::rank);
+    ShardRec.run(3, SmokeTest::collectives);
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     check(ShardRec.hash64(7, "id".getBytes()) == 0x6550b7d1d89c43aL, "the hash is not XXH3-64");
     System.out.println("java: ok");
@@ -50,6 +52,34 @@ public final class SmokeTest {
     } catch (ShardRecException e) {
       check(e.status() == Status.INVALID_HANDLE || e.status() == Status.CLOSED, e.getMessage());
     }
+  }
+
+  /** Three ranks exchange tensors; two of them in a part of their own. */
+  static void collectives(Comm comm) {
+    int rank = comm.rank();
+    IntBuffer name = Tensor.ints(rank + 5), all = Tensor.ints(0, 0, 0);
+    comm.allGather(Tensor.vector(name), Tensor.vector(all));
+    comm.broadcast(Tensor.vector(name), 2);
+    check(all.get(0) == 5 && all.get(1) == 6 && all.get(2) == 7 && name.get(0) == 7, "gathered or told something else");
+    FloatBuffer sum = Tensor.floats(3).put(0, 1).put(1, 2).put(2, rank), part = Tensor.floats(1);
+    comm.reduceScatter(Tensor.vector(sum), Tensor.vector(part), Reduction.SUM);
+    check(part.get(0) == (rank == 1 ? 6 : 3), "part of the sum: " + part.get(0));
+    // Rank r sends r rows to each; all are its number.
+    FloatBuffer rows = Tensor.floats(3 * rank), got = Tensor.floats(3);
+    for (int i = 0; i < 3 * rank; ++i) rows.put(i, rank);
+    comm.allToAll(Tensor.vector(rows), Tensor.vector(Tensor.longs(rank, rank, rank)), Tensor.vector(got),
+        Tensor.vector(Tensor.longs(0, 1, 2)));
+    comm.allToAll(Tensor.vector(all), null, Tensor.vector(all), null);
+    check(got.get(0) == 1 && got.get(1) == 2 && got.get(2) == 2 && all.get(2) == rank + 5, "received something else");
+    Comm pair = comm.split(rank == 2 ? -1 : 0, -rank);
+    check((pair == null) == (rank == 2), "the third rank has no part");
+    if (pair != null) {
+      check(pair.size() == 2 && pair.rank() == 1 - rank, "this rank is not where its key says");
+      pair.barrier();
+      pair.shutdown();
+      pair.close();
+    }
+    comm.shutdown();
   }
 
   static void step(Lookup lookup, int rank) {
