@@ -9,12 +9,23 @@
 namespace shardrec::capi {
 namespace {
 
+checkpoint::Part checkpoint_part(shardrec_table_part part) {
+  switch (part) {
+    case SHARDREC_TABLE_STATE:
+      return checkpoint::Part::kState;
+    case SHARDREC_TABLE_STATE_2:
+      return checkpoint::Part::kState2;
+    default:
+      return checkpoint::Part::kWeights;
+  }
+}
+
 std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collection,
                                                  embedding::PieceUse use) {
   std::vector<checkpoint::Piece> pieces;
   for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
     const plan::Table& table = collection.model().tables[static_cast<size_t>(piece.table)];
-    const auto part = static_cast<checkpoint::Part>(piece.state + 1);
+    const auto part = checkpoint_part(piece.part);
     pieces.push_back({.table = piece.table,
                       .part = part,
                       .layout = checkpoint::layout_of(

@@ -127,10 +127,11 @@ std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
     const Part& part = layout_->parts()[static_cast<size_t>(shard.part())];
     if (part.replicated && use == PieceUse::kSave && layout_->rank() != 0) continue;
     const StoredPiece whole{.table = part.table, .row = part.row, .rows = part.rows};
-    const auto add_matrix = [&](int32_t state, compute::Element element, std::byte* first) {
+    const auto add_matrix = [&](shardrec_table_part kind, compute::Element element,
+                                std::byte* first) {
       for (const ColumnPiece& piece : part.columns) {
         StoredPiece& added = pieces.emplace_back(whole);
-        added.state = state;
+        added.part = kind;
         added.element = element;
         added.col = piece.col;
         added.cols = piece.cols;
@@ -138,21 +139,21 @@ std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
         added.stride = static_cast<size_t>(part.width);
       }
     };
-    add_matrix(-1, shard.element(), shard.weights());
+    add_matrix(SHARDREC_TABLE_WEIGHTS, shard.element(), shard.weights());
     const plan::Optimizer& optimizer = model().optimizer_of(part.table);
     const bool whole_rows = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW;
     const auto states = plan::states_of(optimizer.kind);
     for (size_t k = 0; k < states.size(); ++k) {
-      const auto state = static_cast<int32_t>(k);
+      const auto kind = static_cast<shardrec_table_part>(SHARDREC_TABLE_STATE + k);
       if (!states[k].by_row) {
-        add_matrix(state, compute::Element::kFloat32, bytes_of(shard.matrix(k)));
+        add_matrix(kind, compute::Element::kFloat32, bytes_of(shard.matrix(k)));
         continue;
       }
       // Values of whole rows: every column owner has the same copy, for all columns.
       if (whole_rows && use == PieceUse::kSave && part.columns[0].col != 0) continue;
       for (size_t range = 0; range < shard.columns().size(); ++range) {
         StoredPiece& added = pieces.emplace_back(whole);
-        added.state = state;
+        added.part = kind;
         added.by_row = true;
         added.col = whole_rows ? 0 : part.columns[range].col;
         added.cols = whole_rows ? model().tables[static_cast<size_t>(part.table)].dim

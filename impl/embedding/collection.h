@@ -26,6 +26,7 @@
 #include "embedding/update.h"
 #include "plan/model.h"
 #include "plan/plan.h"
+#include "shardrec/collection.h"
 
 namespace shardrec::embedding {
 
@@ -64,7 +65,7 @@ enum class Exchange : uint32_t {
 // A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.
 struct StoredPiece {
   int32_t table = 0;
-  int32_t state = -1;   // -1: weights; else a number in plan::states_of
+  shardrec_table_part part = SHARDREC_TABLE_WEIGHTS;
   bool by_row = false;  // one value per row, for columns [col, col + cols)
   compute::Element element = compute::Element::kFloat32;
   int64_t row = 0;
@@ -75,6 +76,12 @@ struct StoredPiece {
   size_t stride = 0;  // elements between rows
 
   int64_t row_width() const { return by_row ? 1 : cols; }  // elements
+  // The row_width() elements of a row, counted from the piece's first row.
+  std::span<std::byte> bytes_of_row(int64_t index) const {
+    const size_t bytes = compute::element_bytes(element);
+    return {data + static_cast<size_t>(index) * stride * bytes,
+            static_cast<size_t>(row_width()) * bytes};
+  }
 };
 
 enum class PieceUse : uint8_t { kSave, kLoad };

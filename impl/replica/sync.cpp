@@ -53,15 +53,12 @@ void ReplicaSync::average_pieces(embedding::Collection& collection) {
   collection.settle();
   for (const embedding::StoredPiece& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
     const int64_t width = piece.row_width();
-    const size_t element_bytes = compute::element_bytes(piece.element);
     const compute::Kernels& kernels = collection.kernels();
     const int64_t block_rows = std::max<int64_t>(1, kBlock / width);
     for (int64_t first = 0; first < piece.rows; first += block_rows) {
       const int64_t rows = std::min(block_rows, piece.rows - first);
       const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows * width));
-      const auto row_at = [&](int64_t r) {
-        return piece.data + static_cast<size_t>(first + r) * piece.stride * element_bytes;
-      };
+      const auto row_at = [&](int64_t r) { return piece.bytes_of_row(first + r).data(); };
       for (int64_t r = 0; r < rows; ++r) {
         kernels.widen(row_at(r), piece.element, values.data() + r * width, width);
       }

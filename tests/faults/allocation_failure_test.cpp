@@ -16,6 +16,7 @@
 #include "collection_object.h"
 #include "core/threads.h"
 #include "faults/failing_allocator.h"
+#include "faults/table_digest.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -48,18 +49,8 @@ struct Handles {
   }
 };
 
-// All bytes that a rank holds of weights and states.
-uint64_t digest(shardrec_collection* tables) {
-  const auto use = capi::enter(tables, capi::Access::kShared);
-  uint64_t hash = 0;
-  for (const auto& piece : use->collection->stored_pieces(embedding::PieceUse::kLoad)) {
-    for (int64_t row = 0; row < piece.rows; ++row) {
-      const auto at = static_cast<size_t>(row) * piece.stride;
-      const auto cols = piece.state ? 1 : static_cast<size_t>(piece.cols);
-      hash = shardrec_hash64(hash, piece.data + at, static_cast<int64_t>(cols * sizeof(float)));
-    }
-  }
-  return hash;
+uint64_t digest_of(shardrec_collection* tables) {
+  return digest(*capi::enter(tables, capi::Access::kShared)->collection);
 }
 
 // What became of one rank.
@@ -183,7 +174,7 @@ class Rank {
 
   void note(int step) {
     const NoShortage pause;
-    outcome_.digests[static_cast<size_t>(step)] = digest(handles_.tables);
+    outcome_.digests[static_cast<size_t>(step)] = digest_of(handles_.tables);
   }
 
   void finish() {
@@ -191,7 +182,7 @@ class Rank {
     if (outcome_.alive) outcome_.alive = shardrec_comm_barrier(comm_) == SHARDREC_OK;
     if (handles_.tables == nullptr) return;
     SR_EXPECT_OK(shardrec_collection_step(handles_.tables, &outcome_.step));
-    outcome_.digest = digest(handles_.tables);
+    outcome_.digest = digest_of(handles_.tables);
   }
 
   static constexpr int kTables = 7;
