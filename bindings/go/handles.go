@@ -261,6 +261,16 @@ func (c *Collection) Write(table int, part TablePart, row, rows int64, values Te
 	return capi.Collection_write(c.ticket(), int32(table), int32(part), row, rows, values)
 }
 
+// ReadRows reads the rows that ids name (a vector of int32 or int64), wherever they live; collective.
+func (c *Collection) ReadRows(table int, part TablePart, ids, out Tensor) error {
+	return capi.Collection_read_rows(c.ticket(), int32(table), int32(part), ids, out)
+}
+
+// WriteRows writes the rows that ids name; collective.
+func (c *Collection) WriteRows(table int, part TablePart, ids, values Tensor) error {
+	return capi.Collection_write_rows(c.ticket(), int32(table), int32(part), ids, values)
+}
+
 // Lookup is a slot for one batch: Begin, Forward, then SetGradient and Backward, or Skip, or nothing.
 type Lookup struct{ handle }
 

@@ -34,6 +34,17 @@ func trainRank(t *testing.T, comm *Comm) error {
 			t.Errorf("rank %d: weight %d is %v, not %v, or not after two steps", rank, i, weights[i], want)
 		}
 	}
+	// Both ranks write row 9; the higher one's entry stays. Rank 0 reads rows 9 and 1.
+	mine, got := []float32{float32(rank + 1), 0, 0, 0}, make([]float32, 2*dim)
+	err = errors.Join(err, tables.WriteRows(0, TablePartWeights, Vector([]int32{9}), Matrix(mine, 1, dim)))
+	if rank == 0 {
+		err = errors.Join(err, tables.ReadRows(0, TablePartWeights, Vector([]int64{9, 1}), Matrix(got, 2, dim)))
+		if got[0] != 2 || got[dim] != weights[dim] {
+			t.Errorf("rows 9 and 1 are %v", got)
+		}
+	} else {
+		err = errors.Join(err, tables.ReadRows(0, TablePartWeights, Tensor{}, Tensor{}))
+	}
 	err = errors.Join(err, comm.Shutdown())
 	for _, handle := range []interface{ Close() }{comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup} {
 		handle.Close()

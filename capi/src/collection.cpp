@@ -3,6 +3,7 @@
 #include "collection_object.h"
 #include "core/tensor.h"
 #include "core/threads.h"
+#include "embedding/row_list.h"
 #include "embedding/rows.h"
 #include "guard.h"
 #include "model_object.h"
@@ -40,6 +41,21 @@ core::Matrix rows_view(const embedding::Collection& collection, const embedding:
   const int64_t width = embedding::row_width(collection, range);
   if (range.rows == 0 && tensor == nullptr) return {};
   return core::matrix_view(tensor, name, range.rows, width);
+}
+
+// The ids of a list; NULL: none.
+embedding::RowList row_list(int32_t table, shardrec_table_part part, const shardrec_tensor* ids) {
+  embedding::RowList list{table, part, {nullptr, 0, SHARDREC_INT64}};
+  if (ids != nullptr) list.ids = core::id_view(ids, "ids");
+  return list;
+}
+
+// The matrix of a read or a write of a list; none is needed for no ids.
+core::Matrix rows_view(const embedding::Collection& collection, const embedding::RowList& list,
+                       const shardrec_tensor* tensor, const char* name) {
+  const int64_t width = embedding::row_width(collection, list);
+  if (list.ids.size == 0 && tensor == nullptr) return {};
+  return core::matrix_view(tensor, name, list.ids.size, width);
 }
 
 void require_learning_rate(double learning_rate) {
@@ -156,6 +172,29 @@ shardrec_status shardrec_collection_write(shardrec_collection* collection, int32
     const embedding::RowRange range{table, part, row, rows};
     embedding::write_rows(*use->collection, range,
                           rows_view(*use->collection, range, values, "values"));
+  });
+}
+
+shardrec_status shardrec_collection_read_rows(shardrec_collection* collection, int32_t table,
+                                              shardrec_table_part part, const shardrec_tensor* ids,
+                                              const shardrec_tensor* out) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    const embedding::RowList list = row_list(table, part, ids);
+    embedding::read_rows(*use->collection, list, rows_view(*use->collection, list, out, "out"));
+  });
+}
+
+shardrec_status shardrec_collection_write_rows(shardrec_collection* collection, int32_t table,
+                                               shardrec_table_part part, const shardrec_tensor* ids,
+                                               const shardrec_tensor* values) {
+  return guard([&] {
+    const auto use = enter(collection, Access::kExclusive);
+    use->membership->require_open();
+    const embedding::RowList list = row_list(table, part, ids);
+    embedding::write_rows(*use->collection, list,
+                          rows_view(*use->collection, list, values, "values"));
   });
 }
 

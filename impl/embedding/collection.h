@@ -60,6 +60,9 @@ enum class Exchange : uint32_t {
   kReplicaSums,
   kWeightGradients,
   kNodeSums,
+  kReadListRequest,
+  kReadListReply,
+  kWriteList,
 };
 
 // A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.

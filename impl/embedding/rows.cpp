@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "embedding/row_values.h"
 #include "embedding/wire.h"
 #include "plan/names.h"
 
@@ -30,149 +31,20 @@ Overlap overlap(const Part& part, int64_t row, int64_t rows) {
   return {std::max(part.row, row), std::min(part.row + part.rows, row + rows)};
 }
 
-// What a request is about: the weights, or a state of the table's optimizer.
-struct Values {
-  int state = -1;        // -1: weights; else a number in plan::states_of
-  bool by_row = false;   // one value per row and column range
-  bool per_box = false;  // ... where the range is a box; else the whole row
-  compute::Element element = compute::Element::kFloat32;
-
-  size_t bytes(int64_t count) const {
-    return static_cast<size_t>(count) * compute::element_bytes(element);
-  }
-};
-
-// table and what must exist.
-Values values_of(const plan::Model& model, int32_t table, int32_t what) {
-  const plan::Optimizer& optimizer = model.optimizer_of(table);
-  Values values;
-  values.state = what - SHARDREC_TABLE_STATE;
-  if (values.state < 0) {
-    values.element = element_of(model.tables[static_cast<size_t>(table)].dtype);
-    return values;
-  }
-  values.by_row = plan::states_of(optimizer.kind)[static_cast<size_t>(values.state)].by_row;
-  values.per_box = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
-  return values;
-}
-
-bool exists(const plan::Model& model, int32_t table, int32_t what) {
-  return what >= SHARDREC_TABLE_WEIGHTS &&
-         what <= static_cast<int32_t>(plan::states_of(model.optimizer_of(table).kind).size());
-}
-
-// How a part's rows stand in a message: one run of elements per row.
-int64_t message_width(const Part& part, const Values& values) {
-  if (!values.by_row) return part.width;
-  return values.per_box ? std::ssize(part.columns) : 1;
-}
-
-// Does the owner of a part send it to a reader? What is one value per row comes from the owner of
-// its first column.
-bool sends(const Layout& layout, const Part& part, const Values& values, int reader) {
-  if (!layout.answers(part, reader)) return false;
-  return !values.by_row || values.per_box || part.columns[0].col == 0;
-}
-
-std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
-
-Shard& shard_of(Collection& collection, int32_t part) {
-  const auto own = collection.layout().parts_of(collection.layout().rank());
-  const auto at = std::lower_bound(own.begin(), own.end(), part) - own.begin();
-  return collection.shards()[static_cast<size_t>(at)];
-}
-
-// Calls move(bytes of the shard, bytes of the message, count) for the rows of an overlap.
-template <class Move>
-void for_each_stored(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
-                     Move move) {
-  const Part& part = collection.layout().parts()[static_cast<size_t>(p)];
-  Shard& shard = shard_of(collection, p);
-  const int64_t first = rows.first - part.row;
-  if (!values.by_row) {
-    std::byte* stored = values.state < 0
-                            ? shard.weights()
-                            : bytes_of(shard.matrix(static_cast<size_t>(values.state)));
-    move(stored + values.bytes(first * part.width), 0, values.bytes(rows.rows() * part.width));
-    return;
-  }
-  const size_t ranges = shard.columns().size();
-  for (int64_t r = 0; r < rows.rows(); ++r) {
-    for (size_t range = 0; range < ranges; ++range) {
-      float* value = shard.row_values(static_cast<size_t>(values.state), range) + first + r;
-      move(bytes_of(value), (static_cast<size_t>(r) * ranges + range) * sizeof(float),
-           sizeof(float));
-    }
-  }
-}
-
-void copy_out(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
-              std::byte* out) {
-  for_each_stored(collection, p, values, rows,
-                  [&](const std::byte* stored, size_t at, size_t bytes) {
-                    std::memcpy(out + at, stored, bytes);
-                  });
-}
-
-void copy_in(Collection& collection, int32_t p, const Values& values, const Overlap& rows,
-             const std::byte* in) {
-  for_each_stored(collection, p, values, rows, [&](std::byte* stored, size_t at, size_t bytes) {
-    std::memcpy(stored, in + at, bytes);
-  });
-}
-
-// Calls move(column of the table, offset in the message's row, columns) for the runs of a row;
-// spread: the one value at the offset stands for all the columns.
-template <class Move>
-void for_each_run(const Part& part, const Values& values, Move move) {
-  if (!values.by_row) {
-    for (const ColumnPiece& piece : part.columns) move(piece.col, piece.offset, piece.cols, false);
-  } else if (!values.per_box) {
-    move(0, 0, 1, false);
-  } else {
-    for (size_t s = 0; s < part.columns.size(); ++s) {
-      move(part.columns[s].col, static_cast<int64_t>(s), part.columns[s].cols, true);
-    }
-  }
-}
-
-struct Messages {
-  explicit Messages(int ranks) : buffer(std::make_shared<std::vector<std::byte>>()), parts(ranks) {}
-  std::shared_ptr<std::vector<std::byte>> buffer;
-  std::vector<comm::ConstBytes> parts;
-};
-
-[[noreturn]] void corrupt(size_t rank, const char* name) {
-  core::fail(SHARDREC_CORRUPT_DATA,
-             core::sentence("rank ", rank, " sent a malformed message in ", name),
-             {.rank = static_cast<int64_t>(rank), .operation = name});
-}
-
 RequestHeader read_header(const Collection& collection, comm::ConstBytes message, size_t rank,
                           const char* name) {
   RequestHeader header;
-  if (message.size() < sizeof header) corrupt(rank, name);
+  if (message.size() < sizeof header) throw_malformed(rank, name);
   std::memcpy(&header, message.data(), sizeof header);
   const auto tables = static_cast<int32_t>(collection.model().tables.size());
   if (header.rows == 0) return header;
   if (header.table < 0 || header.table >= tables || header.row < 0 || header.rows < 0 ||
       header.row >
           collection.model().tables[static_cast<size_t>(header.table)].rows - header.rows ||
-      !exists(collection.model(), header.table, header.what)) {
-    corrupt(rank, name);
+      !values_exist(collection.model(), header.table, header.what)) {
+    throw_malformed(rank, name);
   }
   return header;
-}
-
-// Runs an exchange; its failure is the communicator's, so that peers do not wait.
-template <class Body>
-void or_fail(Collection& collection, const char* name, Body body) {
-  try {
-    body();
-  } catch (...) {
-    collection.communicator().fail(name);
-    throw;
-  }
 }
 
 }  // namespace
@@ -186,7 +58,7 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
                {.value = int64_t{range.table}, .limit = static_cast<int64_t>(model.tables.size())});
   }
   const plan::Table& table = model.tables[static_cast<size_t>(range.table)];
-  if (!exists(model, range.table, range.what)) {
+  if (!values_exist(model, range.table, range.what)) {
     const shardrec_optimizer kind = model.optimizer_of(range.table).kind;
     std::string parts = "WEIGHTS (0)";
     int number = 0;
@@ -243,7 +115,8 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
             const Overlap rows = overlap(part, wanted.row, wanted.rows);
             const size_t bytes = what.bytes(rows.rows() * message_width(part, what));
             if (writing && bytes != 0) {
-              copy_out(collection, p, what, rows, reply.buffer->data() + at);
+              StoredRows(collection, p, what)
+                  .copy_out(rows.first - part.row, rows.rows(), reply.buffer->data() + at);
             }
             at += bytes;
           }
@@ -265,14 +138,10 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
         const Overlap rows = overlap(part, range.row, range.rows);
         const size_t row_bytes = what.bytes(message_width(part, what));
         const size_t bytes = static_cast<size_t>(rows.rows()) * row_bytes;
-        if (bytes > message.size() - at) corrupt(static_cast<size_t>(owner), kName);
+        if (bytes > message.size() - at) throw_malformed(static_cast<size_t>(owner), kName);
         const std::byte* in = message.data() + at;
         for (int64_t r = 0; r < rows.rows(); ++r, in += row_bytes) {
-          float* to = out.row(rows.first + r - range.row);
-          for_each_run(part, what, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-            kernels.widen(in + what.bytes(offset), what.element, to + col, spread ? 1 : cols);
-            if (spread) std::fill_n(to + col + 1, cols - 1, to[col]);
-          });
+          widen_row(kernels, part, what, in, out.row(rows.first + r - range.row));
         }
         at += bytes;
       }
@@ -307,11 +176,7 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
           if (writing) {
             std::byte* to = outgoing.buffer->data() + at;
             for (int64_t r = 0; r < rows.rows(); ++r, to += row_bytes) {
-              const float* from = values.row(rows.first + r - range.row);
-              for_each_run(part, what, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-                kernels.narrow(from + col, what.element, to + what.bytes(offset),
-                               spread ? 1 : cols);
-              });
+              narrow_row(kernels, part, what, values.row(rows.first + r - range.row), to);
             }
           }
           at += static_cast<size_t>(rows.rows()) * row_bytes;
@@ -338,11 +203,14 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
           if (header.rows == 0 || part.table != header.table) continue;
           const Overlap rows = overlap(part, header.row, header.rows);
           const size_t bytes = told.bytes(rows.rows() * message_width(part, told));
-          if (bytes > message.size() - at) corrupt(source, kName);
-          if (applying && bytes != 0) copy_in(collection, p, told, rows, message.data() + at);
+          if (bytes > message.size() - at) throw_malformed(source, kName);
+          if (applying && bytes != 0) {
+            StoredRows(collection, p, told)
+                .copy_in(rows.first - part.row, rows.rows(), message.data() + at);
+          }
           at += bytes;
         }
-        if (at != message.size()) corrupt(source, kName);
+        if (at != message.size()) throw_malformed(source, kName);
       }
     }
   });

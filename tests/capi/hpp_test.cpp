@@ -145,6 +145,15 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
       EXPECT_EQ(weights[2 * row], expected);
       EXPECT_EQ(weights[2 * row + 1], expected);
     }
+    // Both ranks write row 9, and the higher one's entry stays; row 3 twice, and the last one stays.
+    const std::vector<float> rows = {1, 1, 2, 2, static_cast<float>(comm.rank()), 5};
+    tables.write_rows(table, SHARDREC_TABLE_WEIGHTS, std::vector<int64_t>{3, 3, 9},
+                      {rows.data(), 3, 2});
+    std::vector<float> read(6, 9);
+    tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, std::vector<int32_t>{9, 3, 1},
+                     {read.data(), 3, 2});
+    EXPECT_EQ(read, (std::vector<float>{1, 5, 2, 2, -0.5, -0.5}));
+    tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, nullptr, nullptr);
     lookup.begin_without_data();
     lookup.forward(0, {nullptr, 0, 2});
     EXPECT_TRUE(lookup.all_done());

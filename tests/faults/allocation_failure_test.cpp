@@ -142,10 +142,34 @@ class Rank {
               [&] { return shardrec_lookup_create(handles_.tables, nullptr, &handles_.lookup); })) {
       return;
     }
+    if (!read_and_write_rows()) return;
     for (int step = 0; step < kSteps; ++step) {
       if (!train_step(step)) return;
       note(step + 1);
     }
+  }
+
+  // Writes back what was read: the tables stay as they are.
+  bool read_and_write_rows() {
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      ids_[i] = static_cast<int64_t>(i * 5 + static_cast<size_t>(rank_)) % kRows;
+    }
+    const shardrec_tensor ids = vector_of(ids_);
+    const shardrec_tensor rows = matrix(out_.data(), static_cast<int64_t>(ids_.size()), kDim);
+    for (int32_t table = 0; table < kTables; ++table) {
+      if (!make("read_rows",
+                [&] {
+                  return shardrec_collection_read_rows(handles_.tables, table,
+                                                       SHARDREC_TABLE_WEIGHTS, &ids, &rows);
+                }) ||
+          !make("write_rows", [&] {
+            return shardrec_collection_write_rows(handles_.tables, table, SHARDREC_TABLE_WEIGHTS,
+                                                  &ids, &rows);
+          })) {
+        return false;
+      }
+    }
+    return true;
   }
 
   bool train_step(int step) {
@@ -194,6 +218,7 @@ class Rank {
   Handles handles_;
   Outcome outcome_;
   // Made before the shortage would hit them: the host's memory is not what is tested.
+  std::vector<int64_t> ids_ = std::vector<int64_t>(30);
   std::vector<int64_t> values_ = std::vector<int64_t>(2000);
   std::vector<int64_t> lengths_ = std::vector<int64_t>(2000);
   std::vector<float> out_ = std::vector<float>(20000);

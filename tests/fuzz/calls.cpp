@@ -170,7 +170,26 @@ void Rank::lookup_call(Input& in) {
 }
 
 void Rank::collection_call(Input& in) {
-  switch (in.below(8)) {
+  switch (in.below(10)) {
+    case 8:
+    case 9: {
+      const bool write = in.one_in(2);
+      const auto table = static_cast<int32_t>(in.one_in(6) ? in.number() : in.below(3));
+      const auto part = as_enum<shardrec_table_part>(in.of<int64_t>({0, 0, 1, 2, -1, 99}));
+      const int64_t count = in.of<int64_t>({3, 0, 1, 40});
+      auto* const ids = static_cast<int64_t*>(memory(static_cast<size_t>(count) * sizeof(int64_t)));
+      for (int64_t i = 0; i < count; ++i) {
+        ids[i] = (i * 3 + rank_) % std::max<int64_t>(shape_.rows, 1);
+      }
+      if (count > 0 && in.one_in(8)) ids[count - 1] = in.number();
+      const shardrec_tensor* list = or_null(in, vector(in, false, SHARDREC_INT64, count, ids));
+      const shardrec_tensor* rows =
+          or_null(in, matrix(in, false, count, in.of<int64_t>({4, 1, 3, 16, 8})));
+      shardrec_collection* tables = handle(in, &Rank::collections_);
+      note(write ? shardrec_collection_write_rows(tables, table, part, list, rows)
+                 : shardrec_collection_read_rows(tables, table, part, list, rows));
+      return;
+    }
     case 0:
       make(in, collections_, [&](auto out) {
         return shardrec_collection_create(handle(in, &Rank::comms_), handle(in, &Rank::models_),

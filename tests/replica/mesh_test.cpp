@@ -167,6 +167,35 @@ TEST(Mesh, ACommunicatorThatIsAbortedEndsItsMeshForAll) {
   });
 }
 
+// A list concerns the own replica, and ranks of the own sharding group are the ones that answer.
+TEST(Mesh, RowsByIdsAreThoseOfTheOwnReplica) {
+  run_ranks(4, 2, [](int, shardrec_comm* comm) {
+    MeshRank rank(comm, {});
+    rank.create();
+    std::vector<float> before = rank.read(SHARDREC_TABLE_WEIGHTS);
+    std::vector<int64_t> ids = {12, 0, 12};
+    std::vector<float> rows(3 * MeshRank::kDim, static_cast<float>(rank.replica() + 1));
+    const shardrec_tensor list = vector_of(ids);
+    const shardrec_tensor values = matrix(rows.data(), 3, MeshRank::kDim);
+    SR_EXPECT_OK(
+        shardrec_collection_write_rows(rank.tables(), 0, SHARDREC_TABLE_WEIGHTS, &list, &values));
+    for (const int64_t row : {int64_t{0}, int64_t{12}}) {
+      std::fill_n(before.begin() + row * MeshRank::kDim, MeshRank::kDim,
+                  static_cast<float>(rank.replica() + 1));
+    }
+    EXPECT_EQ(rank.read(SHARDREC_TABLE_WEIGHTS), before);
+    ids = {5, 12, 5};
+    SR_EXPECT_OK(
+        shardrec_collection_read_rows(rank.tables(), 0, SHARDREC_TABLE_WEIGHTS, &list, &values));
+    for (size_t i = 0; i < ids.size(); ++i) {
+      for (int64_t c = 0; c < MeshRank::kDim; ++c) {
+        EXPECT_EQ(rows[i * MeshRank::kDim + static_cast<size_t>(c)],
+                  before[static_cast<size_t>(ids[i] * MeshRank::kDim + c)]);
+      }
+    }
+  });
+}
+
 TEST(Mesh, ACollectionWithoutAMeshHasNothingToSync) {
   run_ranks(1, 1, [&](int, shardrec_comm* comm) {
     Rank one(comm, {.sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1});

@@ -136,6 +136,30 @@ SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *coll
                                                        int64_t row, int64_t rows,
                                                        const shardrec_tensor *values);
 
+/* Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
+ * stride, unit column stride; as shardrec_collection_read otherwise.
+ * ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; NULL
+ * or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+ * another table or part. Ids are checked on the rank that gives them: one that is no row is
+ * INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
+ * wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
+ * Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_read_rows(shardrec_collection *collection,
+                                                           int32_t table, shardrec_table_part part,
+                                                           const shardrec_tensor *ids,
+                                                           const shardrec_tensor *out);
+
+/* Writes the rows of a table that ids name from values, float32, [ids, width]; ids and values as in
+ * shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+ * written more than once, the last entry of the highest rank stays. Replicas are all written.
+ * After an error that ends the communicator, some of the rows may have been written. Collective,
+ * blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_write_rows(shardrec_collection *collection,
+                                                            int32_t table, shardrec_table_part part,
+                                                            const shardrec_tensor *ids,
+                                                            const shardrec_tensor *values);
+
 /* Saves weights, optimizer states and step count (not: accumulated gradients, learning rates, what is
  * frozen) to a directory (made when missing, which must not
  * hold a checkpoint yet): one safetensors file per rank, then manifest.json. Any plan and number of

@@ -132,100 +132,106 @@ typedef long long swig_type_99;
 typedef long long swig_type_100;
 typedef _goslice_ swig_type_101;
 typedef _gostring_ swig_type_102;
-typedef _gostring_ swig_type_103;
-typedef _gostring_ swig_type_104;
+typedef _goslice_ swig_type_103;
+typedef _goslice_ swig_type_104;
 typedef _gostring_ swig_type_105;
-typedef _gostring_ swig_type_106;
-typedef _gostring_ swig_type_107;
+typedef _goslice_ swig_type_106;
+typedef _goslice_ swig_type_107;
 typedef _gostring_ swig_type_108;
 typedef _gostring_ swig_type_109;
 typedef _gostring_ swig_type_110;
-typedef long long swig_type_111;
-typedef _goslice_ swig_type_112;
-typedef _goslice_ swig_type_113;
-typedef _goslice_ swig_type_114;
+typedef _gostring_ swig_type_111;
+typedef _gostring_ swig_type_112;
+typedef _gostring_ swig_type_113;
+typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef long long swig_type_116;
-typedef _goslice_ swig_type_117;
+typedef _gostring_ swig_type_116;
+typedef long long swig_type_117;
 typedef _goslice_ swig_type_118;
 typedef _goslice_ swig_type_119;
-typedef _gostring_ swig_type_120;
-typedef long long swig_type_121;
-typedef _goslice_ swig_type_122;
+typedef _goslice_ swig_type_120;
+typedef _gostring_ swig_type_121;
+typedef long long swig_type_122;
 typedef _goslice_ swig_type_123;
 typedef _goslice_ swig_type_124;
 typedef _goslice_ swig_type_125;
-typedef _goslice_ swig_type_126;
-typedef _gostring_ swig_type_127;
-typedef _gostring_ swig_type_128;
+typedef _gostring_ swig_type_126;
+typedef long long swig_type_127;
+typedef _goslice_ swig_type_128;
 typedef _goslice_ swig_type_129;
-typedef _gostring_ swig_type_130;
-typedef _gostring_ swig_type_131;
+typedef _goslice_ swig_type_130;
+typedef _goslice_ swig_type_131;
 typedef _goslice_ swig_type_132;
 typedef _gostring_ swig_type_133;
 typedef _gostring_ swig_type_134;
-typedef _gostring_ swig_type_135;
-typedef _goslice_ swig_type_136;
+typedef _goslice_ swig_type_135;
+typedef _gostring_ swig_type_136;
 typedef _gostring_ swig_type_137;
-typedef _gostring_ swig_type_138;
+typedef _goslice_ swig_type_138;
 typedef _gostring_ swig_type_139;
 typedef _gostring_ swig_type_140;
 typedef _gostring_ swig_type_141;
-typedef _gostring_ swig_type_142;
+typedef _goslice_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
-typedef _goslice_ swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_145;
+typedef _gostring_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
-typedef long long swig_type_150;
-typedef _gostring_ swig_type_151;
-typedef long long swig_type_152;
+typedef _gostring_ swig_type_150;
+typedef _goslice_ swig_type_151;
+typedef _goslice_ swig_type_152;
 typedef _gostring_ swig_type_153;
 typedef _gostring_ swig_type_154;
 typedef _gostring_ swig_type_155;
-typedef _goslice_ swig_type_156;
-typedef _goslice_ swig_type_157;
-typedef _gostring_ swig_type_158;
-typedef _goslice_ swig_type_159;
-typedef _goslice_ swig_type_160;
+typedef long long swig_type_156;
+typedef _gostring_ swig_type_157;
+typedef long long swig_type_158;
+typedef _gostring_ swig_type_159;
+typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
-typedef _gostring_ swig_type_162;
-typedef _gostring_ swig_type_163;
+typedef _goslice_ swig_type_162;
+typedef _goslice_ swig_type_163;
 typedef _gostring_ swig_type_164;
-typedef _gostring_ swig_type_165;
-typedef _gostring_ swig_type_166;
+typedef _goslice_ swig_type_165;
+typedef _goslice_ swig_type_166;
 typedef _gostring_ swig_type_167;
-typedef long long swig_type_168;
-typedef long long swig_type_169;
+typedef _gostring_ swig_type_168;
+typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _goslice_ swig_type_172;
-typedef _goslice_ swig_type_173;
-typedef _goslice_ swig_type_174;
-typedef _gostring_ swig_type_175;
-typedef _goslice_ swig_type_176;
-typedef _goslice_ swig_type_177;
+typedef _gostring_ swig_type_172;
+typedef _gostring_ swig_type_173;
+typedef long long swig_type_174;
+typedef long long swig_type_175;
+typedef _gostring_ swig_type_176;
+typedef _gostring_ swig_type_177;
 typedef _goslice_ swig_type_178;
-typedef _gostring_ swig_type_179;
+typedef _goslice_ swig_type_179;
 typedef _goslice_ swig_type_180;
-typedef _goslice_ swig_type_181;
+typedef _gostring_ swig_type_181;
 typedef _goslice_ swig_type_182;
 typedef _goslice_ swig_type_183;
-typedef _gostring_ swig_type_184;
+typedef _goslice_ swig_type_184;
 typedef _gostring_ swig_type_185;
 typedef _goslice_ swig_type_186;
 typedef _goslice_ swig_type_187;
-typedef _gostring_ swig_type_188;
-typedef _gostring_ swig_type_189;
+typedef _goslice_ swig_type_188;
+typedef _goslice_ swig_type_189;
 typedef _gostring_ swig_type_190;
 typedef _gostring_ swig_type_191;
-typedef _gostring_ swig_type_192;
-typedef long long swig_type_193;
+typedef _goslice_ swig_type_192;
+typedef _goslice_ swig_type_193;
 typedef _gostring_ swig_type_194;
 typedef _gostring_ swig_type_195;
 typedef _gostring_ swig_type_196;
+typedef _gostring_ swig_type_197;
+typedef _gostring_ swig_type_198;
+typedef long long swig_type_199;
+typedef _gostring_ swig_type_200;
+typedef _gostring_ swig_type_201;
+typedef _gostring_ swig_type_202;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -306,63 +312,65 @@ extern swig_type_92 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1
 extern swig_type_93 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
 extern swig_type_94 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_95 arg4, swig_type_96 arg5, swig_type_97 arg6);
 extern swig_type_98 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_99 arg4, swig_type_100 arg5, swig_type_101 arg6);
-extern swig_type_102 _wrap_collection_save_capi(uintptr_t arg1, swig_type_103 arg2, uintptr_t arg3);
-extern swig_type_104 _wrap_collection_load_capi(uintptr_t arg1, swig_type_105 arg2, uintptr_t arg3);
-extern swig_type_106 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_107 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_108 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_109 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_102 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_103 arg4, swig_type_104 arg5);
+extern swig_type_105 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_106 arg4, swig_type_107 arg5);
+extern swig_type_108 _wrap_collection_save_capi(uintptr_t arg1, swig_type_109 arg2, uintptr_t arg3);
+extern swig_type_110 _wrap_collection_load_capi(uintptr_t arg1, swig_type_111 arg2, uintptr_t arg3);
+extern swig_type_112 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_113 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_114 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_115 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_110 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_111 arg2, swig_type_112 arg3, swig_type_113 arg4, swig_type_114 arg5);
-extern swig_type_115 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_116 arg2, swig_type_117 arg3, swig_type_118 arg4, swig_type_119 arg5);
-extern swig_type_120 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, swig_type_123 arg4, swig_type_124 arg5, swig_type_125 arg6, swig_type_126 arg7);
-extern swig_type_127 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_128 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_129 arg3);
-extern swig_type_130 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_131 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_132 arg3);
-extern swig_type_133 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_134 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_135 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_136 arg2);
-extern swig_type_137 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_138 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_116 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_117 arg2, swig_type_118 arg3, swig_type_119 arg4, swig_type_120 arg5);
+extern swig_type_121 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_122 arg2, swig_type_123 arg3, swig_type_124 arg4, swig_type_125 arg5);
+extern swig_type_126 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, swig_type_129 arg4, swig_type_130 arg5, swig_type_131 arg6, swig_type_132 arg7);
+extern swig_type_133 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_134 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_135 arg3);
+extern swig_type_136 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_137 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_138 arg3);
+extern swig_type_139 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_140 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_141 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_142 arg2);
+extern swig_type_143 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_144 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_139 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_140 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_141 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_142 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_145 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_146 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_147 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_148 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_143 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_144 arg2, swig_type_145 arg3, swig_type_146 arg4);
-extern swig_type_147 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_148 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_149 _wrap_mlp_create_capi(swig_type_150 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_149 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4);
+extern swig_type_153 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_154 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_155 _wrap_mlp_create_capi(swig_type_156 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_151 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_152 arg2, swig_intgo arg3);
-extern swig_type_153 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_154 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_155 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_156 arg2, swig_type_157 arg3);
-extern swig_type_158 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_159 arg2, swig_type_160 arg3);
-extern swig_type_161 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_162 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_163 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_164 arg2);
-extern swig_type_165 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_166 arg2);
-extern swig_type_167 _wrap_interaction_create_capi(swig_type_168 arg1, swig_type_169 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_157 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_158 arg2, swig_intgo arg3);
+extern swig_type_159 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_160 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_161 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_162 arg2, swig_type_163 arg3);
+extern swig_type_164 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_165 arg2, swig_type_166 arg3);
+extern swig_type_167 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_168 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_169 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_170 arg2);
+extern swig_type_171 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_172 arg2);
+extern swig_type_173 _wrap_interaction_create_capi(swig_type_174 arg1, swig_type_175 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_170 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_171 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3, swig_type_174 arg4);
-extern swig_type_175 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_176 arg2, swig_type_177 arg3, swig_type_178 arg4);
-extern swig_type_179 _wrap_bce_with_logits_capi(swig_type_180 arg1, swig_type_181 arg2, swig_type_182 arg3, swig_type_183 arg4, swig_voidp arg5);
-extern swig_type_184 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_176 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_177 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_178 arg2, swig_type_179 arg3, swig_type_180 arg4);
+extern swig_type_181 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, swig_type_184 arg4);
+extern swig_type_185 _wrap_bce_with_logits_capi(swig_type_186 arg1, swig_type_187 arg2, swig_type_188 arg3, swig_type_189 arg4, swig_voidp arg5);
+extern swig_type_190 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_185 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3);
-extern swig_type_188 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_189 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_190 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_191 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_192 _wrap_trace_start_capi(swig_type_193 arg1);
+extern swig_type_191 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_192 arg2, swig_type_193 arg3);
+extern swig_type_194 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_195 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_196 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_197 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_198 _wrap_trace_start_capi(swig_type_199 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_194 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_195 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_196 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_200 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_201 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_202 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1399,6 +1407,50 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	return swig_r_1
 }
 
+func Collection_read_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 []struct{}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+	var _swig_i_4 []struct{}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Collection_write_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	var _swig_i_3 []struct{}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+	var _swig_i_4 []struct{}
+	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_4)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_4
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1410,7 +1462,7 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1431,7 +1483,7 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1505,7 +1557,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_117(_swig_i_1), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1531,7 +1583,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_116(_swig_i_1), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_122(_swig_i_1), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1561,7 +1613,7 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_121(_swig_i_1), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_6)))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1602,7 +1654,7 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1629,7 +1681,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1664,7 +1716,7 @@ func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	_swig_i_0 := arg1
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1771,7 +1823,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1812,7 +1864,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_150(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_156(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1829,7 +1881,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_158(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1867,7 +1919,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1887,7 +1939,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1931,7 +1983,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1951,7 +2003,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1967,7 +2019,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_168(_swig_i_0), C.swig_type_169(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_174(_swig_i_0), C.swig_type_175(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1999,7 +2051,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2024,7 +2076,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_184)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2051,7 +2103,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_180)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_186)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2093,7 +2145,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2153,7 +2205,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_193(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_199(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -2202,6 +2202,72 @@ _gostring_ _wrap_collection_write_capi(shardrec_collection *_swig_go_0, int _swi
 }
 
 
+_gostring_ _wrap_collection_read_rows_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_table_part arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_table_part)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  
+  result = (shardrec_status)shardrec_collection_read_rows(arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_collection_write_rows_capi(shardrec_collection *_swig_go_0, int _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4) {
+  shardrec_collection *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_table_part arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (shardrec_table_part)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  
+  result = (shardrec_status)shardrec_collection_write_rows(arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_save_capi(shardrec_collection *_swig_go_0, _gostring_ _swig_go_1, shardrec_control *_swig_go_2) {
   shardrec_collection *arg1 = 0 ;
   char *arg2 = 0 ;

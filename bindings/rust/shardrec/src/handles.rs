@@ -265,6 +265,30 @@ impl Collection {
     ) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write(self.0, table, part, row, rows, &values.raw) })
     }
+
+    /// Reads the rows that ids (i32 or i64) name, wherever they live; None: nothing. Collective.
+    pub fn read_rows(
+        &mut self,
+        table: i32,
+        part: sys::shardrec_table_part,
+        ids: Option<View<'_>>,
+        out: Option<ViewMut<'_>>,
+    ) -> Result<()> {
+        let out = out.as_ref().map_or(std::ptr::null(), |view| &view.raw);
+        check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part, pointer(&ids), out) })
+    }
+
+    /// Writes the rows that ids name; as read_rows.
+    pub fn write_rows(
+        &mut self,
+        table: i32,
+        part: sys::shardrec_table_part,
+        ids: Option<View<'_>>,
+        values: Option<View<'_>>,
+    ) -> Result<()> {
+        let (ids, values) = (pointer(&ids), pointer(&values));
+        check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part, ids, values) })
+    }
 }
 
 impl Lookup {

@@ -45,6 +45,19 @@ fn train_rank(comm: &Comm) -> Result<()> {
     assert_eq!((weights, tables.step()?), (expected(), 2));
     assert_ne!(weights[7 * DIM], 0.0);
 
+    // Both ranks write row 9; the higher one's entry stays. Rank 0 reads rows 9 and 1.
+    let mine = [rank as f32 + 1.0; DIM];
+    let row = Some(View::matrix(&mine, 1, DIM));
+    tables.write_rows(table, SHARDREC_TABLE_WEIGHTS, Some(View::vector(&[9i32])), row)?;
+    let mut got = [0f32; 2 * DIM];
+    if rank == 0 {
+        let out = Some(ViewMut::matrix(&mut got, 2, DIM));
+        tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, Some(View::vector(&[9i64, 1])), out)?;
+        assert_eq!((&got[..DIM], &got[DIM..]), (&[2.0; DIM][..], &weights[DIM..2 * DIM]));
+    } else {
+        tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, None, None)?;
+    }
+
     comm.shutdown()?;
     drop((plan, tables, model, zeros, sgd, row_wise));
     assert_eq!(lookup.backward().unwrap_err().status, SHARDREC_CLOSED);

@@ -197,6 +197,14 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
              const Matrix &values) {
     check(shardrec_collection_write(get(), table, part, row, rows, values.get()));
   }
+  // The rows that ids (int32 or int64) name; nullptr for both: nothing.
+  void read_rows(int32_t table, shardrec_table_part part, const Vector &ids, const Matrix &into) {
+    check(shardrec_collection_read_rows(get(), table, part, ids.get(), into.get()));
+  }
+  void write_rows(int32_t table, shardrec_table_part part, const Vector &ids,
+                  const Matrix &values) {
+    check(shardrec_collection_write_rows(get(), table, part, ids.get(), values.get()));
+  }
   void save(std::string_view directory, Control *control = nullptr) {
     check(shardrec_collection_save(get(), detail::c_text(directory).c_str(),
                                    control == nullptr ? nullptr : control->get()));

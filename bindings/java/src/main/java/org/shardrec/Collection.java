@@ -28,4 +28,14 @@ public final class Collection extends Handle {
   public void write(int table, TablePart part, long row, long rows, Tensor values) {
     Capi.collection_write(ticket(), table, part.value, row, rows, values);
   }
+
+  /** Reads the rows that ids name (ints or longs), wherever they live; ids and out may be null: nothing. Collective. */
+  public void readRows(int table, TablePart part, Tensor ids, Tensor out) {
+    Capi.collection_read_rows(ticket(), table, part.value, ids, out);
+  }
+
+  /** Writes the rows that ids name; as readRows. */
+  public void writeRows(int table, TablePart part, Tensor ids, Tensor values) {
+    Capi.collection_write_rows(ticket(), table, part.value, ids, values);
+  }
 }

@@ -44,6 +44,17 @@ public final class SmokeTest {
     check(tables.step() == 2, "applied steps: " + tables.step());
     check(expected[7 * DIM] != 0, "the reference trains nothing");
 
+    // Both ranks write row 9; the higher one's entry stays. Rank 0 reads rows 9 and 1.
+    FloatBuffer got = Tensor.floats(2 * DIM);
+    tables.writeRows(0, TablePart.WEIGHTS, Tensor.vector(Tensor.ints(9)),
+        Tensor.matrix(Tensor.floats(DIM).put(0, rank + 1), 1, DIM));
+    if (rank == 0) {
+      tables.readRows(0, TablePart.WEIGHTS, Tensor.vector(Tensor.longs(9, 1)), Tensor.matrix(got, 2, DIM));
+      check(got.get(0) == 2 && got.get(DIM) == weights.get(DIM), "rows 9 and 1 are not as written");
+    } else {
+      tables.readRows(0, TablePart.WEIGHTS, null, null);
+    }
+
     comm.shutdown();
     for (Handle handle : new Handle[] {comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup}) handle.close();
     try {
