@@ -124,6 +124,14 @@ TEST(Launch, PassesSignalsOn) {
   EXPECT_EQ(result.out, "told\ntold\n");
 }
 
+TEST_P(Engines, TheProgramsToCopyTrainAndLeaveInOrder) {
+  for (const char* program : {SHARDREC_PROCESSES_C, SHARDREC_PROCESSES_CPP}) {
+    const Finished result = run({"launch", "--nproc", "2", "--engine", GetParam(), "--", program});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(result.out.starts_with("2 ranks, last loss: ")) << result.out;
+  }
+}
+
 TEST(Launch, AProgramThatIsNotThereIsAFailure) {
   const Finished result = run({"launch", "--nproc", "2", "--", "/nonexistent/program"});
   EXPECT_EQ(result.exit_code, 127);
