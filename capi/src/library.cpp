@@ -1,8 +1,10 @@
 #include "shardrec/library.h"
 
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "comm/remote/transport.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -23,7 +25,11 @@ shardrec_status shardrec_capabilities(char** out_text) {
     json.begin_object();
     json.key("version").text(SHARDREC_VERSION);
     json.key("api_version").integer(SHARDREC_API_VERSION);
-    json.key("engines").begin_array().text("local").end_array();
+    json.key("engines").begin_array().text("local");
+    for (const std::string& engine : shardrec::comm::remote::installed_transports()) {
+      json.text(engine);
+    }
+    json.end_array();
     json.key("devices").begin_array().text("cpu").end_array();
     json.key("cpu_targets").begin_array();
     for (int i = 0; i < compute::cpu_kernel_count(); ++i) {

@@ -7,36 +7,49 @@
 
 #include "api.h"
 #include "commands.h"
+#include "usage.h"
 
-int main(int argc, char** argv) {
-  constexpr int kUsageExit = 2;
+namespace shardrec::cli {
+namespace {
+
+constexpr int kUsageExit = 2;
+
+int run_command(int argc, char** argv) {
   CLI::App app("Sharded embedding tables and dense training for recommendation models.",
                "shardrec");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "The options of all subcommands");
+  app.set_version_flag("--version", version_text, "What library this is, and what it finds here");
 
-  namespace cli = shardrec::cli;
-  std::vector<cli::Run> runs{cli::add_train(app), cli::add_generate(app), cli::add_replay(app),
-                             cli::add_bench(app), cli::add_probe(app),    cli::add_launch(app),
-                             cli::add_trace(app)};
-  const std::vector<const char*> names{"train", "generate", "replay", "bench",
-                                       "probe", "launch",   "trace"};
+  const std::vector<std::pair<const char*, Run>> runs{
+      {"train", add_train(app)}, {"generate", add_generate(app)}, {"replay", add_replay(app)},
+      {"bench", add_bench(app)}, {"probe", add_probe(app)},       {"launch", add_launch(app)},
+      {"trace", add_trace(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsageExit;
+    if (error.get_exit_code() == 0 && !names_no_subcommand(app)) return app.exit(error);
+    std::cerr << usage_error(app, error);
+    return kUsageExit;
   }
+  for (const auto& [name, run] : runs) {
+    if (app.got_subcommand(name)) return run();
+  }
+  return kUsageExit;
+}
+
+}  // namespace
+}  // namespace shardrec::cli
+
+int main(int argc, char** argv) {
+  namespace cli = shardrec::cli;
   try {
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (app.got_subcommand(names[i])) return runs[i]();
-    }
+    return cli::run_command(argc, argv);
   } catch (const cli::ApiError& error) {
     std::cerr << "shardrec: " << error.what() << " (" << shardrec_status_name(error.status())
               << ")\n";
-    return 1;
   } catch (const std::exception& error) {
     std::cerr << "shardrec: " << error.what() << "\n";
-    return 1;
   }
-  return kUsageExit;
+  return 1;
 }

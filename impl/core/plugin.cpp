@@ -80,6 +80,14 @@ LoadedPlugin load_plugin(const Plugin& plugin) {
        {.path = plugin.file});
 }
 
+bool plugin_installed(const std::string& file) {
+  for (const fs::path& folder : folders()) {
+    std::error_code error;
+    if (fs::exists(folder / file, error)) return true;
+  }
+  return false;
+}
+
 void refuse_plugin_abi(const Plugin& plugin, const LoadedPlugin& loaded, PluginAbi found,
                        PluginAbi needed) {
   fail(SHARDREC_UNSUPPORTED,

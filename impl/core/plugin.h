@@ -28,6 +28,8 @@ struct LoadedPlugin {
 };
 
 LoadedPlugin load_plugin(const Plugin& plugin);
+// Whether there is such a file where load_plugin looks. Loads nothing.
+bool plugin_installed(const std::string& file);
 
 // What a plug-in says of itself and what the core was built with: an exact match, or a refusal.
 struct PluginAbi {

@@ -223,7 +223,7 @@ TEST(Library, TellsItsVersionAndCapabilities) {
   ASSERT_OK(shardrec_capabilities(&text));
   const std::string json = take(text);
   for (const char* part : {"\"version\": \"0.1.0\"", "\"api_version\": 1",
-                           "\"engines\": [\"local\"]", "\"devices\": [\"cpu\"]",
+                           "\"engines\": [\"local\"", "\"devices\": [\"cpu\"]",
                            "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
     EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;
   }

@@ -14,9 +14,9 @@ extern "C" {
 SHARDREC_API int32_t shardrec_api_version(void);
 
 /* What this library can do on this machine, as JSON:
- *   {"version": "0.1.0", "api_version": 1, "engines": ["local"], "devices": ["cpu"],
+ *   {"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu"],
  *    "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
- * cpu_target is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a
+ * engines: local, and those whose plug-ins are installed. cpu_target is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a
  * lower one (read once, at the first use). dense names the GEMM plug-in, null when it is not
  * installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
  * Since 0.1. */

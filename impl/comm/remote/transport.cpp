@@ -31,13 +31,16 @@ constexpr std::array kEngines{
     Engine{.name = "mpi",
            .package = "libshardrec's MPI plug-in (built with libopenmpi-dev, needs openmpi-bin)"}};
 
+std::string file_of(const Engine& engine) {
+  return sentence("libshardrec_", engine.name, ".so.", SHARDREC_TRANSPORT_ABI);
+}
+
 Table load(const Engine& engine) {
-  const core::Plugin plugin{
-      .file = sentence("libshardrec_", engine.name, ".so.", SHARDREC_TRANSPORT_ABI),
-      .what = sentence(engine.name, " plug-in"),
-      .function = "shardrec_transport_plugin",
-      .needed = sentence("the engine \"", engine.name, "\" needs"),
-      .package = std::string(engine.package)};
+  const core::Plugin plugin{.file = file_of(engine),
+                            .what = sentence(engine.name, " plug-in"),
+                            .function = "shardrec_transport_plugin",
+                            .needed = sentence("the engine \"", engine.name, "\" needs"),
+                            .package = std::string(engine.package)};
   const core::LoadedPlugin loaded = core::load_plugin(plugin);
   const auto fill = std::bit_cast<shardrec_transport_plugin_function>(loaded.function);
   Table table{};
@@ -307,6 +310,14 @@ void hear(void* reader, int32_t from, const void* data, uint64_t bytes) {
 }  // namespace
 
 void load_transport(const std::string& engine) { table_of(engine); }
+
+std::vector<std::string> installed_transports() {
+  std::vector<std::string> names;
+  for (const Engine& engine : kEngines) {
+    if (core::plugin_installed(file_of(engine))) names.emplace_back(engine.name);
+  }
+  return names;
+}
 
 bool transport_available(const std::string& engine) noexcept {
   try {

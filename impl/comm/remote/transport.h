@@ -19,6 +19,8 @@ namespace shardrec::comm::remote {
 // missing (names the files looked for and the package to install) or speaks another ABI.
 void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
+// The engines whose plug-ins are installed, loaded or not.
+std::vector<std::string> installed_transports();
 // What carries, such as "Open MPI 4.1.4"; and whether a launcher says who the ranks are, so that
 // neither a store nor a rank is needed. Throw as load_transport does.
 std::string transport_library(const std::string& engine);
