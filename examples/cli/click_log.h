@@ -68,6 +68,8 @@ struct ClickLogOptions {
   int64_t rows_per_table = 0;  // Criteo; 0: 64 x the values where they are known, else 65,536
 };
 
+// Both read text files and gzip files (byte_source.h).
+//
 // Criteo's Kaggle TSV (label, I1..I13, C1..C26), or a CSV with a header that names those columns.
 std::unique_ptr<ClickLog> open_criteo(const ClickLogOptions& options);
 

@@ -55,9 +55,11 @@ class CriteoPass final : public Pass {
     std::string_view line;
     while (added < limit && reader_.next(line)) {
       ++line_number_;
-      if (is_test_row(seed_, row_++) != (split_ == Split::kTest)) continue;
+      const uint64_t row = row_++;
+      if (is_test_row(seed_, row) != (split_ == Split::kTest)) continue;
       const std::string problem = parser_.parse(line, sample_);
       if (problem.empty()) {
+        sample_.row = static_cast<int64_t>(row);
         out.add(sample_);
         ++added;
       } else if (bad_lines_ != nullptr) {

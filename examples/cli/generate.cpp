@@ -1,11 +1,10 @@
-#include <cstdio>
 #include <iostream>
 #include <memory>
-#include <optional>
 
 #include "best_auc.h"
 #include "click_log.h"
 #include "commands.h"
+#include "line_sink.h"
 #include "numbers.h"
 #include "planted.h"
 #include "planted_meta.h"
@@ -18,34 +17,6 @@ struct GenerateOptions {
   int64_t rows = 1000000;
   uint64_t seed = 1;
   std::string output;
-};
-
-// Where lines go: a file, or standard output for "-".
-class LineSink {
- public:
-  explicit LineSink(const std::string& path) : path_(path) {
-    if (path == "-") return;
-    owned_.reset(std::fopen(path.c_str(), "wb"));
-    if (owned_ == nullptr) throw UserError("Cannot write " + path + ".");
-  }
-  void write(const std::string& text) {
-    if (std::fwrite(text.data(), 1, text.size(), file()) != text.size()) fail();
-  }
-  void finish() {
-    if (std::fflush(file()) != 0) fail();
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
-  };
-  std::FILE* file() { return owned_ ? owned_.get() : stdout; }
-  [[noreturn]] void fail() const {
-    throw UserError("Writing " + path_ + " failed; is the disk full?");
-  }
-
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> owned_;
 };
 
 std::string describe(const GenerateOptions& options, const PlantedClicks& clicks,
@@ -131,8 +102,10 @@ Run add_generate(CLI::App& app) {
   command->add_option("--seed", options->seed, "The same seed gives the same bytes")
       ->capture_default_str();
   command
-      ->add_option("--output", options->output,
-                   "File, or - for standard output; a file gets FILE.meta.json beside it")
+      ->add_option(
+          "--output", options->output,
+          "File (gzip format where its name ends with .gz), or - for standard output; a file "
+          "gets FILE.meta.json beside it")
       ->required();
   return [options] { return generate(*options); };
 }

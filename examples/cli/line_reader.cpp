@@ -1,37 +1,20 @@
 #include "line_reader.h"
 
-#include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "api.h"
 
 namespace shardrec::cli {
 
-LineReader::LineReader(const std::string& path)
-    : path_(path), file_(std::fopen(path.c_str(), "rb")), block_(kBlock) {
-  std::error_code error;
-  if (file_ == nullptr || std::filesystem::is_directory(path, error)) {
-    const int reason = file_ == nullptr ? errno : EISDIR;
-    throw UserError("Cannot read " + path + ": " + std::generic_category().message(reason) + ".");
-  }
-  const auto size = std::filesystem::file_size(path, error);
-  file_size_ = error ? 0 : static_cast<uint64_t>(size);
-}
+LineReader::LineReader(const std::string& path) : path_(path), source_(path), block_(kBlock) {}
 
-bool LineReader::fill() {
+void LineReader::fill() {
   std::memmove(block_.data(), block_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
-  const size_t read = std::fread(block_.data() + end_, 1, block_.size() - end_, file_.get());
-  if (read == 0 && std::ferror(file_.get()) != 0) {
-    throw UserError("Reading " + path_ + " failed: " + std::generic_category().message(errno) +
-                    ".");
-  }
+  const size_t read = source_.read(block_.data() + end_, block_.size() - end_);
   end_ += read;
   at_end_ = read == 0;
-  return read > 0;
 }
 
 bool LineReader::next(std::string_view& line) {
@@ -62,9 +45,13 @@ bool LineReader::next(std::string_view& line) {
   }
 }
 
+// Of compressed lines: as if all that was read were compressed alike.
 double LineReader::fraction() const {
-  if (file_size_ == 0) return 0;
-  return static_cast<double>(handed_out_) / static_cast<double>(file_size_);
+  if (source_.file_size() == 0) return 0;
+  const auto decompressed = static_cast<double>(handed_out_ + (end_ - begin_));
+  if (decompressed == 0) return 0;
+  const double share = static_cast<double>(handed_out_) / decompressed;
+  return share * static_cast<double>(source_.position()) / static_cast<double>(source_.file_size());
 }
 
 }  // namespace shardrec::cli

@@ -1,12 +1,13 @@
-// Lines of a text file, one after another, without their "\n" or "\r\n". Memory: one block.
+// Lines of a text file (gzip too), one after another, without their "\n" or "\r\n". Memory: one
+// block.
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "byte_source.h"
 
 namespace shardrec::cli {
 
@@ -23,19 +24,15 @@ class LineReader {
 
  private:
   static constexpr size_t kBlock = size_t{4} << 20;
-  struct Close {
-    void operator()(std::FILE* file) const { (void)std::fclose(file); }
-  };
-  bool fill();
+  void fill();
 
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  ByteSource source_;
   std::vector<char> block_;
   size_t begin_ = 0;  // unread bytes of the block: [begin_, end_)
   size_t end_ = 0;
   bool at_end_ = false;
   uint64_t handed_out_ = 0;
-  uint64_t file_size_ = 0;
 };
 
 }  // namespace shardrec::cli

@@ -11,6 +11,7 @@
 
 #include "api.h"
 #include "click_log.h"
+#include "line_sink.h"
 #include "numbers.h"
 #include "token_table.h"
 
@@ -75,17 +76,24 @@ struct Item {
   std::optional<int64_t> year;
 };
 
+// The file beside the log with another extension, compressed or not; empty where there is none.
+std::string side_file(const std::string& log, const char* extension) {
+  std::filesystem::path path(without_gzip_name(log));
+  path.replace_extension(extension);
+  if (std::filesystem::exists(path)) return path.string();
+  path += ".gz";
+  return std::filesystem::exists(path) ? path.string() : std::string();
+}
+
 class MovielensLog final : public ClickLog {
  public:
   explicit MovielensLog(const ClickLogOptions& options) : bad_lines_(options.strict) {
-    const std::filesystem::path path(options.path);
-    const auto side = [&](const char* extension) {
-      return std::filesystem::path(path).replace_extension(extension).string();
-    };
-    has_users_ = std::filesystem::exists(side(".user"));
-    has_items_ = std::filesystem::exists(side(".item"));
-    if (has_users_) read_users(side(".user"));
-    if (has_items_) read_items(side(".item"));
+    const std::string users = side_file(options.path, ".user");
+    const std::string items = side_file(options.path, ".item");
+    has_users_ = !users.empty();
+    has_items_ = !items.empty();
+    if (has_users_) read_users(users);
+    if (has_items_) read_items(items);
     read_ratings(options);
     make_schema();
   }
@@ -149,6 +157,7 @@ void MovielensLog::read_ratings(const ClickLogOptions& options) {
   const TokenTable table(options.path, {"user_id", "item_id", "rating"});
   uint64_t row = 0;
   table.each([&](int64_t line, const std::vector<std::string_view>& field) {
+    sample_.row = static_cast<int64_t>(row);
     Samples& out = is_test_row(options.seed, row++) ? test_ : train_;
     if (field.empty()) {
       return bad_lines_.add(options.path, line, "has another number of columns than the header");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api.h"
+#include "line_sink.h"
 
 namespace shardrec::cli {
 namespace {
@@ -52,8 +53,11 @@ void write_planted_meta(const std::string& path, uint64_t seed, const PlantedCli
 }
 
 std::optional<PlantedMeta> read_planted_meta(const std::string& data_path) {
-  const std::string path = planted_meta_path(data_path);
+  std::string path = planted_meta_path(data_path);
   std::error_code error;
+  if (!std::filesystem::exists(path, error) && is_gzip_name(data_path)) {
+    path = planted_meta_path(without_gzip_name(data_path));  // compressed after it was generated
+  }
   if (!std::filesystem::exists(path, error)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   const auto json = nlohmann::json::parse(file, nullptr, false);

@@ -18,6 +18,7 @@ RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& opti
     : comm_(comm),
       rank_(rank),
       ranks_(options.ranks),
+      writes_predictions_(!options.output.empty()),
       own_feed_(options.engine != "local"),
       schema_(schema),
       net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
@@ -36,15 +37,18 @@ RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& opti
   width_ = static_cast<int64_t>(schema.features.size()) * options.dim;
 }
 
-bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader) {
+int64_t RankTrainer::test_batch(const TrainOptions& options) {
+  const int64_t tiles = (options.batch + kTile - 1) / kTile;
+  return std::min(tiles * kTile, kTiledRows * options.ranks);
+}
+
+bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit) {
   times_.enter(Phase::kRead);
   if (own_feed_ && !go_on()) return false;
-  const auto batch = reader.next();
-  if (batch == nullptr) return false;
-  slot.global = batch->samples.size();
-  slot.fraction = batch->fraction;
-  const Slice slice = slice_of(slot.global, ranks_, rank_);
-  pack(schema_, batch->samples, slice.first, slice.last, slot.packed);
+  slot.batch = reader.next();
+  if (slot.batch == nullptr) return false;
+  slot.slice = slice_of(slot.global(), ranks_, rank_, unit);
+  pack(schema_, slot.batch->samples, slot.slice.first, slot.slice.last, slot.packed);
 
   times_.enter(Phase::kBegin);
   const shardrec_tensor values = vector_view(slot.packed.ids);
@@ -83,10 +87,10 @@ double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
 void RankTrainer::step(Slot& slot) {
   const double loss = dense_forward(slot, window_);
   if (first_losses_.size() < kFirstLosses) {
-    first_losses_.push_back(loss / static_cast<double>(slot.global));
+    first_losses_.push_back(loss / static_cast<double>(slot.global()));
   }
   times_.enter(Phase::kDenseBackward);
-  net_.backward(slot.global);
+  net_.backward(slot.global());
   times_.enter(Phase::kReduce);
   net_.reduce();
   times_.enter(Phase::kBackward);
@@ -96,7 +100,7 @@ void RankTrainer::step(Slot& slot) {
   check(shardrec_lookup_backward(slot.lookup.get()));
   times_.enter(Phase::kDenseStep);
   net_.step();
-  samples_trained_ += slot.global;
+  samples_trained_ += slot.global();
 }
 
 void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& progress) {
@@ -105,12 +109,12 @@ void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& pro
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
   int64_t steps = 0;
-  bool more = fetch(slots_[now], reader);
+  bool more = fetch(slots_[now], reader, 1);
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
     now = 1 - now;
-    more = fetch(slots_[now], reader);
+    more = fetch(slots_[now], reader, 1);
     step(slot);
     ++steps;
     report(slot, steps, title, progress);
@@ -120,10 +124,10 @@ void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& pro
   seconds_trained_ = seconds_before_ + seconds_since(started_);
   if (rank_ == 0 && steps > 0) {
     const Slot& last = slots_[1 - now];
-    progress.show(
-        {title, last.fraction, last_window_.loss, last_window_.normalised_entropy, last_window_.auc,
-         last_window_.known, static_cast<double>(samples_trained_) / seconds_trained_},
-        true);
+    progress.show({title, last.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
+                   last_window_.auc, last_window_.known,
+                   static_cast<double>(samples_trained_) / seconds_trained_},
+                  true);
   }
   times_.enter(Phase::kOther);
 }
@@ -135,26 +139,38 @@ void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& tit
   if (rank_ != 0) return;
   const double seconds = seconds_before_ + seconds_since(started_);
   progress.show(
-      {title, slot.fraction, last_window_.loss, last_window_.normalised_entropy, last_window_.auc,
-       last_window_.known, static_cast<double>(samples_trained_) / seconds},
+      {title, slot.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
+       last_window_.auc, last_window_.known, static_cast<double>(samples_trained_) / seconds},
       false);
 }
 
-Quality RankTrainer::evaluate(BatchFeed& feed) {
+Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions) {
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
-  bool more = fetch(slots_[now], reader);
+  bool more = fetch(slots_[now], reader, kTile);
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
     now = 1 - now;
-    more = fetch(slots_[now], reader);
+    more = fetch(slots_[now], reader, kTile);
     dense_forward(slot, test_);
+    if (writes_predictions_) write(slot, predictions);
   }
   times_.enter(Phase::kMetrics);
   const Quality result = quality(test_);
   times_.enter(Phase::kOther);
   return result;
+}
+
+// The probabilities of all ranks, in the order of the batch: others have zeros where one has its
+// own.
+void RankTrainer::write(const Slot& slot, PredictionFile& predictions) {
+  std::vector<float> all(static_cast<size_t>(slot.global()), 0.0F);
+  const auto own = net_.probabilities();
+  std::copy(own.begin(), own.end(), all.begin() + slot.slice.first);
+  const shardrec_tensor view = vector_view(all);
+  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_SUM));
+  if (rank_ == 0) predictions.add(slot.batch->samples, all);
 }
 
 // Of the samples since the last call. Collective.

@@ -17,6 +17,7 @@
 #include "batch_feed.h"
 #include "dense_net.h"
 #include "phase_times.h"
+#include "predictions.h"
 #include "progress.h"
 #include "ranks.h"
 #include "train_options.h"
@@ -34,6 +35,11 @@ struct Quality {
 
 class RankTrainer {
  public:
+  // Layers multiply rows in tiles of so many, from the first row of a call on, while a call has at
+  // most kTiledRows. Ranks that take whole tiles of the test samples, and no more than that, get
+  // the same bits whatever their number.
+  static constexpr int64_t kTile = 64;
+  static constexpr int64_t kTiledRows = 1024;
   static constexpr size_t kFirstLosses = 20;
   static constexpr int64_t kReportSteps = 50;
 
@@ -41,8 +47,13 @@ class RankTrainer {
   RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options, const Schema& schema,
               const Model& model, const Plan& plan);
 
+  static int64_t test_batch(const TrainOptions& options);
+
   void train(BatchFeed& feed, const std::string& title, Progress& progress);
-  Quality evaluate(BatchFeed& feed);
+  // predictions: of rank 0; the same calls are made on all ranks.
+  // Of a feed with batches of test_batch(). The same numbers for any number of ranks with the same
+  // model.
+  Quality evaluate(BatchFeed& feed, PredictionFile& predictions);
   void save(const std::string& directory);
   void load(const std::string& directory);
 
@@ -60,23 +71,27 @@ class RankTrainer {
   // A batch on its way: what the library and the dense half read must stay until backward.
   struct Slot {
     Lookup lookup;
+    std::shared_ptr<const GlobalBatch> batch;
+    Slice slice;  // of the batch: this rank's samples
     PackedBatch packed;
     std::vector<float> pooled;
-    int64_t global = 0;
-    double fraction = 0;
+    [[nodiscard]] int64_t global() const { return batch->samples.size(); }
   };
 
-  bool fetch(Slot& slot, BatchFeed::Reader& reader);
+  // unit: what ranks share the batch by.
+  bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
   bool go_on();
   void forward(Slot& slot);
   double dense_forward(Slot& slot, Metrics& metrics);
   void step(Slot& slot);
+  void write(const Slot& slot, PredictionFile& predictions);
   Quality quality(Metrics& metrics);
   void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
 
   shardrec_comm* comm_;
   int rank_;
   int ranks_;
+  bool writes_predictions_;
   bool own_feed_;  // of this process; else the ranks share one
   bool stopped_ = false;
   const Schema& schema_;

@@ -129,8 +129,10 @@ std::vector<std::vector<double>> gather(shardrec_comm* comm, const std::vector<d
   return by_rank;
 }
 
-Slice slice_of(int64_t global, int ranks, int rank) {
-  return {global * rank / ranks, global * (rank + 1) / ranks};
+Slice slice_of(int64_t global, int ranks, int rank, int64_t unit) {
+  const int64_t units = (global + unit - 1) / unit;
+  return {std::min(global, units * rank / ranks * unit),
+          std::min(global, units * (rank + 1) / ranks * unit)};
 }
 
 }  // namespace shardrec::cli

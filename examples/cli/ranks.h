@@ -31,13 +31,13 @@ int start_ranks(const RankGroup& group);
 // What every rank has given, by rank, on all of them: as many numbers each. Collective.
 std::vector<std::vector<double>> gather(shardrec_comm* comm, const std::vector<double>& own);
 
-// Samples [first, last) of a global batch that belong to a rank: contiguous, in rank order, sizes
-// that differ by at most one.
+// Samples [first, last) of a global batch that belong to a rank: contiguous, in rank order, cut at
+// multiples of `unit` only, sizes that differ by at most one unit.
 struct Slice {
   int64_t first = 0;
   int64_t last = 0;
   [[nodiscard]] int64_t size() const { return last - first; }
 };
-Slice slice_of(int64_t global, int ranks, int rank);
+Slice slice_of(int64_t global, int ranks, int rank, int64_t unit = 1);
 
 }  // namespace shardrec::cli

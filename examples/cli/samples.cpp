@@ -3,6 +3,7 @@
 namespace shardrec::cli {
 
 void Samples::clear() {
+  rows_.clear();
   labels_.clear();
   dense_.clear();
   lengths_.clear();
@@ -13,6 +14,7 @@ void Samples::clear() {
 void Samples::add(const Sample& sample) {
   dense_columns_ = sample.dense.size();
   features_ = sample.lengths.size();
+  rows_.push_back(sample.row);
   labels_.push_back(sample.label);
   dense_.insert(dense_.end(), sample.dense.begin(), sample.dense.end());
   lengths_.insert(lengths_.end(), sample.lengths.begin(), sample.lengths.end());
@@ -23,6 +25,7 @@ void Samples::add(const Sample& sample) {
 void Samples::add(const Samples& from, int64_t index) {
   dense_columns_ = from.dense_columns_;
   features_ = from.features_;
+  rows_.push_back(from.row(index));
   labels_.push_back(from.label(index));
   const auto dense_values = from.dense(index);
   dense_.insert(dense_.end(), dense_values.begin(), dense_values.end());

@@ -26,6 +26,7 @@ struct Sample {
   std::vector<float> dense;
   std::vector<int32_t> lengths;  // per feature
   std::vector<int64_t> ids;      // bag after bag
+  int64_t row = 0;               // of the data, from 0; unreadable rows count
 };
 
 class Samples {
@@ -35,6 +36,7 @@ class Samples {
   void add(const Sample& sample);
   void add(const Samples& from, int64_t index);
 
+  [[nodiscard]] int64_t row(int64_t index) const { return rows_[static_cast<size_t>(index)]; }
   [[nodiscard]] float label(int64_t index) const { return labels_[static_cast<size_t>(index)]; }
   [[nodiscard]] std::span<const float> dense(int64_t index) const;
   [[nodiscard]] std::span<const int32_t> lengths(int64_t index) const;
@@ -43,6 +45,7 @@ class Samples {
  private:
   size_t dense_columns_ = 0;
   size_t features_ = 0;
+  std::vector<int64_t> rows_;
   std::vector<float> labels_;
   std::vector<float> dense_;
   std::vector<int32_t> lengths_;

@@ -88,8 +88,10 @@ class Feeds {
     if (feeds_.size() <= index) feeds_.resize(index + 1);
     if (feeds_[index] == nullptr) {
       const bool shared = options_.engine == "local";
-      const FeedOptions feed{
-          split, options_.seed, epoch, options_.batch, shared ? options_.ranks : 1, shared};
+      const int64_t batch =
+          split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
+      const FeedOptions feed{split, options_.seed, epoch, batch, shared ? options_.ranks : 1,
+                             shared};
       feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
     }
     return *feeds_[index];
@@ -118,7 +120,8 @@ RankGroup group_of(const TrainOptions& options) {
 }
 
 // Where rank 0 lives, the result; elsewhere only whether it was interrupted.
-TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace) {
+TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace,
+                PredictionFile& predictions) {
   TrainResult result;
   Feeds feeds(log, options);
   run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
@@ -137,7 +140,7 @@ TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace) {
     Quality test;
     if (!stopped) {
       BatchFeed& feed = feeds.test();
-      test = trainer.evaluate(feed);
+      test = trainer.evaluate(feed, predictions);
       stopped = feed.cut_short() || trainer.stopped();
     }
     if (!options.save.empty()) trainer.save(options.save);
@@ -182,7 +185,9 @@ int train(TrainOptions options) {
   const int own = options.engine == "local" ? 0 : own_rank(options.engine);
   if (own == 0) print_plan(options, log->schema());
   TraceFile trace(options.trace, options.engine == "local" ? -1 : own);
-  TrainResult result = run(options, *log, trace);
+  PredictionFile predictions(own == 0 ? options.output : "");
+  TrainResult result = run(options, *log, trace, predictions);
+  if (!result.interrupted) predictions.finish();
   trace.finish();
   if (own != 0) return result.interrupted ? kInterruptedExit : 0;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -204,8 +209,9 @@ Run add_train(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"criteo", "movielens"}));
   command
-      ->add_option("--data", o.data,
-                   "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it")
+      ->add_option(
+          "--data", o.data,
+          "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it; as text or gzip")
       ->required();
   command->add_option("--ranks", o.ranks, "Ranks")
       ->check(CLI::Range(1, 1024))
@@ -273,6 +279,10 @@ Run add_train(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--save", o.save, "Directory for a checkpoint at the end");
   command->add_option("--load", o.load, "Directory of a checkpoint to start from");
+  command->add_option(
+      "--output", o.output,
+      "File for the predictions of the test part: ROW, LABEL, PROBABILITY, separated "
+      "by tabs, a line per sample in the order of the data; ROW counts from 0");
   command->add_option("--trace", o.trace,
                       "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
   command->add_flag("--json", o.json, "End with one line of JSON");

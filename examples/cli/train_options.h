@@ -32,6 +32,7 @@ struct TrainOptions {
   int64_t rows_per_table = 0;
   std::string save;
   std::string load;
+  std::string output;  // file for the predictions of the test part
   std::string trace;
   bool json = false;
   bool strict = false;

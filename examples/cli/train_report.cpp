@@ -148,6 +148,9 @@ void print_report(const TrainOptions& options, const TrainResult& result) {
     std::cout << "test: " << with_separators(result.test.samples)
               << " samples, not both labels among them; no AUC\n";
   }
+  if (!options.output.empty() && !result.interrupted) {
+    std::cout << "predictions of the test samples: " << options.output << "\n";
+  }
   if (options.json) std::cout << json_line(options, result) << "\n";
   std::cout << std::flush;
 }
