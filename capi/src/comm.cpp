@@ -1,9 +1,10 @@
 #include "shardrec/comm.h"
 
+#include <algorithm>
 #include <array>
-#include <atomic>
 #include <cmath>
 #include <cstdlib>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "comm/engine.h"
 #include "comm/rendezvous/interfaces.h"
 #include "comm_object.h"
+#include "core/threads.h"
 #include "guard.h"
 #include "options.h"
 #include "rendezvous_object.h"
@@ -110,8 +112,10 @@ std::shared_ptr<comm::Communicator> connect_launched(const comm::EngineOptions& 
   return made;
 }
 
-std::atomic<int> living_comms{0};
-std::atomic<int> most_ranks{1};
+// Of the communicators of this process that live.
+std::mutex default_mutex;
+int living_comms = 0;
+int least_threads = 0;
 
 }  // namespace
 
@@ -122,16 +126,21 @@ Comm::Comm(std::shared_ptr<Membership> its_membership)
     : membership(std::move(its_membership)),
       collectives(membership->communicator().open_channel(comm::Purpose::kControl),
                   membership->communicator().rank(), membership->communicator().size()) {
-  const int ranks = membership->communicator().ranks_in_process();
-  if (living_comms.fetch_add(1) == 0) most_ranks.store(1);
-  int most = most_ranks.load();
-  while (most < ranks && !most_ranks.compare_exchange_weak(most, ranks)) {
-  }
+  const int threads = membership->communicator().default_threads();
+  const std::lock_guard lock(default_mutex);
+  least_threads = living_comms == 0 ? threads : std::min(least_threads, threads);
+  ++living_comms;
 }
 
-Comm::~Comm() { living_comms.fetch_sub(1); }
+Comm::~Comm() {
+  const std::lock_guard lock(default_mutex);
+  --living_comms;
+}
 
-int ranks_in_process() noexcept { return living_comms.load() == 0 ? 1 : most_ranks.load(); }
+int default_threads() {
+  const std::lock_guard lock(default_mutex);
+  return living_comms == 0 ? core::default_thread_count(1) : least_threads;
+}
 
 void Comm::closing() noexcept {
   if (!membership->closed()) membership->disconnect();

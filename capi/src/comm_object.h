@@ -137,9 +137,10 @@ struct Comm {
   comm::Collectives collectives;  // of the handle's own calls; exclusive
 };
 
-// How many ranks share this process: the most of any communicator that was made since there was
-// none. For defaults of what is made without a communicator. Any thread.
-int ranks_in_process() noexcept;
+// The threads of what is made without a communicator, unless its options say: the least
+// default_threads() of the communicators that were made since this process had none; where it has
+// none now, all that it may use. Any thread.
+int default_threads();
 
 // Numbers of the handle's own operations (comm::Operation::kind); they share a channel.
 enum class CommCall : uint32_t {

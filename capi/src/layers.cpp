@@ -8,7 +8,6 @@
 #include "checkpoint/mlp_file.h"
 #include "comm_object.h"
 #include "core/tensor.h"
-#include "core/threads.h"
 #include "dense/interaction.h"
 #include "dense/loss.h"
 #include "dense/mlp.h"
@@ -39,7 +38,7 @@ namespace {
 
 int threads_from(const Options& options) {
   const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
-  return threads ? static_cast<int>(*threads) : core::default_thread_count(ranks_in_process());
+  return threads ? static_cast<int>(*threads) : default_threads();
 }
 
 // A compact view of `shape` at data.

@@ -5,7 +5,6 @@
 
 #include "collection_object.h"
 #include "comm/agree.h"
-#include "core/threads.h"
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
@@ -133,10 +132,7 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
     comm::Communicator& world = use->world->communicator();
     comm::tell_shortage(world, kCreate.name, [&] {
       embedding::CollectionOptions settings = collection_options(options);
-      // Ranks of other sharding groups may live in this process too.
-      if (settings.threads == 0) {
-        settings.threads = core::default_thread_count(world.ranks_in_process());
-      }
+      if (settings.threads == 0) settings.threads = world.default_threads();
       const plan::Model tables = *enter(model, Access::kExclusive);
       const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
       Reserved<shardrec_collection> reserved;

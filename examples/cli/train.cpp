@@ -265,7 +265,7 @@ Run add_train(CLI::App& app) {
   command->add_option("--seed", o.seed, "Of the split, the order and the initial values")
       ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62))
       ->capture_default_str();
-  command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
+  command->add_option("--threads", o.threads, "Per rank; default: its part of the processors")
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--rows-per-table", o.rows_per_table,

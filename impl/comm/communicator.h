@@ -100,8 +100,13 @@ class Communicator {
   virtual int size() const noexcept = 0;
   virtual int ranks_per_node() const noexcept = 0;
   int node_of(int rank) const noexcept { return rank / ranks_per_node(); }
-  // Ranks of this communicator that live in this process: they share its processors.
+  // Ranks of this communicator that live in this process.
   virtual int ranks_in_process() const noexcept = 0;
+  // This rank's part of the processors that it shares with the ranks of its machine, in threads, at
+  // least 1. A communicator that was split from another one has the part of that: the other ranks
+  // work too.
+  virtual int default_threads() const noexcept = 0;
+  virtual void set_default_threads(int threads) noexcept = 0;  // by who knows the others
   // Do all ranks read each other's memory, and does reclaim() wait until they have read?
   virtual bool reads_in_place() const noexcept = 0;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/clock.h"
+#include "comm/processors.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
 #include "comm/remote/transport.h"
@@ -26,13 +27,14 @@ struct Kept {
   std::shared_ptr<rendezvous::Client> client;
 };
 
-// Of ranks whose clocks have been compared, for traces.
+// Of ranks whose clocks have been compared, for traces, and that know who shares their processors.
 std::shared_ptr<Communicator> make(const remote::Roster& roster,
                                    const std::shared_ptr<remote::Carrier>& carrier,
                                    const std::shared_ptr<remote::Board>& board,
                                    const EngineOptions& options) {
   auto communicator = remote::make_communicator(roster, carrier, board);
   core::note_clock(remote::measure_clock(*communicator, *carrier, {.seconds = options.seconds}));
+  share_processors(*communicator, options.seconds);
   return communicator;
 }
 

@@ -196,6 +196,10 @@ class RecordedCommunicator final : public Communicator {
   int size() const noexcept override { return communicator_->size(); }
   int ranks_per_node() const noexcept override { return communicator_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return communicator_->ranks_in_process(); }
+  int default_threads() const noexcept override { return communicator_->default_threads(); }
+  void set_default_threads(int threads) noexcept override {
+    communicator_->set_default_threads(threads);
+  }
   bool reads_in_place() const noexcept override { return communicator_->reads_in_place(); }
   const std::shared_ptr<Recorder>& recorder() const noexcept { return recorder_; }
 

@@ -1,7 +1,6 @@
 #include "core/threads.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <tbb/global_control.h>
 #include <tbb/task_arena.h>
 #include <tbb/task_group.h>
@@ -12,10 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "core/float_mode.h"
+#include "core/host.h"
 #include "core/signals.h"
 
 // The thread sanitizer's own annotations: oneTBB is not instrumented, so fork and join are
@@ -301,12 +302,8 @@ void Threads::parallel_for(int64_t size, int64_t grain, FunctionRef<void(int64_t
 int Threads::most_seen() const noexcept { return arena_->job.most_seen(); }
 
 int default_thread_count(int ranks) {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  int processors = 0;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) processors = CPU_COUNT(&allowed);
-  if (processors == 0) processors = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, processors / std::max(ranks, 1));
+  const ProcessorLimits limits = processor_limits();
+  return std::max(1, processor_share(std::span(&limits, 1), 0) / std::max(ranks, 1));
 }
 
 }  // namespace shardrec::core

@@ -37,7 +37,8 @@ class Threads {
   std::unique_ptr<Arena> arena_;
 };
 
-// Default width for a rank that shares this process with `ranks` ranks: at least 1.
+// Default width for each of `ranks` ranks that share this process and no processor with any other:
+// its part of what host.h says that the process may use, at least 1.
 int default_thread_count(int ranks);
 
 }  // namespace shardrec::core

@@ -60,9 +60,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
                  "before they cross would be rounded twice");
     }
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
-    if (options_.threads == 0) {
-      options_.threads = core::default_thread_count(communicator_->ranks_in_process());
-    }
+    if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
   });
   check_agreement(plan);

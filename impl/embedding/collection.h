@@ -32,7 +32,7 @@ namespace shardrec::embedding {
 
 struct CollectionOptions {
   int64_t seed = 0;
-  int threads = 0;  // 0: processors / ranks of this process
+  int threads = 0;  // 0: as Communicator::default_threads() says
   shardrec_divisor divisor = SHARDREC_DIVISOR_RANKS;
   double divisor_value = 1;
   int lookups = 2;

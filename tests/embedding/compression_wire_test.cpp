@@ -69,6 +69,8 @@ class DamagedRank final : public Communicator {
   int size() const noexcept override { return inner_->size(); }
   int ranks_per_node() const noexcept override { return inner_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return inner_->ranks_in_process(); }
+  int default_threads() const noexcept override { return inner_->default_threads(); }
+  void set_default_threads(int threads) noexcept override { inner_->set_default_threads(threads); }
   bool reads_in_place() const noexcept override { return damage_.in_place; }
   std::shared_ptr<comm::Channel> open_channel(comm::Purpose purpose) override {
     auto channel = inner_->open_channel(purpose);

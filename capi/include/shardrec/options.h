@@ -194,8 +194,16 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BALANCE = 304,    /* i64, shardrec_balance; default BYTES */
   /* Collection. */
   SHARDREC_OPTION_SEED = 400,             /* i64; default 0; kinds COLLECTION and MLP */
-  SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: processors / ranks of this
-                                             process; kinds COLLECTION and MLP */
+  SHARDREC_OPTION_THREADS = 401,          /* i64 in [1, 1024]; default: this rank's part of the
+                                             processors that it shares with the other ranks of its
+                                             communicator on this machine, in this process and in
+                                             others: each processor of its affinity mask divided by
+                                             the ranks that may run on it, cgroup quotas of
+                                             processor time likewise; rounded down, at least 1. Of
+                                             an MLP, which has no communicator: the same part, of
+                                             the communicators that live in this process when it is
+                                             made; without one, all processors that the process may
+                                             use. Kinds COLLECTION and MLP */
   SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
   SHARDREC_OPTION_LOOKUPS = 404,      /* i64 in [1, 8]; lookups alive at once; default 2 */

@@ -1,5 +1,6 @@
 #include "comm/local/local_group.h"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <span>
@@ -13,14 +14,15 @@
 #include "comm/local/group.h"
 #include "comm/split.h"
 #include "core/error.h"
+#include "core/threads.h"
 
 namespace shardrec::comm::local {
 namespace {
 
 class LocalCommunicator final : public Communicator {
  public:
-  LocalCommunicator(std::shared_ptr<Group> group, int rank)
-      : group_(std::move(group)), rank_(rank) {
+  LocalCommunicator(std::shared_ptr<Group> group, int rank, int default_threads)
+      : group_(std::move(group)), rank_(rank), default_threads_(default_threads) {
     group_->join(rank);
   }
   ~LocalCommunicator() override { disconnect(); }
@@ -31,6 +33,8 @@ class LocalCommunicator final : public Communicator {
   int size() const noexcept override { return group_->ranks(); }
   int ranks_per_node() const noexcept override { return group_->ranks_per_node(); }
   int ranks_in_process() const noexcept override { return group_->ranks(); }
+  int default_threads() const noexcept override { return default_threads_.load(); }
+  void set_default_threads(int threads) noexcept override { default_threads_.store(threads); }
   bool reads_in_place() const noexcept override { return true; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
@@ -70,6 +74,7 @@ class LocalCommunicator final : public Communicator {
 
   const std::shared_ptr<Group> group_;
   const int rank_;
+  std::atomic<int> default_threads_;
   std::unique_ptr<Collectives> splitter_;  // made by the first split
   uint64_t splits_ = 0;
 };
@@ -102,7 +107,7 @@ std::shared_ptr<Communicator> LocalCommunicator::join_child(const Place& place, 
   const std::shared_ptr<Group> child =
       group_->child(place, color, static_cast<int>(part.members.size()), part.ranks_per_node);
   child->set_deadlines(part.rank, deadlines());
-  return join(child, part.rank);
+  return std::make_shared<LocalCommunicator>(child, part.rank, default_threads());
 }
 
 }  // namespace
@@ -125,7 +130,8 @@ std::shared_ptr<Group> make_group(int ranks, int ranks_per_node) {
 int group_size(const Group& group) noexcept { return group.ranks(); }
 
 std::shared_ptr<Communicator> join(std::shared_ptr<Group> group, int rank) {
-  return std::make_shared<LocalCommunicator>(std::move(group), rank);
+  const int threads = core::default_thread_count(group->ranks());
+  return std::make_shared<LocalCommunicator>(std::move(group), rank, threads);
 }
 
 }  // namespace shardrec::comm::local

@@ -1,5 +1,6 @@
 // The Communicator of engines between processes: membership and splits. Exchanges are the
 // channels', failures the hub's.
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -15,6 +16,7 @@
 #include "comm/remote/link.h"
 #include "comm/split.h"
 #include "core/error.h"
+#include "core/threads.h"
 
 namespace shardrec::comm::remote {
 namespace {
@@ -35,8 +37,8 @@ uint64_t this_process() {
 
 class RemoteCommunicator final : public Communicator {
  public:
-  RemoteCommunicator(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group)
-      : hub_(std::move(hub)), group_(std::move(group)) {}
+  RemoteCommunicator(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group, int default_threads)
+      : hub_(std::move(hub)), group_(std::move(group)), default_threads_(default_threads) {}
   ~RemoteCommunicator() override { disconnect(); }
   RemoteCommunicator(const RemoteCommunicator&) = delete;
   RemoteCommunicator& operator=(const RemoteCommunicator&) = delete;
@@ -45,6 +47,8 @@ class RemoteCommunicator final : public Communicator {
   int size() const noexcept override { return group_->size(); }
   int ranks_per_node() const noexcept override { return group_->shape().ranks_per_node; }
   int ranks_in_process() const noexcept override { return group_->shape().ranks_in_process; }
+  int default_threads() const noexcept override { return default_threads_.load(); }
+  void set_default_threads(int threads) noexcept override { default_threads_.store(threads); }
   bool reads_in_place() const noexcept override { return false; }
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
@@ -86,6 +90,7 @@ class RemoteCommunicator final : public Communicator {
 
   const std::shared_ptr<Hub> hub_;
   const std::shared_ptr<Group> group_;
+  std::atomic<int> default_threads_;
   std::unique_ptr<Collectives> splitter_;  // made by the first split
   uint64_t splits_ = 0;
 };
@@ -153,7 +158,7 @@ std::shared_ptr<Communicator> RemoteCommunicator::join_part(const std::vector<An
                                                           .numbers = *numbers});
   group->set_deadlines(deadlines());
   hub_->add(group, {.rank = rank(), .operation = kSplit.name, .sequence = sequence});
-  return std::make_shared<RemoteCommunicator>(hub_, group);
+  return std::make_shared<RemoteCommunicator>(hub_, group, default_threads());
 }
 
 }  // namespace
@@ -162,7 +167,8 @@ std::shared_ptr<Communicator> make_communicator(const Roster& roster,
                                                 std::shared_ptr<Carrier> carrier,
                                                 std::shared_ptr<Board> board) {
   const auto hub = std::make_shared<Hub>(roster, std::move(carrier), std::move(board));
-  return std::make_shared<RemoteCommunicator>(hub, hub->root());
+  const int threads = core::default_thread_count(roster.ranks_in_process);
+  return std::make_shared<RemoteCommunicator>(hub, hub->root(), threads);
 }
 
 }  // namespace shardrec::comm::remote

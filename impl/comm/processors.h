@@ -1,0 +1,30 @@
+// How the ranks of one machine share its processors, whatever process or container each lives in.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/host.h"
+
+namespace shardrec::comm {
+
+// What a rank tells of where it runs, and reading it. Bytes that no rank writes are those of a rank
+// on another machine.
+struct RankProcessors {
+  core::MachineId machine{};
+  core::ProcessorLimits limits{};
+};
+std::vector<std::byte> write_processors(const RankProcessors& own);
+RankProcessors read_processors(ConstBytes bytes);
+
+// The threads of rank `own` (core::processor_share) among the ranks of its machine.
+int threads_of(std::span<const RankProcessors> ranks, size_t own);
+
+// Has all ranks tell each other, and sets the communicator's default threads. The first thing that
+// is done on a new communicator; a rank that throws has told the others. Collective, blocking for at
+// most `seconds`.
+void share_processors(Communicator& communicator, double seconds);
+
+}  // namespace shardrec::comm
