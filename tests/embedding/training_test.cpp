@@ -171,6 +171,60 @@ TEST(Settings, ThatDifferBetweenRanksAreRefusedOnAllOfThem) {
   });
 }
 
+// Trains on batches 0 to 3; the first three are accumulated. frozen: whether table 0 is frozen in
+// each of the four calls.
+std::vector<float> accumulate_with(const std::array<bool, 4>& frozen, int rank,
+                                   shardrec_comm* comm) {
+  Trainer trainer({}, rank, comm);
+  for (int step = 0; step < 4; ++step) {
+    SR_EXPECT_OK(shardrec_collection_set_frozen(trainer.tables, 0,
+                                                frozen[static_cast<size_t>(step)] ? 1 : 0));
+    trainer.begin(step);
+    SR_EXPECT_OK(step < 3 ? shardrec_lookup_accumulate(trainer.lookup)
+                          : shardrec_lookup_backward(trainer.lookup));
+  }
+  return trainer.read(0);
+}
+
+// The table after one step with the gradients of these batches alone.
+std::vector<float> trained_on(const std::vector<int>& batches, int rank, shardrec_comm* comm) {
+  Trainer trainer({}, rank, comm);
+  for (const int batch : batches) {
+    trainer.begin(batch);
+    SR_EXPECT_OK(batch != batches.back() ? shardrec_lookup_accumulate(trainer.lookup)
+                                         : shardrec_lookup_backward(trainer.lookup));
+  }
+  return trainer.read(0);
+}
+
+TEST(Accumulate, DropsForGoodWhatItGetsOfAFrozenTable) {
+  run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
+    const auto untrained = Trainer({}, rank, comm).read(0);
+    const auto all = trained_on({0, 1, 2, 3}, rank, comm);
+    const auto without_1 = trained_on({0, 2, 3}, rank, comm);
+    ASSERT_NE(all, without_1);
+    EXPECT_EQ(accumulate_with({false, false, false, false}, rank, comm), all);
+    // What comes while the table is frozen is never applied; what came before is.
+    EXPECT_EQ(accumulate_with({false, true, false, false}, rank, comm), without_1);
+    EXPECT_EQ(accumulate_with({true, true, true, false}, rank, comm), trained_on({3}, rank, comm));
+    // A backward while it is frozen drops what was accumulated before, too.
+    EXPECT_EQ(accumulate_with({false, false, false, true}, rank, comm), untrained);
+  });
+}
+
+TEST(Accumulate, ABackwardOfAFrozenTableLeavesNothingForTheNext) {
+  run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
+    Trainer trainer({}, rank, comm);
+    trainer.begin(0);
+    SR_OK(shardrec_lookup_accumulate(trainer.lookup));
+    SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, 1));
+    trainer.train(1);
+    SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, 0));
+    trainer.train(3);
+    EXPECT_EQ(trainer.read(0), trained_on({3}, rank, comm));
+  });
+}
+
 TEST(Settings, LearningRatesAreOfOneTableAndFrozenTablesStay) {
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     Trainer trainer({}, rank, comm);

@@ -110,8 +110,11 @@ SHARDREC_API shardrec_status shardrec_collection_set_table_learning_rate(
     shardrec_collection *collection, int32_t table, double learning_rate);
 
 /* Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
- * its weights nor its states; gradients that were accumulated for it before are dropped with that
- * step. Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
+ * its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
+ * accumulate comes while it is frozen are never applied, also where it is trained again before the
+ * next backward; those that were accumulated before are dropped by a backward that comes while it is
+ * frozen, and applied by one that comes after it is trained again.
+ * Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection *collection,
                                                             int32_t table, int32_t frozen);

@@ -129,7 +129,9 @@ SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
  * step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
  * backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
  * Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
- * weights as they are. As shardrec_lookup_backward. Since 0.1. */
+ * weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
+ * kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup);
 
 /* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id of a bag, the
