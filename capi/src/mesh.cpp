@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "collection_object.h"
 #include "comm/agree.h"
@@ -138,12 +139,15 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       Reserved<shardrec_collection> reserved;
       auto object = std::make_shared<CollectionObject>();
       object->membership = use->world;
-      object->sync = std::make_unique<replica::ReplicaSync>(use->mesh.replicas);
+      object->sync =
+          std::make_unique<replica::ReplicaSync>(use->world->share(), use->mesh.replicas);
       comm::agree(use->collectives, kCreate, [&] { refuse_replicated_tables(tables, boxes); });
       // The collection itself compares inside its sharding group only.
-      const comm::SharedValue values[] = {{"model", plan::model_fingerprint(tables)},
-                                          {"plan", plan::plan_fingerprint(boxes, tables)},
-                                          {"option SEED", static_cast<uint64_t>(settings.seed)}};
+      std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(tables)},
+                                               {"plan", plan::plan_fingerprint(boxes, tables)}};
+      for (const comm::SharedValue& option : embedding::shared_options(settings)) {
+        values.push_back(option);
+      }
       comm::require_same(use->collectives, kCreate, values);
       object->collection = make_replica(*use, tables, boxes, settings);
       object->number_it();

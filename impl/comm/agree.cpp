@@ -117,11 +117,14 @@ void require_same(Collectives& collectives, const Operation& operation,
     if (rank == 0) first = theirs;
     const auto differing = std::mismatch(theirs.begin(), theirs.end(), first.begin()).first;
     if (differing == theirs.end()) continue;
-    const char* what = values[static_cast<size_t>(differing - theirs.begin())].name;
-    throw AgreedError(SHARDREC_MISMATCH,
-                      core::sentence("rank ", rank, " gave ", operation.name, " another ", what,
-                                     " than rank 0: they must be the same on all ranks"),
-                      {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+    const SharedValue& what = values[static_cast<size_t>(differing - theirs.begin())];
+    const std::string table(what.table);
+    const std::string whose = table.empty() ? table : core::sentence(" of table \"", table, "\"");
+    throw AgreedError(
+        SHARDREC_MISMATCH,
+        core::sentence("rank ", rank, " gave ", operation.name, " another ", what.name, whose,
+                       " than rank 0: they must be the same on all ranks"),
+        {.rank = static_cast<int64_t>(rank), .table = table, .operation = operation.name});
   }
 }
 

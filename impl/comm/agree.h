@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "comm/collectives.h"
 #include "comm/communicator.h"
@@ -27,6 +28,7 @@ void agree(Collectives& collectives, const Operation& operation, core::FunctionR
 struct SharedValue {
   const char* name;
   uint64_t value;
+  std::string_view table = {};  // whose value it is; empty: of no single table
 };
 
 // Compares the values of all ranks, which list the same names. Where one differs, every rank throws

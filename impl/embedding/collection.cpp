@@ -29,6 +29,19 @@ void check_memory(uint64_t bytes) {
 
 }  // namespace
 
+std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) {
+  // Every option is named here, so that a new one does not compile before it is decided on.
+  // Thanks to the canonical order of sums, no bit depends on those that are left out.
+  const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
+               hierarchical, forward_compression, backward_compression] = options;
+  return {{"option SEED", static_cast<uint64_t>(seed)},
+          {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
+          {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(divisor_value)},
+          {"option OUTPUT_DTYPE", static_cast<uint64_t>(output_dtype)},
+          {"option FORWARD_COMPRESSION", static_cast<uint64_t>(forward_compression)},
+          {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(backward_compression)}};
+}
+
 Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
                        const plan::Plan& plan, const CollectionOptions& options)
     : communicator_(std::move(communicator)),
@@ -88,17 +101,12 @@ bool Collection::sums_on_nodes() const {
 }
 
 void Collection::check_agreement(const plan::Plan& plan) {
-  const comm::SharedValue values[] = {
+  std::vector<comm::SharedValue> values = {
       {"model", plan::model_fingerprint(model())},
       {"plan", plan::plan_fingerprint(plan, model())},
-      {"option SEED", static_cast<uint64_t>(options_.seed)},
-      {"option GRADIENT_DIVISOR", static_cast<uint64_t>(options_.divisor)},
-      {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(options_.divisor_value)},
       {"option LOOKUPS", static_cast<uint64_t>(options_.lookups)},
-      {"option OUTPUT_DTYPE", static_cast<uint64_t>(options_.output_dtype)},
-      {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())},
-      {"option FORWARD_COMPRESSION", static_cast<uint64_t>(options_.forward_compression)},
-      {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(options_.backward_compression)}};
+      {"option HIERARCHICAL", static_cast<uint64_t>(sums_on_nodes())}};
+  for (const comm::SharedValue& option : shared_options(options_)) values.push_back(option);
   comm::require_same(*collectives_, kCreate, values);
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/agree.h"
 #include "comm/collectives.h"
 #include "comm/communicator.h"
 #include "compute/kernels.h"
@@ -45,6 +46,11 @@ struct CollectionOptions {
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
 };
+
+// The options that decide which numbers come out: the ranks of a collection must bring the same,
+// and so must its replicas on a mesh. Those that only decide how they are computed are not among
+// them.
+std::vector<comm::SharedValue> shared_options(const CollectionOptions& options);
 
 // Kinds of exchanges on the ordered channel (comm::Operation::kind).
 enum class Exchange : uint32_t {

@@ -29,6 +29,7 @@ class TrainingSettings {
   void set_learning_rate(int32_t table, double learning_rate);
   void set_frozen(int32_t table, bool frozen);
 
+  double learning_rate(int32_t table) const { return learning_rates_[static_cast<size_t>(table)]; }
   bool frozen(int32_t table) const { return frozen_[static_cast<size_t>(table)] != 0; }
   // Of the settings and the number of applied updates.
   uint64_t fingerprint(int64_t updates) const;

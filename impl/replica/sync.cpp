@@ -1,7 +1,11 @@
 #include "replica/sync.h"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 #include <vector>
+
+#include "comm/agree.h"
 
 namespace shardrec::replica {
 namespace {
@@ -11,21 +15,24 @@ constexpr const char* kName = "sync";
 // Floats that are averaged at once: what a large table needs of memory beside itself.
 constexpr int64_t kBlock = int64_t{1} << 20;
 
-}  // namespace
+constexpr comm::Operation kOperation{
+    .name = kName, .kind = 1, .detail = 0, .patience = comm::Patience::kStep};
 
-ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> replicas)
-    : replicas_(std::move(replicas)),
-      collectives_(replicas_->open_channel(comm::Purpose::kControl), replicas_->rank(),
-                   replicas_->size()) {}
+comm::Collectives collectives_on(comm::Communicator& group) {
+  return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};
+}
 
-void ReplicaSync::average(embedding::Collection& collection) {
-  if (replicas_->size() == 1) return;
-  comm::Communicator* const groups[] = {replicas_.get(), &collection.communicator()};
+// Runs body. An error that not all ranks of the mesh throw alike ends the groups, whose ranks would
+// wait for this one.
+template <class Body>
+void or_end(std::span<comm::Communicator* const> groups, Body body) {
   try {
-    average_pieces(collection);
+    body();
+  } catch (const comm::AgreedError&) {
+    throw;
   } catch (const core::Error& error) {
     for (comm::Communicator* group : groups) {
-      // An abort stays an abort on its way to the other group.
+      // An abort stays an abort on its way to the other groups.
       if (error.status() == SHARDREC_ABORTED) {
         group->abort(error.sentence());
       } else {
@@ -39,18 +46,46 @@ void ReplicaSync::average(embedding::Collection& collection) {
   }
 }
 
+}  // namespace
+
+ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
+                         std::shared_ptr<comm::Communicator> replicas)
+    : mesh_(std::move(mesh)),
+      replicas_(std::move(replicas)),
+      of_mesh_(collectives_on(*mesh_)),
+      of_replicas_(collectives_on(*replicas_)) {}
+
+void ReplicaSync::average(embedding::Collection& collection) {
+  if (replicas_->size() == 1) return;
+  comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
+  or_end(groups, [&] {
+    // Nothing but the proof that the ranks of the sharding group are at one place in the call
+    // order: they would wait for each other in different calls.
+    const std::vector<comm::ConstBytes> nothing(
+        static_cast<size_t>(collection.communicator().size()));
+    collection.settle();
+    collection.exchange(embedding::Exchange::kSync, kName, 0, nothing, nullptr);
+    collection.settle();
+    compare_settings(collection);
+  });
+  or_end(std::span(groups).subspan(1), [&] { average_pieces(collection); });
+}
+
+void ReplicaSync::compare_settings(embedding::Collection& collection) {
+  std::vector<comm::SharedValue> values = {
+      {"number of steps", static_cast<uint64_t>(collection.step())}};
+  const embedding::TrainingSettings& settings = collection.settings();
+  const auto& tables = collection.model().tables;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    values.push_back(
+        {"learning rate", std::bit_cast<uint64_t>(settings.learning_rate(table)), tables[t].name});
+    values.push_back({"frozen flag", uint64_t{settings.frozen(table)}, tables[t].name});
+  }
+  comm::require_same(of_mesh_, kOperation, values);
+}
+
 void ReplicaSync::average_pieces(embedding::Collection& collection) {
-  const auto step = static_cast<uint64_t>(collection.step());
-  const comm::Operation operation{
-      .name = kName, .kind = 1, .detail = step, .patience = comm::Patience::kStep};
-  // Replicas of different steps hear of it before anything else, all of them.
-  collectives_.barrier(operation);
-  // Nothing but the proof that the ranks of the sharding group are at one place in the call order.
-  const std::vector<comm::ConstBytes> nothing(
-      static_cast<size_t>(collection.communicator().size()));
-  collection.settle();
-  collection.exchange(embedding::Exchange::kSync, kName, step, nothing, nullptr);
-  collection.settle();
   for (const embedding::StoredPiece& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
     const int64_t width = piece.row_width();
     const compute::Kernels& kernels = collection.kernels();
@@ -62,7 +97,7 @@ void ReplicaSync::average_pieces(embedding::Collection& collection) {
       for (int64_t r = 0; r < rows; ++r) {
         kernels.widen(row_at(r), piece.element, values.data() + r * width, width);
       }
-      collectives_.all_reduce(operation, comm::Reduction::kMean, values);
+      of_replicas_.all_reduce(kOperation, comm::Reduction::kMean, values);
       for (int64_t r = 0; r < rows; ++r) {
         kernels.narrow(values.data() + r * width, piece.element, row_at(r), width);
       }

@@ -14,18 +14,26 @@ namespace shardrec::replica {
 
 class ReplicaSync {
  public:
-  explicit ReplicaSync(std::shared_ptr<comm::Communicator> replicas);
+  // mesh: all ranks of it; replicas: those that hold the same boxes. Not collective, but each rank
+  // of the mesh makes its objects in the same order.
+  ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
+              std::shared_ptr<comm::Communicator> replicas);
 
-  // Collective over the mesh. The collections have the same model and plan. An error, memory that
-  // runs out included, ends both groups of this rank: no peer waits for it or trains on tables that
-  // are averaged in part.
+  // Collective over the mesh. The collections have the same model, plan and options. Where steps or
+  // training settings differ, every rank of the mesh throws comm::AgreedError (MISMATCH) and all is
+  // as before. Any other error, memory that runs out included, ends both groups of this rank, and
+  // the mesh while it compares: no peer waits for this rank or trains on tables that are averaged
+  // in part.
   void average(embedding::Collection& collection);
 
  private:
+  void compare_settings(embedding::Collection& collection);
   void average_pieces(embedding::Collection& collection);
 
+  std::shared_ptr<comm::Communicator> mesh_;
   std::shared_ptr<comm::Communicator> replicas_;
-  comm::Collectives collectives_;
+  comm::Collectives of_mesh_;
+  comm::Collectives of_replicas_;
   core::Scratch rows_;  // a block of rows, side by side
 };
 

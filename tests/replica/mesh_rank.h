@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <vector>
 
 #include "shardrec/shardrec.h"
@@ -17,6 +18,8 @@ struct Arrangement {
   int64_t seed = 5;
   int64_t lookups = 2;
   bool default_threads = false;  // else one
+  // Changes the collection's options further.
+  std::function<void(shardrec_options*)> options = {};
 };
 
 class MeshRank {
@@ -55,6 +58,7 @@ class MeshRank {
     if (!setup.default_threads) {
       SR_EXPECT_OK(shardrec_options_set_i64(options_, SHARDREC_OPTION_THREADS, 1));
     }
+    if (setup.options) setup.options(options_);
   }
   ~MeshRank() {
     shardrec_lookup_destroy(&lookup_);
@@ -107,6 +111,10 @@ class MeshRank {
     const shardrec_tensor into = matrix(values.data(), kRows, columns);
     SR_EXPECT_OK(shardrec_collection_read(tables_, 0, part, 0, kRows, &into));
     return values;
+  }
+
+  shardrec_status try_read() {
+    return shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, nullptr);
   }
 
  private:

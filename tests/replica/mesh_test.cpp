@@ -141,18 +141,6 @@ TEST(Mesh, ReplicatedTablesAreUnsupportedWithTheirName) {
   });
 }
 
-TEST(Mesh, StepsThatDifferAreAMismatchAtTheSync) {
-  std::barrier together(4);
-  run_ranks(4, 2, [&](int rank, shardrec_comm* comm) {
-    SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
-    Rank one(comm, {});
-    SR_EXPECT_OK(one.status());
-    if (one.replica() == 1) one.step(rank, 1);
-    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_MISMATCH) << shardrec_last_error();
-    together.arrive_and_wait();
-  });
-}
-
 TEST(Mesh, ACommunicatorThatIsAbortedEndsItsMeshForAll) {
   // A rank that leaves at once would be a second reason, which may be the first to be seen.
   std::barrier together(4);

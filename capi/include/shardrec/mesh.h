@@ -44,7 +44,10 @@ SHARDREC_API shardrec_status shardrec_mesh_place(const shardrec_mesh *mesh,
 /* As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
  * ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
  * are collective over its sharding group.
- * What one sharding group refuses, all ranks of the mesh refuse.
+ * What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+ * decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
+ * compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+ * and option.
  * Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
  * Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *mesh,
@@ -56,11 +59,14 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *m
 /* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
  * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
  * are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
- * ranks of the mesh after the same number of steps, else MISMATCH (local SGD with averaging, as
- * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only). On a collection without
- * a mesh, or with one replica, nothing happens. After an error other than a handle's
- * this rank's sharding and replica groups are dead: nobody trains on tables that are averaged in
- * part.
+ * ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+ * of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+ * the collection is as before (set what differs and call again). Local SGD with averaging, as
+ * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+ * their step (shardrec_lookup_accumulate) are not averaged. On a collection without
+ * a mesh, or with one replica, nothing happens. After any other error but a handle's
+ * this rank's sharding and replica groups are dead, and the mesh may be: nobody trains on tables
+ * that are averaged in part.
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, MISMATCH,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);
