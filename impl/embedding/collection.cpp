@@ -180,6 +180,12 @@ std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char
                                   .kind = static_cast<uint32_t>(kind),
                                   .detail = detail,
                                   .patience = comm::Patience::kStep};
+  if (held_count_ == held_.size()) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence(name, " begins an exchange while ", held_count_,
+                              " others are held: it must settle them first"),
+               {.limit = static_cast<int64_t>(held_.size()), .operation = name});
+  }
   Held& held = held_[held_count_];
   held.ticket = channel_->post(operation, messages, std::move(owner));
   channel_->receive(held.ticket, held.views);

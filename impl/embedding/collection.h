@@ -136,11 +136,17 @@ class Collection {
   // (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
   std::vector<StoredPiece> stored_pieces(PieceUse use);
 
-  // One exchange on the ordered channel. The views stay valid until release() or settle(); buffers
-  // may be written again after settle().
+  // One exchange on the ordered channel. The views stay valid until settle(); buffers may be
+  // written again after it. At most kMostHeld exchanges come between two calls of settle():
+  // INTERNAL for one more, and nothing was exchanged.
   std::span<const comm::ConstBytes> exchange(Exchange kind, const char* name, uint64_t detail,
                                              std::span<const comm::ConstBytes> messages,
                                              std::shared_ptr<const void> owner);
+  // What one backward exchanges at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
+  // kStatistics, kNorms. A forward, a read, a write or a sync exchanges two at most.
+  static constexpr size_t kMostHeld = 6;
+  // Exchanges since the last settle().
+  size_t held() const { return held_count_; }
   // Lets go of all views and waits until the peers have let go of what this rank sent.
   void settle();
   // Counts the exchanges that were let go of: views of an older count are gone.
@@ -153,8 +159,6 @@ class Collection {
   uint64_t next_lookup_name() { return lookups_made_++; }
 
  private:
-  static constexpr size_t kMostHeld = 6;
-
   bool sums_on_nodes() const;
   void check_agreement(const plan::Plan& plan);
 
@@ -177,6 +181,7 @@ class Collection {
     comm::Ticket ticket;
     std::vector<comm::ConstBytes> views;
   };
+  static_assert(kMostHeld <= comm::Channel::kMostInFlight);
   std::array<Held, kMostHeld> held_;
   size_t held_count_ = 0;
   uint64_t settled_ = 0;

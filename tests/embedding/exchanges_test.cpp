@@ -1,0 +1,96 @@
+// The exchanges between two settlements of a collection: as many as the largest step needs, and not
+// one more.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "comm/local/local_group.h"
+#include "core/error.h"
+#include "embedding/collection.h"
+#include "embedding/lookup.h"
+#include "support/ranks.h"
+
+namespace shardrec::embedding {
+namespace {
+
+constexpr int64_t kRows = 10;
+constexpr int64_t kDim = 8;
+
+// A table cut by columns whose optimizer sums over whole rows and whose rows have a largest norm,
+// and one that is replicated by rows: with the gradients of weights, a step exchanges all there is.
+std::shared_ptr<Collection> everything(const std::shared_ptr<comm::local::Group>& group, int rank) {
+  plan::Model model;
+  plan::set_optimizer(model, {.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, .max_norm = 0.01});
+  for (const char* name : {"cut", "replicated"}) {
+    const int32_t table = plan::add_table(model, {.name = name, .rows = kRows, .dim = kDim});
+    plan::add_feature(model, {.name = name, .table = table, .pooling = SHARDREC_POOLING_SUM});
+  }
+  plan::Plan plan{.topology = {.ranks = 2, .ranks_per_node = 2},
+                  .tables = std::vector<plan::TablePlan>(2)};
+  plan::add_box(plan, model, 0, {.rank = 0, .row = 0, .rows = kRows, .col = 0, .cols = kDim / 2});
+  plan::add_box(plan, model, 0,
+                {.rank = 1, .row = 0, .rows = kRows, .col = kDim / 2, .cols = kDim / 2});
+  plan::add_replicated(plan, model, 1);
+  plan::set_replication(plan, model, 1, SHARDREC_REPLICATION_ROWS);
+  return std::make_shared<Collection>(comm::local::join(group, rank), model, plan,
+                                      CollectionOptions{.threads = 1});
+}
+
+TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
+  const auto group = comm::local::make_group(2, 2);
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&group, rank] {
+      const auto collection = everything(group, rank);
+      Lookup lookup(collection, {.weight_gradient = true});
+      for (int step = 0; step < 3; ++step) {
+        std::vector<int64_t> ids = {rank, 3, 5, 9};
+        std::vector<int64_t> lengths = {2, 2};
+        const shardrec_tensor values = test::vector_of(ids);
+        const shardrec_tensor counts = test::vector_of(lengths);
+        std::vector<float> out(2 * kDim);
+        std::vector<float> gradient(2 * kDim, 0.5F);
+        const shardrec_tensor outputs = test::matrix(out.data(), 1, 2 * kDim);
+        const shardrec_tensor gradients = test::matrix(gradient.data(), 1, 2 * kDim);
+        lookup.begin({.batch_size = 1, .values = &values, .lengths = &counts});
+        lookup.forward(0, &outputs);
+        lookup.set_gradient(0, &gradients);
+        lookup.backward();
+        EXPECT_EQ(collection->held(), Collection::kMostHeld);
+      }
+      EXPECT_EQ(collection->step(), 3);
+      collection->settle();
+      EXPECT_EQ(collection->held(), 0U);
+      collection->communicator().leave();
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Exchanges, BeyondTheMostThatMayBeHeldAreRefused) {
+  plan::Model model;
+  plan::add_table(model, {.name = "t", .rows = kRows, .dim = kDim});
+  const plan::Plan plan =
+      plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
+  Collection collection(comm::local::join(comm::local::make_group(1, 1), 0), model, plan,
+                        {.threads = 1});
+  const std::vector<comm::ConstBytes> nothing(1);
+  const auto exchange = [&] {
+    (void)collection.exchange(Exchange::kSync, "test", 0, nothing, nullptr);
+  };
+  for (int round = 0; round < 2; ++round) {
+    for (size_t i = 0; i < Collection::kMostHeld; ++i) exchange();
+    try {
+      exchange();
+      ADD_FAILURE() << "one more was exchanged";
+    } catch (const core::Error& error) {
+      EXPECT_EQ(error.status(), SHARDREC_INTERNAL);
+    }
+    EXPECT_EQ(collection.held(), Collection::kMostHeld);
+    collection.settle();  // and goes on
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::embedding
