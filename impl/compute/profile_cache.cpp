@@ -67,22 +67,8 @@ void store_profile(core::Environment& environment, const std::string& directory,
                    const MemoryProfile& profile) {
   environment.make_directories(directory);
   const std::string name = profile_file_name(profile.machine);
-  // Under a name of this process first: two processes may store at once.
-  const std::string own = core::sentence(name, ".", getpid());
-  const std::string path = core::join_path(directory, name);
-  const std::string own_path = core::join_path(directory, own);
   const std::string text = profile_to_json(profile) + "\n";
-  try {
-    core::write_file_atomically(environment, directory, own, std::as_bytes(std::span(text)));
-    environment.rename(own_path, path);
-  } catch (...) {
-    try {
-      environment.remove(own_path);
-    } catch (const core::Error&) {
-      // The first failure is the one to report.
-    }
-    throw;
-  }
+  core::write_file_atomically(environment, directory, name, std::as_bytes(std::span(text)));
 }
 
 std::optional<MemoryProfile> load_profile(core::Environment& environment,
@@ -91,7 +77,7 @@ std::optional<MemoryProfile> load_profile(core::Environment& environment,
   const std::string path = core::join_path(directory, profile_file_name(machine));
   try {
     MemoryProfile profile =
-        profile_from_json(core::read_file(environment, path, kMostFileBytes), path);
+        profile_from_json(core::read_text_file(environment, path, kMostFileBytes), path);
     if (profile.machine == machine) return profile;
     core::log(SHARDREC_LOG_WARNING, -1,
               core::sentence("the memory profile ", path,

@@ -35,18 +35,38 @@ class WriteFile {
   virtual void close() = 0;
 };
 
+// Held by this process until it is destroyed or the process ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 class Environment {
  public:
   virtual ~Environment() = default;
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
-  virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;  // empties what is there
+  // A file that did not exist: whatever has the name already, a link that leads elsewhere too, is
+  // an error and stays as it is.
+  virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;  // replaces atomically
+  // Renames unless `to` exists: false, and both are as they were. Of several that try at the same
+  // time one gets the name.
+  virtual bool rename_if_free(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& path) = 0;            // a missing file is no error
-  virtual void make_directories(const std::string& path) = 0;  // those that are missing
+  virtual void remove_directory(const std::string& path) = 0;  // an empty one; else IO_ERROR
+  // Makes a directory whose parent exists, and syncs the parent; false when the name is taken.
+  virtual bool make_directory(const std::string& path) = 0;
+  // Makes those that are missing, and syncs the parent of each that it makes.
+  virtual void make_directories(const std::string& path) = 0;
   virtual void sync_directory(const std::string& path) = 0;
   virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted
+
+  enum class LockResult : uint8_t { kTaken, kHeldByAnother, kUnsupported };
+  // Takes the lock of a file, which is made when missing; does not wait. kUnsupported: the file
+  // system has no locks.
+  virtual LockResult lock(const std::string& path, std::unique_ptr<FileLock>& out) = 0;
 
   virtual std::chrono::steady_clock::time_point now() = 0;
 };
@@ -57,12 +77,21 @@ Environment& default_environment();
 // directory + "/" + name
 std::string join_path(const std::string& directory, const std::string& name);
 
-// Writes a whole file so that it appears under its name complete or not at all: a temporary file
-// beside it, synced, renamed, directory synced. The temporary file is removed after a failure.
+// 16 hexadecimal digits that no two calls on any machine have in common, for names of files.
+std::string unique_suffix();
+
+// Writes a whole file so that it appears under its name complete or not at all, in place of one of
+// that name: a temporary file of a name of its own beside it, synced, renamed, directory synced.
+// The temporary file is removed after a failure.
 void write_file_atomically(Environment& environment, const std::string& directory,
                            const std::string& name, std::span<const std::byte> bytes);
 
-// The whole file; CORRUPT_DATA when it is larger than `most`.
-std::string read_file(Environment& environment, const std::string& path, int64_t most);
+// The same unless the name is taken: returns false then, and the file there is as it was.
+bool write_new_file_atomically(Environment& environment, const std::string& directory,
+                               const std::string& name, std::span<const std::byte> bytes);
+
+// A whole file of text; CORRUPT_DATA when it is larger than `most` or holds a zero byte, as the
+// holes of a sparse file do. Takes no more memory than twice what the file holds in front of that.
+std::string read_text_file(Environment& environment, const std::string& path, int64_t most);
 
 }  // namespace shardrec::core

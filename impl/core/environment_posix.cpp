@@ -1,15 +1,19 @@
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
 #include "core/environment.h"
 #include "core/error.h"
+#include "core/held_signal.h"
 
 namespace shardrec::core {
 
@@ -104,9 +108,10 @@ class PosixReadFile final : public ReadFile {
 class PosixWriteFile final : public WriteFile {
  public:
   explicit PosixWriteFile(const std::string& path)
-      : descriptor_(path, O_WRONLY | O_CREAT | O_TRUNC, "create", SHARDREC_IO_ERROR) {}
+      : descriptor_(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, "create", SHARDREC_IO_ERROR) {}
 
   void append(std::span<const std::byte> bytes) override {
+    const HeldSignal held(SIGXFSZ);  // beyond the limit of a file's size: EFBIG only
     while (!bytes.empty()) {
       const ssize_t put =
           ::write(descriptor_.number(), bytes.data(), std::min<size_t>(bytes.size(), SSIZE_MAX));
@@ -118,6 +123,27 @@ class PosixWriteFile final : public WriteFile {
 
   void sync() override { descriptor_.sync(); }
   void close() override { descriptor_.close(); }
+
+ private:
+  Descriptor descriptor_;
+};
+
+class PosixFileLock final : public FileLock {
+ public:
+  explicit PosixFileLock(const std::string& path)
+      : descriptor_(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "lock", SHARDREC_IO_ERROR) {}
+
+  Environment::LockResult take() const {
+    while (::flock(descriptor_.number(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno == EWOULDBLOCK) return Environment::LockResult::kHeldByAnother;
+      if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP || errno == EINVAL) {
+        return Environment::LockResult::kUnsupported;
+      }
+      fail_errno("lock", descriptor_.path());
+    }
+    return Environment::LockResult::kTaken;
+  }
 
  private:
   Descriptor descriptor_;
@@ -144,21 +170,68 @@ class PosixEnvironment final : public Environment {
     if (::rename(from.c_str(), to.c_str()) != 0) fail_errno("rename a file to", to);
   }
 
+  bool rename_if_free(const std::string& from, const std::string& to) override {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+      return true;
+    }
+    if (errno == EEXIST) return false;
+    if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) {
+      fail_errno("rename a file to", to);
+    }
+    // A file system that knows no such renaming: a second name for the file is as exclusive.
+    if (::link(from.c_str(), to.c_str()) != 0) {
+      if (errno == EEXIST) return false;
+      fail_errno("rename a file to", to);
+    }
+    ::unlink(from.c_str());  // it has its name; a second one beside does no harm
+    return true;
+  }
+
   void remove(const std::string& path) override {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_errno("remove", path);
   }
 
-  void make_directories(const std::string& path) override {
-    std::error_code reason;
-    std::filesystem::create_directories(path, reason);
-    if (!reason && !std::filesystem::is_directory(path, reason)) {
-      reason = std::make_error_code(std::errc::not_a_directory);
+  void remove_directory(const std::string& path) override {
+    if (::rmdir(path.c_str()) != 0 && errno != ENOENT) fail_errno("remove the directory", path);
+  }
+
+  bool make_directory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0777) != 0) {
+      if (errno == EEXIST) return false;
+      fail_errno("make the directory", path);
     }
-    if (reason) fail_with(reason, "make the directory", path);
+    const std::filesystem::path name = std::filesystem::path(path).lexically_normal();
+    const std::filesystem::path parent =
+        (name.has_filename() ? name : name.parent_path()).parent_path();
+    const std::string above = parent.empty() ? "." : parent.string();
+    // One that may be written but not read cannot be opened, hence not synced.
+    if (::access(above.c_str(), R_OK) == 0) sync_directory(above);
+    return true;
+  }
+
+  void make_directories(const std::string& path) override {
+    std::filesystem::path made;
+    for (const std::filesystem::path& part : std::filesystem::path(path)) {
+      made /= part;
+      std::error_code reason;
+      if (std::filesystem::is_directory(made, reason)) continue;
+      if (make_directory(made.string())) continue;
+      // Made by somebody else meanwhile, or no directory.
+      if (!std::filesystem::is_directory(made, reason)) {
+        fail_with(std::make_error_code(std::errc::not_a_directory), "make the directory", path);
+      }
+    }
   }
 
   void sync_directory(const std::string& path) override {
     Descriptor(path, O_RDONLY | O_DIRECTORY, "open the directory", SHARDREC_IO_ERROR).sync();
+  }
+
+  LockResult lock(const std::string& path, std::unique_ptr<FileLock>& out) override {
+    auto lock = std::make_unique<PosixFileLock>(path);
+    const LockResult result = lock->take();
+    if (result == LockResult::kTaken) out = std::move(lock);
+    return result;
   }
 
   std::vector<std::string> list(const std::string& directory) override {

@@ -8,12 +8,16 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace shardrec::core {
 
 uint64_t hash64(uint64_t seed, std::span<const std::byte> bytes) noexcept;
 uint64_t hash64(uint64_t seed, std::string_view text) noexcept;
+
+// 16 hexadecimal digits in lower case.
+std::string to_hex(uint64_t value);
 
 // The hash (seed 0) of bytes that come in pieces: the same number as hash64 of all of them. One
 // thread at a time. Throws OUT_OF_MEMORY.

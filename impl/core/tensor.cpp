@@ -18,7 +18,8 @@ struct Dtype {
   size_t size;
 };
 
-constexpr std::array<Dtype, 6> kDtypes = {{
+constexpr std::array<Dtype, 7> kDtypes = {{
+    {SHARDREC_UINT8, "uint8", 1},
     {SHARDREC_INT32, "int32", 4},
     {SHARDREC_INT64, "int64", 8},
     {SHARDREC_FLOAT16, "float16", 2},
@@ -151,6 +152,21 @@ const char* dtype_name(int32_t dtype) noexcept {
 size_t dtype_size(int32_t dtype) noexcept {
   const Dtype* found = find_dtype(dtype);
   return found == nullptr ? 0 : found->size;
+}
+
+shardrec_tensor compact_view(void* data, shardrec_dtype dtype, std::span<const int64_t> shape) {
+  shardrec_tensor view{};
+  view.data = data;
+  view.device_type = SHARDREC_DEVICE_CPU;
+  view.dtype = dtype;
+  view.ndim = static_cast<int32_t>(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    view.shape[d] = shape[d];
+    view.stride[d] = stride;
+    stride *= shape[d];
+  }
+  return view;
 }
 
 FlatView flat_view(const shardrec_tensor* tensor, const char* name) {

@@ -46,6 +46,9 @@ struct FlatView {
   }
 };
 
+// A compact CPU tensor of this shape over memory of the library.
+shardrec_tensor compact_view(void* data, shardrec_dtype dtype, std::span<const int64_t> shape);
+
 // Any number of dimensions, compact, on the CPU, a known dtype.
 FlatView flat_view(const shardrec_tensor* tensor, const char* name);
 

@@ -46,7 +46,7 @@ TEST_F(Files, ReadBackWhatWasWrittenInPieces) {
   file->append(bytes("world"));
   file->sync();
   file->close();
-  EXPECT_EQ(read_file(environment_, path("a"), 11), "hello world");
+  EXPECT_EQ(read_text_file(environment_, path("a"), 11), "hello world");
   std::string part(3, ' ');
   environment_.open(path("a"))->read_at(4, std::as_writable_bytes(std::span(part)));
   EXPECT_EQ(part, "o w");
@@ -62,7 +62,7 @@ TEST_F(Files, ThatAreMissingShortOrTooLargeAreTold) {
     environment_.open(path("a"))->read_at(3, std::as_writable_bytes(std::span(out)));
   });
   EXPECT_EQ(ended.status(), SHARDREC_CORRUPT_DATA);
-  EXPECT_EQ(error_of([&] { read_file(environment_, path("a"), 4); }).status(),
+  EXPECT_EQ(error_of([&] { read_text_file(environment_, path("a"), 4); }).status(),
             SHARDREC_CORRUPT_DATA);
   EXPECT_EQ(error_of([&] { environment_.open(root_); }).status(), SHARDREC_IO_ERROR);
   EXPECT_EQ(error_of([&] { environment_.create(path("none/b")); }).status(), SHARDREC_IO_ERROR);
@@ -75,7 +75,7 @@ TEST_F(Files, ThatAreMissingShortOrTooLargeAreTold) {
 TEST_F(Files, WrittenAtomicallyReplaceTheOldOneOrLeaveIt) {
   write_file_atomically(environment_, root_, "a", bytes("old"));
   write_file_atomically(environment_, root_, "a", bytes("new"));
-  EXPECT_EQ(read_file(environment_, path("a"), 100), "new");
+  EXPECT_EQ(read_text_file(environment_, path("a"), 100), "new");
   EXPECT_EQ(environment_.list(root_), (std::vector<std::string>{"a"}));
   // A directory in its place cannot be replaced.
   environment_.make_directories(path("b/c"));

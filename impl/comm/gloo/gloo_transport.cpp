@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-#include "comm/gloo/sigpipe.h"
 #include "comm/gloo/slots.h"
+#include "core/held_signal.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -113,7 +113,7 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
     if (request.direct && way == Way::kReceive) {
       receive_directly(request);
     } else {
-      const SigpipeHeld held;
+      const core::HeldSignal held(SIGPIPE);
       hand_over(request);
     }
   } catch (const std::exception& thrown) {

@@ -13,7 +13,7 @@
 // Giving one up costs nothing.
 //
 // Thread rule: that of transport_plugin.h. Gloo's thread and that of this class have all signals
-// blocked; calls of the host's threads hold SIGPIPE off (sigpipe.h).
+// blocked; calls of the host's threads hold SIGPIPE off (core/held_signal.h).
 #pragma once
 
 #include <condition_variable>

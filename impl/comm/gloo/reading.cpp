@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "comm/gloo/gloo_transport.h"
-#include "comm/gloo/sigpipe.h"
 #include "comm/gloo/slots.h"
+#include "core/held_signal.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -65,7 +65,7 @@ void Transport::answer(Request& request) {
     const std::lock_guard lock(mutex_);
     request.message = std::move(message);
   }
-  const SigpipeHeld held;
+  const core::HeldSignal held(SIGPIPE);
   request.message->send(request.peer, kAnswers + request.slot, 0, sizeof request.answer);
 }
 
