@@ -35,6 +35,7 @@ APPLY(shardrec_ddp)
 APPLY(shardrec_mlp)
 APPLY(shardrec_interaction)
 APPLY(shardrec_metrics)
+APPLY(shardrec_checkpoint)
 %enddef
 
 #if defined(SWIGJAVA) || defined(SWIGGO)
@@ -73,6 +74,7 @@ APPLY(shardrec_metrics)
 %include "shardrec/mesh.h"
 %include "shardrec/ddp.h"
 %include "shardrec/layers.h"
+%include "shardrec/checkpoint.h"
 %include "shardrec/metrics.h"
 %include "shardrec/observe.h"
 %include "shardrec/probe.h"

@@ -67,6 +67,7 @@ const (
 type Dtype int32
 
 const (
+	DtypeUint8    Dtype = 67585
 	DtypeInt32    Dtype = 73728
 	DtypeInt64    Dtype = 81920
 	DtypeFloat16  Dtype = 69634
@@ -89,6 +90,7 @@ const (
 	OptionsKindMesh       OptionsKind = 8
 	OptionsKindComm       OptionsKind = 9
 	OptionsKindRendezvous OptionsKind = 10
+	OptionsKindCheckpoint OptionsKind = 11
 )
 
 // Optimizer is the C API's shardrec_optimizer.
@@ -260,6 +262,7 @@ const (
 	OptionSecret               Option = 1004
 	OptionAllowPlainTcp        Option = 1005
 	OptionSilenceSeconds       Option = 1006
+	OptionKeepLast             Option = 1100
 )
 
 // Engine is the C API's shardrec_engine.

@@ -100,6 +100,8 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
       object->membership = use->membership;
       object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
                                                                    boxes, settings);
+      object->plan = plan::plan_to_json(boxes, tables);
+      object->checkpoints = std::make_unique<CheckpointChannels>(use->membership->communicator());
       object->number_it();
       reserved.publish(out, std::move(object));
     });

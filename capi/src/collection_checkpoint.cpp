@@ -1,7 +1,9 @@
 #include <string>
-#include <vector>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/load.h"
+#include "checkpoint/save.h"
+#include "checkpoint/store.h"
+#include "collection_contents.h"
 #include "collection_object.h"
 #include "control_object.h"
 #include "guard.h"
@@ -9,53 +11,17 @@
 namespace shardrec::capi {
 namespace {
 
-checkpoint::Part checkpoint_part(shardrec_table_part part) {
-  switch (part) {
-    case SHARDREC_TABLE_STATE:
-      return checkpoint::Part::kState;
-    case SHARDREC_TABLE_STATE_2:
-      return checkpoint::Part::kState2;
-    default:
-      return checkpoint::Part::kWeights;
-  }
-}
-
-std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collection,
-                                                 embedding::PieceUse use) {
-  std::vector<checkpoint::Piece> pieces;
-  for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
-    const plan::Table& table = collection.model().tables[static_cast<size_t>(piece.table)];
-    const auto part = checkpoint_part(piece.part);
-    pieces.push_back({.table = piece.table,
-                      .part = part,
-                      .layout = checkpoint::layout_of(
-                          table.dtype, collection.model().optimizer_of(piece.table).kind, part),
-                      .row = piece.row,
-                      .rows = piece.rows,
-                      .col = piece.col,
-                      .cols = piece.cols,
-                      .data = piece.data,
-                      .stride = static_cast<int64_t>(piece.stride)});
-  }
-  return pieces;
-}
-
-// Runs body with the pieces of a save or a load and the control, which may be NULL.
+// Runs body(object, directory, control) of a save or a load; the control may be NULL.
 template <class Body>
 void with_checkpoint(const char* name, shardrec_collection* handle, const char* directory,
-                     shardrec_control* control_handle, embedding::PieceUse use_of_pieces,
-                     Body body) {
+                     shardrec_control* control_handle, Body body) {
   const auto use = enter(handle, Access::kExclusive);
   use->membership->require_open();
   comm::tell_shortage(use->membership->communicator(), name, [&] {
     const std::string path(require_text(directory, "directory"));
     std::shared_ptr<core::Control> control;
     if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
-    embedding::Collection& collection = *use->collection;
-    const checkpoint::Group group{collection.collectives(), collection.layout().rank(),
-                                  collection.layout().ranks()};
-    const auto pieces = checkpoint_pieces(collection, use_of_pieces);
-    body(collection, group, path, pieces, control.get());
+    body(*use, path, control.get());
   });
 }
 
@@ -68,24 +34,28 @@ using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 shardrec_status shardrec_collection_save(shardrec_collection* collection, const char* directory,
                                          shardrec_control* control) {
   return guard([&] {
-    with_checkpoint(
-        "save", collection, directory, control, embedding::PieceUse::kSave,
-        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
-           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
-          checkpoint::save(group, path, tables.model(), tables.step(), pieces, progress);
-        });
+    with_checkpoint("save", collection, directory, control,
+                    [](CollectionObject& object, const std::string& path, core::Control* progress) {
+                      checkpoint::Contents contents;
+                      contents.collections.push_back(contents_to_save(object, ""));
+                      checkpoint::save(object.checkpoints->group(),
+                                       {.directory = path, .step = object.collection->step()},
+                                       contents, progress);
+                    });
   });
 }
 
 shardrec_status shardrec_collection_load(shardrec_collection* collection, const char* directory,
                                          shardrec_control* control) {
   return guard([&] {
-    with_checkpoint(
-        "load", collection, directory, control, embedding::PieceUse::kLoad,
-        [](embedding::Collection& tables, const checkpoint::Group& group, const std::string& path,
-           const std::vector<checkpoint::Piece>& pieces, core::Control* progress) {
-          tables.set_step(checkpoint::load(group, path, tables.model(), pieces, progress));
-          tables.update().drop_accumulated();
-        });
+    with_checkpoint("load", collection, directory, control,
+                    [](CollectionObject& object, const std::string& path, core::Control* progress) {
+                      const checkpoint::Group group = object.checkpoints->group();
+                      checkpoint::Contents contents;
+                      contents.collections.push_back(contents_to_load(object, ""));
+                      checkpoint::load(group, checkpoint::open(group, path), contents, progress,
+                                       [&] { object.collection->set_filled_in_part(true); });
+                      apply_loaded(object, contents.collections.front());
+                    });
   });
 }

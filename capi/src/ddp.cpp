@@ -4,27 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "comm_object.h"
 #include "core/tensor.h"
-#include "dense/ddp.h"
+#include "dense_objects.h"
 #include "guard.h"
-#include "handle.h"
 #include "options.h"
-
-namespace shardrec::capi {
-
-struct DdpObject {
-  std::shared_ptr<Membership> membership;
-  dense::Ddp ddp;
-};
-
-template <>
-struct Handle<shardrec_ddp> {
-  using Object = DdpObject;
-  static constexpr Kind kKind = Kind::kDdp;
-};
-
-}  // namespace shardrec::capi
 
 using namespace shardrec::capi;
 namespace comm = shardrec::comm;

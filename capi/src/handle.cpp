@@ -244,7 +244,7 @@ const char* kind_name(Kind kind) noexcept {
       "shardrec_options", "shardrec_control",  "shardrec_local",      "shardrec_comm",
       "shardrec_model",   "shardrec_topology", "shardrec_plan",       "shardrec_collection",
       "shardrec_lookup",  "shardrec_ddp",      "shardrec_mlp",        "shardrec_interaction",
-      "shardrec_metrics", "shardrec_mesh",     "shardrec_rendezvous",
+      "shardrec_metrics", "shardrec_mesh",     "shardrec_rendezvous", "shardrec_checkpoint",
   };
   return kNames[static_cast<size_t>(kind)];
 }

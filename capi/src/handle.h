@@ -66,8 +66,9 @@ enum class Kind : uint8_t {
   kMetrics,
   kMesh,
   kRendezvous,
+  kCheckpoint,
 };
-inline constexpr int kKindCount = 15;
+inline constexpr int kKindCount = 16;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

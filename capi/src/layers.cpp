@@ -6,27 +6,19 @@
 #include <string>
 
 #include "checkpoint/mlp_file.h"
-#include "comm_object.h"
 #include "core/tensor.h"
-#include "dense/interaction.h"
 #include "dense/loss.h"
-#include "dense/mlp.h"
+#include "dense_objects.h"
 #include "guard.h"
-#include "handle.h"
-#include "options.h"
 
 namespace shardrec::capi {
 
-template <>
-struct Handle<shardrec_mlp> {
-  using Object = dense::Mlp;
-  static constexpr Kind kKind = Kind::kMlp;
-};
-template <>
-struct Handle<shardrec_interaction> {
-  using Object = dense::Interaction;
-  static constexpr Kind kKind = Kind::kInteraction;
-};
+dense::MlpOptions mlp_options(const Options& options) {
+  const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
+  return {.optimizer = optimizer_from(options),
+          .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),
+          .threads = threads ? static_cast<int>(*threads) : default_threads()};
+}
 
 }  // namespace shardrec::capi
 
@@ -35,27 +27,6 @@ namespace core = shardrec::core;
 namespace dense = shardrec::dense;
 
 namespace {
-
-int threads_from(const Options& options) {
-  const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
-  return threads ? static_cast<int>(*threads) : default_threads();
-}
-
-// A compact view of `shape` at data.
-shardrec_tensor view_of(float* data, const std::vector<int64_t>& shape) {
-  shardrec_tensor view{};
-  view.data = data;
-  view.device_type = SHARDREC_DEVICE_CPU;
-  view.dtype = SHARDREC_FLOAT32;
-  view.ndim = static_cast<int32_t>(shape.size());
-  int64_t stride = 1;
-  for (size_t d = shape.size(); d-- > 0;) {
-    view.shape[d] = shape[d];
-    view.stride[d] = stride;
-    stride *= shape[d];
-  }
-  return view;
-}
 
 std::span<float> optional_column(const shardrec_tensor* tensor, const char* name, int64_t size) {
   if (tensor == nullptr) return {};
@@ -68,12 +39,8 @@ shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options* opti
                                     shardrec_mlp** out) {
   return guard([&] {
     require_out(out, "out");
-    const Options values = read_options(options, SHARDREC_OPTIONS_MLP);
     create(out, std::make_shared<dense::Mlp>(
-                    inputs, dense::MlpOptions{
-                                .optimizer = optimizer_from(values),
-                                .seed = static_cast<uint64_t>(values.i64(SHARDREC_OPTION_SEED)),
-                                .threads = threads_from(values)}));
+                    inputs, mlp_options(read_options(options, SHARDREC_OPTIONS_MLP))));
   });
 }
 
@@ -107,10 +74,12 @@ shardrec_status shardrec_mlp_parameter(shardrec_mlp* mlp, int32_t index,
     }
     const dense::ParameterInfo& info = parameters.infos()[static_cast<size_t>(index)];
     if (out_parameter != nullptr) {
-      *out_parameter = view_of(parameters.values(info.offset), info.shape);
+      *out_parameter =
+          core::compact_view(parameters.values(info.offset), SHARDREC_FLOAT32, info.shape);
     }
     if (out_gradient != nullptr) {
-      *out_gradient = view_of(parameters.gradients(info.offset), info.shape);
+      *out_gradient =
+          core::compact_view(parameters.gradients(info.offset), SHARDREC_FLOAT32, info.shape);
     }
   });
 }
@@ -166,8 +135,8 @@ shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
                                             shardrec_interaction** out) {
   return guard([&] {
     require_out(out, "out");
-    const Options values = read_options(options, SHARDREC_OPTIONS_MLP);
-    create(out, std::make_shared<dense::Interaction>(features, dim, threads_from(values)));
+    const int threads = mlp_options(read_options(options, SHARDREC_OPTIONS_MLP)).threads;
+    create(out, std::make_shared<dense::Interaction>(features, dim, threads));
   });
 }
 

@@ -150,6 +150,8 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       }
       comm::require_same(use->collectives, kCreate, values);
       object->collection = make_replica(*use, tables, boxes, settings);
+      object->plan = plan::plan_to_json(boxes, tables);
+      object->checkpoints = std::make_unique<CheckpointChannels>(world);
       object->number_it();
       reserved.publish(out, std::move(object));
     });

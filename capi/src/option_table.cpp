@@ -28,6 +28,7 @@ constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
+constexpr uint32_t kCheckpoint = kinds(SHARDREC_OPTIONS_CHECKPOINT);
 constexpr uint32_t kRendezvous = kinds(SHARDREC_OPTIONS_RENDEZVOUS);
 constexpr uint32_t kCommAndRendezvous = kinds(SHARDREC_OPTIONS_COMM, SHARDREC_OPTIONS_RENDEZVOUS);
 
@@ -247,6 +248,7 @@ constexpr std::array kRows = {
     integer(KEY(ALLOW_PLAIN_TCP), kCommAndRendezvous, kSwitch, 0, 1, 0),
     real(KEY(SILENCE_SECONDS), kRendezvous, "a number in [0.1, 3600]", is_silence,
          comm::rendezvous::kSilenceSeconds),
+    integer(KEY(KEEP_LAST), kCheckpoint, "an integer, 0 or more,", 0, INT64_MAX, 0),
 };
 #undef KEY
 
@@ -282,6 +284,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "COMM";
     case SHARDREC_OPTIONS_RENDEZVOUS:
       return "RENDEZVOUS";
+    case SHARDREC_OPTIONS_CHECKPOINT:
+      return "CHECKPOINT";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

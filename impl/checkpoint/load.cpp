@@ -1,19 +1,18 @@
+#include "checkpoint/load.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
-#include <tuple>
-#include <unordered_map>
+#include <optional>
 #include <utility>
 
-#include "checkpoint/blocks.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files.h"
+#include "checkpoint/load_plan.h"
+#include "checkpoint/load_tables.h"
+#include "checkpoint/match.h"
 #include "comm/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
-#include "plan/names.h"
 
 namespace shardrec::checkpoint {
 
@@ -26,311 +25,244 @@ using core::join_path;
 using core::sentence;
 
 constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
+constexpr int64_t kBlockBytes = int64_t{1} << 20;
 
-// One rank's reading of a checkpoint: first everything is checked, then pieces are filled.
-class Loader {
- public:
-  Loader(Environment& environment, const std::string& directory, const plan::Model& model,
-         std::span<const Piece> pieces, Control* control)
-      : environment_(environment),
-        directory_(directory),
-        model_(model),
-        pieces_(pieces),
-        control_(control) {}
+comm::Operation operation_on(const char* name, const std::string& directory) {
+  return {.name = name, .detail = core::hash64(0, directory), .patience = comm::Patience::kSetup};
+}
 
-  // Reads and checks the manifest, the headers of the files this rank needs, and the checksums of
-  // its share of all tensors.
-  void check(int rank, int size) {
-    const std::string path = join_path(directory_, kManifestName);
-    if (!environment_.exists(path)) {
-      fail(SHARDREC_NOT_FOUND,
-           sentence("the directory ", directory_, " holds no checkpoint: there is no ", path),
-           {.path = path});
-    }
-    const std::string text = core::read_file(environment_, path, kMostManifestBytes);
-    manifest_ = manifest_from_text(text, path);
-    check_coverage(manifest_, SHARDREC_CORRUPT_DATA, path);
-    fingerprint_ = core::hash64(0, text);
-    match_model(path);
-    plan_copies();
-    plan_verification(rank, size);
-    start_control();
-    read_headers();
-    verify();
-  }
-
-  void copy() {
-    std::vector<std::byte> buffer;
-    std::unique_ptr<core::ReadFile> file;
-    int32_t opened = -1;
-    for (const Copy& copy : copies_) {
-      const ManifestTensor& tensor = manifest_.tensors[copy.overlap.tensor];
-      if (tensor.file != opened) {
-        file = environment_.open(path_of(tensor.file));
-        opened = tensor.file;
-      }
-      copy_overlap(*file, starts_[copy.overlap.tensor], tensor, copy.overlap, pieces_[copy.piece],
-                   buffer, [&](int64_t bytes) {
-                     if (control_ != nullptr) control_->add(bytes);
-                   });
-    }
-  }
-
-  int64_t step() const { return manifest_.step; }
-  uint64_t fingerprint() const { return fingerprint_; }
-
- private:
-  struct Copy {
-    Overlap overlap;
-    size_t piece = 0;
-  };
-
-  std::string path_of(int32_t file) const {
-    return join_path(directory_, manifest_.files[static_cast<size_t>(file)].name);
-  }
-
-  void match_model(const std::string& path) {
-    std::unordered_map<std::string_view, int32_t> index;
-    for (const ManifestTable& table : manifest_.tables) {
-      index.emplace(table.name, static_cast<int32_t>(index.size()));
-    }
-    for (const plan::Table& table : model_.tables) {
-      const auto found = index.find(table.name);
-      if (found == index.end()) {
-        fail(SHARDREC_NOT_FOUND,
-             sentence("the checkpoint ", directory_, " has no table \"", table.name, "\""),
-             {.table = table.name, .path = path});
-      }
-      const ManifestTable& saved = manifest_.tables[static_cast<size_t>(found->second)];
-      if (saved.rows != table.rows || saved.dim != table.dim) {
-        fail(SHARDREC_INVALID_ARGUMENT,
-             sentence("table \"", table.name, "\" has ", saved.rows, " rows and ", saved.dim,
-                      " columns in the checkpoint ", directory_, ", ", table.rows, " and ",
-                      table.dim, " in the model"),
-             {.table = table.name, .path = path});
-      }
-      if (saved.dtype != table.dtype) {
-        fail(SHARDREC_INVALID_ARGUMENT,
-             sentence("table \"", table.name, "\" is ", plan::name_of(saved.dtype),
-                      " in the checkpoint ", directory_, ", ", plan::name_of(table.dtype),
-                      " in the model"),
-             {.table = table.name, .path = path});
-      }
-      const shardrec_optimizer optimizer =
-          model_.optimizer_of(static_cast<int32_t>(saved_table_.size())).kind;
-      if (saved.optimizer != optimizer) {
-        fail(SHARDREC_INVALID_ARGUMENT,
-             sentence("table \"", table.name, "\" of the checkpoint ", directory_,
-                      " was trained with ", plan::name_of(saved.optimizer), ", the model has ",
-                      plan::name_of(optimizer)),
-             {.table = table.name, .path = path});
-      }
-      saved_table_.push_back(found->second);
-    }
-  }
-
-  // Lists what each piece takes from which tensor, ordered by file and position.
-  void plan_copies() {
-    std::map<std::pair<int32_t, Part>, std::vector<size_t>> tensors;
-    for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
-      const ManifestTensor& tensor = manifest_.tensors[i];
-      tensors[{tensor.table, tensor.part}].push_back(i);
-    }
-    for (size_t p = 0; p < pieces_.size(); ++p) {
-      const Piece& piece = pieces_[p];
-      check_piece(piece, model_);
-      const int32_t saved = saved_table_[static_cast<size_t>(piece.table)];
-      for (const size_t t : tensors[{saved, piece.part}]) add_copy(p, t);
-    }
-    std::sort(copies_.begin(), copies_.end(), [&](const Copy& a, const Copy& b) {
-      const auto key = [&](const Copy& copy) {
-        return std::tuple(manifest_.tensors[copy.overlap.tensor].file, copy.overlap.tensor,
-                          copy.overlap.row, copy.piece);
-      };
-      return key(a) < key(b);
-    });
-  }
-
-  void add_copy(size_t p, size_t t) {
-    const Piece& piece = pieces_[p];
-    const ManifestTensor& tensor = manifest_.tensors[t];
-    Copy copy{.overlap = {.tensor = t}, .piece = p};
-    Overlap& overlap = copy.overlap;
-    overlap.row = std::max(piece.row, tensor.row);
-    overlap.rows = std::min(piece.row + piece.rows, tensor.row + tensor.rows) - overlap.row;
-    overlap.col = std::max(piece.col, tensor.col);
-    overlap.cols = std::min(piece.col + piece.cols, tensor.col + tensor.cols) - overlap.col;
-    if (overlap.rows <= 0 || overlap.cols <= 0) return;
-    if (tensor.layout.by_row && (tensor.col != piece.col || tensor.cols != piece.cols)) {
-      const std::string& name = model_.tables[static_cast<size_t>(piece.table)].name;
-      fail(SHARDREC_UNSUPPORTED,
-           sentence("the checkpoint ", directory_, " holds the optimizer state of table \"", name,
-                    "\" over columns [", tensor.col, ", ", tensor.col + tensor.cols,
-                    "), this plan needs it over [", piece.col, ", ", piece.col + piece.cols,
-                    "): a statistic of shards loads into the same column cuts only"),
-           {.table = name, .path = directory_});
-    }
-    copies_.push_back(copy);
-  }
-
-  // Every tensor is verified by one rank: cut by bytes, so that ranks have about as much to read.
-  void plan_verification(int rank, int size) {
-    double total = 1;
-    for (const ManifestTensor& tensor : manifest_.tensors) {
-      total += static_cast<double>(bytes_of(tensor));
-    }
-    double before = 0;
-    for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
-      if (static_cast<int>(before / total * size) == rank) share_.push_back(i);
-      before += static_cast<double>(bytes_of(manifest_.tensors[i]));
-    }
-    std::sort(share_.begin(), share_.end(), [&](size_t a, size_t b) {
-      return std::pair(manifest_.tensors[a].file, a) < std::pair(manifest_.tensors[b].file, b);
-    });
-  }
-
-  void start_control() {
-    if (control_ == nullptr) return;
-    int64_t total = 0;
-    for (const size_t t : share_) total += bytes_of(manifest_.tensors[t]);
-    for (const Copy& copy : copies_) {
-      total += bytes_read(copy.overlap, manifest_.tensors[copy.overlap.tensor]);
-    }
-    control_->start(total);
-    control_->check();
-  }
-
-  // Finds where each needed tensor begins in its file.
-  void read_headers() {
-    std::vector<std::vector<size_t>> tensors_of(manifest_.files.size());
-    for (size_t i = 0; i < manifest_.tensors.size(); ++i) {
-      tensors_of[static_cast<size_t>(manifest_.tensors[i].file)].push_back(i);
-    }
-    std::vector<bool> needed(manifest_.files.size(), false);
-    const auto need = [&](size_t tensor) {
-      needed[static_cast<size_t>(manifest_.tensors[tensor].file)] = true;
-    };
-    for (const size_t t : share_) need(t);
-    for (const Copy& copy : copies_) need(copy.overlap.tensor);
-    starts_.assign(manifest_.tensors.size(), 0);
-    for (size_t f = 0; f < needed.size(); ++f) {
-      if (needed[f]) read_header(static_cast<int32_t>(f), tensors_of[f]);
-    }
-  }
-
-  void read_header(int32_t f, const std::vector<size_t>& tensors) {
-    const std::string path = path_of(f);
-    const int64_t bytes = manifest_.files[static_cast<size_t>(f)].bytes;
-    const auto file = open_existing(path);
-    if (file->size() != bytes) {
-      fail(SHARDREC_CORRUPT_DATA,
-           sentence("the file ", path, " has ", file->size(), " bytes, the manifest says ", bytes),
-           {.path = path});
-    }
-    const SafetensorsHeader header = read_safetensors_header(*file, path);
-    std::unordered_map<std::string_view, const TensorInfo*> by_name;
-    for (const TensorInfo& info : header.tensors) by_name.emplace(info.name, &info);
-    if (header.tensors.size() != tensors.size()) {
-      fail(SHARDREC_CORRUPT_DATA,
-           sentence("the file ", path, " has ", header.tensors.size(),
-                    " tensors, the manifest lists ", tensors.size()),
-           {.path = path});
-    }
-    for (const size_t t : tensors) {
-      const ManifestTensor& tensor = manifest_.tensors[t];
-      std::vector<int64_t> shape = {tensor.rows};
-      if (!tensor.layout.by_row) shape.push_back(tensor.cols);
-      const auto found = by_name.find(tensor.name);
-      if (found == by_name.end() ||
-          found->second->dtype != safetensors_dtype(tensor.layout.dtype) ||
-          found->second->shape != shape) {
-        fail(SHARDREC_CORRUPT_DATA,
-             sentence("the file ", path, " has no tensor \"", tensor.name,
-                      "\" of the dtype and shape that the manifest lists"),
-             {.path = path});
-      }
-      starts_[t] = header.data_start + found->second->begin;
-    }
-  }
-
-  // A file that the manifest lists and that is not there is damage, not a missing checkpoint.
-  std::unique_ptr<core::ReadFile> open_existing(const std::string& path) {
-    if (!environment_.exists(path)) {
-      fail(SHARDREC_CORRUPT_DATA, sentence("the checkpoint's file ", path, " is missing"),
-           {.path = path});
-    }
-    return environment_.open(path);
-  }
-
-  void verify() {
-    std::vector<std::byte> buffer;
-    std::unique_ptr<core::ReadFile> file;
-    int32_t opened = -1;
-    for (const size_t t : share_) {
-      const ManifestTensor& tensor = manifest_.tensors[t];
-      if (tensor.file != opened) {
-        file = environment_.open(path_of(tensor.file));
-        opened = tensor.file;
-      }
-      core::StreamingHash hash;
-      const int64_t bytes = bytes_of(tensor);
-      for (int64_t done = 0; done < bytes; done += kBlockBytes) {
-        const int64_t block = std::min(kBlockBytes, bytes - done);
-        buffer.resize(static_cast<size_t>(block));
-        file->read_at(starts_[t] + done, buffer);
-        hash.update(buffer);
-        if (control_ != nullptr) control_->advance(block);
-      }
-      if (hash.digest() != tensor.checksum) {
-        fail(SHARDREC_CORRUPT_DATA,
-             sentence("tensor \"", tensor.name, "\" of ", path_of(tensor.file),
-                      " is damaged: its checksum does not match"),
-             {.table = manifest_.tables[static_cast<size_t>(tensor.table)].name,
-              .path = path_of(tensor.file)});
-      }
-    }
-  }
-
-  Environment& environment_;
-  const std::string& directory_;
-  const plan::Model& model_;
-  std::span<const Piece> pieces_;
-  Control* control_;
-  Manifest manifest_;
-  uint64_t fingerprint_ = 0;
-  std::vector<int32_t> saved_table_;  // index in the manifest, by table of the model
-  std::vector<Copy> copies_;
-  std::vector<size_t> share_;    // tensors whose checksum this rank verifies
-  std::vector<int64_t> starts_;  // byte of the file where each needed tensor begins
-};
+uint64_t fingerprint(const Opened& opened) {
+  return core::hash64(0, manifest_to_text(opened.manifest));
+}
 
 // Ranks that do not see the same files would load a mixture.
-void compare_manifests(const Group& group, const comm::Operation& operation, uint64_t fingerprint,
-                       const std::string& directory) {
-  std::array<std::byte, sizeof fingerprint> mine = {};
-  std::memcpy(mine.data(), &fingerprint, sizeof fingerprint);
-  const auto all = group.collectives.all_gather(operation, mine);
+void compare_manifests(const Group& group, const comm::Operation& operation, const Opened& opened) {
+  const uint64_t mine = fingerprint(opened);
+  const auto all = group.collectives.all_gather(operation, std::as_bytes(std::span(&mine, 1)));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (!std::equal(all[rank].begin(), all[rank].end(), all[0].begin(), all[0].end())) {
-      fail(SHARDREC_IO_ERROR,
-           sentence("rank ", rank, " sees another checkpoint in ", directory,
-                    " than rank 0; all ranks must read the same directory"),
-           {.rank = static_cast<int64_t>(rank), .path = directory});
+      throw comm::AgreedError(
+          SHARDREC_IO_ERROR,
+          sentence("rank ", rank, " sees another checkpoint in ", opened.directory,
+                   " than rank 0; all ranks must read the same directory"),
+          {.rank = static_cast<int64_t>(rank), .path = opened.directory});
     }
   }
 }
 
+// Reads bytes [begin, end) of a tensor block by block; returns their hash.
+uint64_t hash_of(Files& files, const Stored& stored, int64_t begin, int64_t end,
+                 std::vector<std::byte>& buffer, Control* control) {
+  core::StreamingHash hash;
+  for (int64_t at = begin; at < end; at += kBlockBytes) {
+    buffer.resize(static_cast<size_t>(std::min(kBlockBytes, end - at)));
+    files.read(stored, at, buffer);
+    hash.update(buffer);
+    if (control != nullptr) control->advance(std::ssize(buffer));
+  }
+  return hash.digest();
+}
+
+// Verifies this rank's share of the tensors of tables: every size-th chunk, counted over all.
+void verify_tables(const Group& group, const Opened& opened, Files& files, Control* control) {
+  std::vector<std::byte> buffer;
+  int64_t number = 0;
+  for (const ManifestTensor& tensor : opened.manifest.tensors) {
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    const int64_t bytes = bytes_of(tensor);
+    for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
+      if (number % group.size != group.rank) continue;
+      const int64_t begin = static_cast<int64_t>(i) * chunk_bytes;
+      const int64_t end = std::min(bytes, begin + chunk_bytes);
+      if (hash_of(files, tensor.stored, begin, end, buffer, control) != tensor.checksums[i]) {
+        files.fail_damaged(tensor.stored, opened.manifest.table_of(tensor).name);
+      }
+    }
+  }
+}
+
+int64_t bytes_to_verify(const Group& group, const Opened& opened) {
+  int64_t number = 0;
+  int64_t total = 0;
+  for (const ManifestTensor& tensor : opened.manifest.tensors) {
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
+      if (number % group.size != group.rank) continue;
+      total += std::min(chunk_bytes, bytes_of(tensor) - static_cast<int64_t>(i) * chunk_bytes);
+    }
+  }
+  return total;
+}
+
+void read_dense_from(Files& files, const ManifestDense& tensor, std::span<std::byte> out) {
+  files.read(tensor.stored, 0, out);
+  if (core::hash64(0, out) != tensor.checksum) files.fail_damaged(tensor.stored, "");
+}
+
+// Dense tensors, read and verified, on their way to where they belong.
+class Staged {
+ public:
+  void read(Files& files, const Opened& opened, Contents& wanted, Control* control) {
+    for (ItemContents& item : wanted.items) {
+      const ManifestItem& saved = find_item(opened, item.kind, item.name);
+      const auto tensors = match(opened, saved, item);
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        Copy& copy = copies_.emplace_back(
+            Copy{item.tensors[i].span(), std::vector<std::byte>(item.tensors[i].span().size())});
+        read_dense_from(files, *tensors[i], copy.bytes);
+        if (control != nullptr) control->advance(std::ssize(copy.bytes));
+      }
+    }
+  }
+  void apply() const noexcept {
+    for (const Copy& copy : copies_) {
+      if (!copy.bytes.empty()) std::memcpy(copy.to.data(), copy.bytes.data(), copy.bytes.size());
+    }
+  }
+
+ private:
+  struct Copy {
+    std::span<std::byte> to;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Copy> copies_;
+};
+
+// What this rank holds of the wanted tables: notes for all ranks, pieces for itself.
+struct OwnPieces {
+  std::vector<PieceNote> notes;
+  std::vector<const Piece*> pieces;
+
+  void add(const CollectionContents& wanted, const MatchedCollection& matched, int rank) {
+    for (const Piece& piece : wanted.pieces) {
+      check_piece(piece, *wanted.model);
+      notes.push_back({.rank = rank,
+                       .index = static_cast<int32_t>(pieces.size()),
+                       .collection = matched.collection,
+                       .table = matched.tables[static_cast<size_t>(piece.table)],
+                       .row = piece.row,
+                       .rows = piece.rows,
+                       .col = piece.col,
+                       .cols = piece.cols,
+                       .part = static_cast<int32_t>(piece.part)});
+      pieces.push_back(&piece);
+    }
+  }
+};
+
+std::vector<PieceNote> gather_notes(const Group& group, const comm::Operation& operation,
+                                    const std::vector<PieceNote>& own) {
+  std::vector<PieceNote> all;
+  for (const comm::ConstBytes bytes :
+       group.collectives.all_gather(operation, std::as_bytes(std::span(own)))) {
+    std::vector<PieceNote> notes(bytes.size() / sizeof(PieceNote));
+    if (!bytes.empty()) std::memcpy(notes.data(), bytes.data(), bytes.size());
+    all.insert(all.end(), notes.begin(), notes.end());
+  }
+  return all;
+}
+
 }  // namespace
 
-int64_t load(const Group& group, const std::string& directory, const plan::Model& model,
-             std::span<const Piece> pieces, Control* control, Environment& environment) {
-  const comm::Operation operation{
-      .name = "load", .detail = core::hash64(0, directory), .patience = comm::Patience::kSetup};
-  Loader loader(environment, directory, model, pieces, control);
-  comm::agree(group.collectives, operation, [&] { loader.check(group.rank, group.size); });
-  compare_manifests(group, operation, loader.fingerprint(), directory);
-  comm::agree(group.collectives, operation, [&] { loader.copy(); });
-  return loader.step();
+Opened open_directory(const std::string& directory, Environment& environment) {
+  const std::string path = join_path(directory, kManifestName);
+  if (!environment.exists(path)) {
+    fail(SHARDREC_NOT_FOUND,
+         sentence("the directory ", directory, " holds no checkpoint: there is no ", path),
+         {.path = path});
+  }
+  Opened opened{.directory = directory,
+                .manifest = manifest_from_text(
+                    core::read_text_file(environment, path, kMostManifestBytes), path)};
+  check_coverage(opened.manifest, SHARDREC_CORRUPT_DATA, path);
+  check_files(opened.manifest, path);
+  return opened;
+}
+
+Opened open(const Group& group, const std::string& directory, Environment& environment) {
+  const comm::Operation operation = operation_on("open", directory);
+  Opened opened;
+  comm::agree(group.collectives, operation,
+              [&] { opened = open_directory(directory, environment); });
+  compare_manifests(group, operation, opened);
+  return opened;
+}
+
+void load(const Group& group, const Opened& opened, Contents& wanted, Control* control,
+          core::FunctionRef<void()> before_writing, Environment& environment) {
+  const comm::Operation operation = operation_on("load", opened.directory);
+  Files files(opened, environment);
+  std::vector<MatchedCollection> matched;
+  OwnPieces own;
+  comm::agree(group.collectives, operation, [&] {
+    for (const CollectionContents& collection : wanted.collections) {
+      matched.push_back(match(opened, collection));
+      own.add(collection, matched.back(), group.rank);
+    }
+  });
+  const std::vector<PieceNote> notes = gather_notes(group, operation, own.notes);
+  std::optional<LoadPlan> plan;
+  std::optional<TableLoader> tables;
+  Staged dense;
+  comm::agree(group.collectives, operation, [&] {
+    plan.emplace(opened.manifest, notes, group.size, opened.directory);
+    tables.emplace(group, opened, *plan, own.pieces, files, control);
+    if (control != nullptr) {
+      int64_t total = tables->bytes_to_read();
+      if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
+      for (const ItemContents& item : wanted.items) {
+        for (const DenseTensor& tensor : item.tensors) total += tensor.bytes();
+      }
+      control->start(total);
+      control->check();
+    }
+    files.check_share(group.rank, group.size);
+    dense.read(files, opened, wanted, control);
+    // Its checksums are of whole tensors, which nobody reads whole.
+    if (opened.manifest.format == 1) verify_tables(group, opened, files, control);
+  });
+  before_writing();
+  comm::agree(group.collectives, operation, [&] { tables->run(operation); });
+  dense.apply();
+  for (size_t c = 0; c < matched.size(); ++c) {
+    CollectionContents& collection = wanted.collections[c];
+    const ManifestCollection& saved =
+        opened.manifest.collections[static_cast<size_t>(matched[c].collection)];
+    collection.step = saved.step;
+    if (opened.manifest.format == 1) continue;  // knows of no rates and of nothing frozen
+    for (size_t t = 0; t < collection.tables.size(); ++t) {
+      collection.tables[t] = saved.tables[static_cast<size_t>(matched[c].tables[t])];
+    }
+  }
+}
+
+void verify(const Group& group, const Opened& opened, Control* control, Environment& environment) {
+  const comm::Operation operation = operation_on("verify", opened.directory);
+  comm::agree(group.collectives, operation, [&] {
+    Files files(opened, environment);
+    if (control != nullptr) {
+      control->start(bytes_to_verify(group, opened));
+      control->check();
+    }
+    files.check_share(group.rank, group.size);
+    verify_tables(group, opened, files, control);
+    if (group.rank != 0) return;
+    for (const ManifestItem& item : opened.manifest.items) {
+      for (const ManifestDense& tensor : item.tensors) {
+        // Sizes are those of the file, which is there: memory in proportion to it.
+        std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(tensor)));
+        read_dense_from(files, tensor, bytes);
+      }
+    }
+  });
+}
+
+void read_dense(const Opened& opened, const ManifestDense& tensor, std::span<std::byte> out,
+                Environment& environment) {
+  Files files(opened, environment);
+  std::vector<std::byte> bytes(out.size());
+  read_dense_from(files, tensor, bytes);
+  if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
 }
 
 }  // namespace shardrec::checkpoint

@@ -112,12 +112,20 @@ const char* safetensors_dtype(shardrec_dtype dtype) noexcept {
       return "BF16";
     case SHARDREC_FLOAT64:
       return "F64";
+    case SHARDREC_INT32:
+      return "I32";
+    case SHARDREC_INT64:
+      return "I64";
+    case SHARDREC_UINT8:
+      return "U8";
     default:
       return "F32";
   }
 }
 
-SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path) {
+SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path,
+                                          int64_t most) {
+  most = std::min(most, kMostHeaderBytes);
   if (file.size() < kSizeBytes) {
     fail(
         SHARDREC_CORRUPT_DATA,
@@ -130,12 +138,12 @@ SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std:
   for (size_t i = kSizeBytes; i-- > 0;) {
     header_bytes = header_bytes << 8 | std::to_integer<uint64_t>(size_bytes[i]);
   }
-  if (header_bytes > static_cast<uint64_t>(std::min(kMostHeaderBytes, file.size() - kSizeBytes))) {
+  if (header_bytes > static_cast<uint64_t>(std::min(most, file.size() - kSizeBytes))) {
     fail(
         SHARDREC_CORRUPT_DATA,
         sentence("the file ", path, " of ", file.size(), " bytes claims a header of ", header_bytes,
-                 " bytes; a header ends with the file at the latest and has at most ",
-                 kMostHeaderBytes, " bytes"),
+                 " bytes; a header ends with the file at the latest and has at most ", most,
+                 " bytes here"),
         {.path = path});
   }
   std::string text(static_cast<size_t>(header_bytes), '\0');
@@ -153,6 +161,7 @@ SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std:
   for (auto member = root.first(); member; member = member->next()) {
     if (member->key() == "__metadata__") {
       check_metadata(*member);
+      header.has_metadata = true;
     } else {
       header.tensors.push_back(read_tensor(*member));
     }
@@ -165,9 +174,15 @@ SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std:
   return header;
 }
 
-std::string make_safetensors_header(std::vector<TensorInfo>& tensors) {
+std::string make_safetensors_header(std::vector<TensorInfo>& tensors, size_t* checksum_digits) {
   JsonWriter json;
   json.begin_object();
+  if (checksum_digits != nullptr) {
+    json.key("__metadata__").begin_object();
+    json.key(kChecksumKey).text(std::string(kChecksumDigits, '0'));
+    json.end_object();
+    *checksum_digits = static_cast<size_t>(kSizeBytes) + json.str().size() - 2 - kChecksumDigits;
+  }
   int64_t end = 0;
   for (TensorInfo& tensor : tensors) {
     tensor.begin = end;

@@ -28,6 +28,7 @@ struct TensorInfo {
 struct SafetensorsHeader {
   std::vector<TensorInfo> tensors;  // by begin, then end
   int64_t data_start = 0;           // of the file
+  bool has_metadata = false;
 };
 
 inline constexpr int64_t kMostHeaderBytes = 100'000'000;
@@ -40,12 +41,20 @@ int64_t tensor_bytes(const std::string& dtype, const std::vector<int64_t>& shape
 // "F32": how the format spells one of our floating-point dtypes.
 const char* safetensors_dtype(shardrec_dtype dtype) noexcept;
 
-// Reads and checks the header of a file.
-SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path);
+// Reads and checks the header of a file, of at most `most` bytes: callers who know what is in the
+// file say how much its header may take.
+SafetensorsHeader read_safetensors_header(const core::ReadFile& file, const std::string& path,
+                                          int64_t most = kMostHeaderBytes);
+
+// Files that stand alone carry a checksum of themselves in the metadata of their header.
+inline constexpr const char* kChecksumKey = "xxh3_64";
+inline constexpr size_t kChecksumDigits = 16;
 
 // The bytes in front of the data (size and header) for tensors that follow one another in the order
 // given; begin and end are set. The header is padded so that the data starts at a multiple of 64.
+// checksum_digits: not null for a header with a checksum of zeros; set to where its digits stand.
 // Throws INVALID_ARGUMENT when the header would exceed kMostHeaderBytes.
-std::string make_safetensors_header(std::vector<TensorInfo>& tensors);
+std::string make_safetensors_header(std::vector<TensorInfo>& tensors,
+                                    size_t* checksum_digits = nullptr);
 
 }  // namespace shardrec::checkpoint

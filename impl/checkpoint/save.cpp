@@ -1,11 +1,12 @@
+#include "checkpoint/save.h"
+
 #include <algorithm>
-#include <memory>
+#include <array>
+#include <cstring>
+#include <optional>
 #include <utility>
 
-#include "checkpoint/blocks.h"
-#include "checkpoint/checkpoint.h"
-#include "checkpoint/manifest.h"
-#include "checkpoint/safetensors.h"
+#include "checkpoint/rank_file.h"
 #include "comm/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
@@ -20,117 +21,68 @@ using core::fail;
 using core::join_path;
 using core::sentence;
 
-// What a save has put into the directory so far; removed again unless the checkpoint is complete.
-class Leftovers {
- public:
-  Leftovers(Environment& environment, const std::string& directory)
-      : environment_(environment), directory_(directory) {}
-  ~Leftovers() {
-    // The manifest, added last, goes first: what is half removed is no checkpoint.
-    for (auto name = names_.rbegin(); name != names_.rend(); ++name) {
-      try {
-        environment_.remove(join_path(directory_, *name));
-      } catch (...) {
-        // A file without a manifest is no checkpoint, so one that stays does no harm.
-      }
-    }
-  }
-  Leftovers(const Leftovers&) = delete;
-  Leftovers& operator=(const Leftovers&) = delete;
-
-  void add(std::string name) { names_.push_back(std::move(name)); }
-  void keep() noexcept { names_.clear(); }
-
- private:
-  Environment& environment_;
-  const std::string& directory_;
-  std::vector<std::string> names_;
-};
-
-std::string file_name(int rank) {
+std::string file_name(int rank, const std::string& suffix) {
   std::string digits = std::to_string(rank);
   if (digits.size() < 5) digits.insert(0, 5 - digits.size(), '0');
-  return "rank_" + digits + ".safetensors";
+  return "rank_" + digits + suffix + ".safetensors";
 }
 
-Manifest manifest_of(const plan::Model& model, int64_t step) {
-  Manifest manifest;
-  manifest.step = step;
-  for (size_t t = 0; t < model.tables.size(); ++t) {
-    const plan::Table& table = model.tables[t];
-    const plan::Optimizer& optimizer = model.optimizer_of(static_cast<int32_t>(t));
-    manifest.tables.push_back(
-        {table.name, table.rows, table.dim, table.dtype, optimizer.kind, optimizer.row_statistics});
+[[noreturn]] void refuse_second(const std::string& directory) {
+  fail(SHARDREC_INVALID_ARGUMENT,
+       sentence("the directory ", directory,
+                " already holds a checkpoint; save to another one or remove it"),
+       {.path = join_path(directory, kManifestName)});
+}
+
+// Hashes that all ranks must have alike, each with what errors call it.
+struct SharedHash {
+  std::string name;
+  uint64_t hash = 0;
+};
+
+std::vector<SharedHash> shared_hashes(const Contents& contents) {
+  std::vector<SharedHash> out(1);
+  std::string names;
+  for (const CollectionContents& collection : contents.collections) {
+    names += sentence("collection ", collection.name, ";", collection.step, ";");
   }
-  return manifest;
-}
-
-// Describes the pieces, as tensors of file 0; sets the header of the file.
-std::string describe(const plan::Model& model, std::span<const Piece> pieces, Manifest& manifest) {
-  std::vector<TensorInfo> infos;
-  for (const Piece& piece : pieces) {
-    check_piece(piece, model);
-    ManifestTensor tensor{.table = piece.table,
-                          .part = piece.part,
-                          .layout = piece.layout,
-                          .row = piece.row,
-                          .rows = piece.rows,
-                          .col = piece.col,
-                          .cols = piece.cols};
-    tensor.name = sentence(model.tables[static_cast<size_t>(piece.table)].name, "/",
-                           name_of(model.optimizer_of(piece.table).kind, piece.part), "/",
-                           piece.row, "_", piece.col);
-    TensorInfo info{
-        .name = tensor.name, .dtype = safetensors_dtype(piece.layout.dtype), .shape = {piece.rows}};
-    if (!piece.layout.by_row) info.shape.push_back(piece.cols);
-    infos.push_back(std::move(info));
-    manifest.tensors.push_back(std::move(tensor));
-  }
-  return make_safetensors_header(infos);
-}
-
-// Writes this rank's file and adds it and its tensors, with checksums, to the manifest.
-void write_rank_file(Environment& environment, const std::string& directory, const Group& group,
-                     const plan::Model& model, std::span<const Piece> pieces, Control* control,
-                     Manifest& manifest, Leftovers& leftovers) {
-  if (pieces.empty()) return;
-  const std::string name = file_name(group.rank);
-  const std::string temporary = name + ".tmp";
-  const std::string header = describe(model, pieces, manifest);
-  int64_t bytes = std::ssize(header);
-
-  leftovers.add(temporary);
-  const auto file = environment.create(join_path(directory, temporary));
-  file->append(std::as_bytes(std::span(header)));
-  for (size_t i = 0; i < pieces.size(); ++i) {
+  for (const ItemContents& item : contents.items) {
+    if (item.kind == ItemKind::kHostTensor) continue;
+    names += sentence("item ", item.name, ";", item.description, ";");
     core::StreamingHash hash;
-    for_each_block(pieces[i], [&](std::span<const std::byte> block) {
-      file->append(block);
-      hash.update(block);
-      if (control != nullptr) control->advance(std::ssize(block));
-    });
-    manifest.tensors[i].checksum = hash.digest();
-    bytes += bytes_of(manifest.tensors[i]);
+    for (const DenseTensor& tensor : item.tensors) {
+      names += sentence(tensor.name, ";", tensor.bytes(), ";");
+      hash.update(tensor.span());
+    }
+    out.push_back({sentence("\"", item.name, "\""), hash.digest()});
   }
-  file->sync();
-  file->close();
-  leftovers.add(name);
-  environment.rename(join_path(directory, temporary), join_path(directory, name));
-  environment.sync_directory(directory);
-  manifest.files.push_back({name, bytes});
+  out[0] = {"what was added", core::hash64(0, names)};
+  return out;
 }
 
-void prepare_directory(Environment& environment, const std::string& directory) {
-  if (directory.empty()) {
-    fail(SHARDREC_INVALID_ARGUMENT, "the directory of a checkpoint has no name");
-  }
-  environment.make_directories(directory);
-  const std::string path = join_path(directory, kManifestName);
-  if (environment.exists(path)) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("the directory ", directory,
-                  " already holds a checkpoint; save to another one or remove it"),
-         {.path = path});
+// Layers that differ between ranks would be saved as rank 0 has them.
+void compare_shared(const Group& group, const comm::Operation& operation,
+                    const Contents& contents) {
+  if (group.size == 1) return;
+  const std::vector<SharedHash> mine = shared_hashes(contents);
+  std::vector<uint64_t> hashes;
+  for (const SharedHash& shared : mine) hashes.push_back(shared.hash);
+  const auto all = group.collectives.all_gather(operation, std::as_bytes(std::span(hashes)));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const size_t at = i * sizeof(uint64_t);
+      const bool same =
+          at + sizeof(uint64_t) <= std::min(all[rank].size(), all[0].size()) &&
+          std::memcmp(all[rank].data() + at, all[0].data() + at, sizeof(uint64_t)) == 0;
+      if (same) continue;
+      const std::string what =
+          i == 0 ? "names, steps or shapes of what was added" : "values of " + mine[i].name;
+      throw comm::AgreedError(
+          SHARDREC_MISMATCH,
+          sentence("rank ", rank, " has other ", what,
+                   " than rank 0: what is saved once must be the same on all ranks"),
+          {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+    }
   }
 }
 
@@ -138,58 +90,233 @@ void prepare_directory(Environment& environment, const std::string& directory) {
 void merge(const Manifest& part, Manifest& whole) {
   const auto first_file = static_cast<int32_t>(whole.files.size());
   whole.files.insert(whole.files.end(), part.files.begin(), part.files.end());
+  for (ManifestItem item : part.items) {
+    for (ManifestDense& tensor : item.tensors) tensor.stored.file += first_file;
+    whole.items.push_back(std::move(item));
+  }
   for (ManifestTensor tensor : part.tensors) {
-    tensor.file += first_file;
+    tensor.stored.file += first_file;
     whole.tensors.push_back(std::move(tensor));
   }
 }
 
+// One rank's part in one save.
+class Saver {
+ public:
+  Saver(const Group& group, const SaveAs& as, const Contents& contents, Control* control,
+        Environment& environment)
+      : group_(group),
+        as_(as),
+        contents_(contents),
+        control_(control),
+        environment_(environment),
+        operation_{.name = "save",
+                   .detail = core::hash64(static_cast<uint64_t>(as.step), as.directory),
+                   .patience = comm::Patience::kSetup} {}
+
+  void run(core::FunctionRef<void()> published) {
+    comm::agree(group_.collectives, operation_, [&] {
+      if (group_.rank == 0) prepare_directory();
+    });
+    bool manifest_possible = false;
+    try {
+      compare_shared(group_, operation_, contents_);
+      share_suffix();
+      std::string text;
+      comm::agree(group_.collectives, operation_, [&] { text = write(); });
+      manifest_possible = true;
+      const auto texts = group_.collectives.all_gather(operation_, std::as_bytes(std::span(text)));
+      comm::agree(group_.collectives, operation_, [&] {
+        if (group_.rank == 0) publish(texts, published);
+      });
+    } catch (const comm::AgreedError&) {
+      // All ranks are here; rank 0 says whether a manifest is left that needs the files.
+      const std::byte mine{files_may_go_ ? std::byte{1} : std::byte{0}};
+      const auto all = group_.collectives.all_gather(operation_, {&mine, 1});
+      if (!all[0].empty() && all[0][0] == std::byte{1}) remove_own_file();
+      group_.collectives.barrier(operation_);
+      if (group_.rank == 0 && made_directory_) {
+        forget_errors([&] { environment_.remove_directory(as_.directory); });
+      }
+      throw;
+    } catch (...) {
+      // The communicator is gone, and what the others have done is not known.
+      if (!manifest_possible) remove_own_file();
+      throw;
+    }
+  }
+
+ private:
+  static void forget_errors(core::FunctionRef<void()> work) {
+    try {
+      work();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): the first failure is the one to report
+    }
+  }
+
+  void prepare_directory() {
+    const std::string& directory = as_.directory;
+    if (directory.empty()) {
+      fail(SHARDREC_INVALID_ARGUMENT, "the directory of a checkpoint has no name");
+    }
+    if (as_.new_directory) {
+      made_directory_ = environment_.make_directory(directory);
+      if (!made_directory_) refuse_second(directory);
+      return;
+    }
+    if (environment_.exists(directory)) {
+      environment_.make_directories(directory);  // an error where it is none
+    } else {
+      std::string parent = directory;
+      while (parent.size() > 1 && parent.ends_with('/')) parent.pop_back();
+      const size_t slash = parent.rfind('/');
+      if (slash != std::string::npos && slash != 0) {
+        environment_.make_directories(parent.substr(0, slash));
+      }
+      made_directory_ = environment_.make_directory(parent);
+    }
+    if (environment_.exists(join_path(directory, kManifestName))) refuse_second(directory);
+  }
+
+  // In a directory that others may use, files get names that nobody else has.
+  void share_suffix() {
+    std::array<char, 17> suffix = {};
+    if (group_.rank == 0 && !made_directory_) {
+      const std::string unique = "." + core::unique_suffix();
+      std::copy(unique.begin(), unique.end(), suffix.begin());
+    }
+    group_.collectives.broadcast(operation_, 0, std::as_writable_bytes(std::span(suffix)));
+    if (suffix[0] != '\0') suffix_.assign(suffix.data(), suffix.size());
+  }
+
+  // Writes this rank's file; returns its part of the manifest.
+  std::string write() {
+    if (control_ != nullptr) {
+      control_->start(bytes_to_write(contents_, group_.rank));
+      control_->check();
+    }
+    const std::string name = file_name(group_.rank, suffix_);
+    Manifest own = describe_rank(contents_, group_.rank, name);
+    own.run = as_.run;
+    own.commit = as_.commit;
+    own.step = as_.step;
+    own.ranks = group_.size;
+    if (!own.files.empty()) {
+      const std::string path = join_path(as_.directory, name);
+      if (!environment_.exists(as_.directory)) {
+        fail(SHARDREC_IO_ERROR,
+             sentence("the directory ", as_.directory,
+                      " that rank 0 made is not there: all ranks must share it"),
+             {.path = as_.directory});
+      }
+      const auto file = environment_.create(path);
+      own_file_ = path;  // only what this rank has made is taken back
+      write_rank_file(*file, contents_, control_, own);
+      environment_.sync_directory(as_.directory);
+    }
+    return manifest_to_text(own);
+  }
+
+  void publish(std::span<const comm::ConstBytes> texts, core::FunctionRef<void()> published) {
+    Manifest whole;
+    const auto part_of = [&](comm::ConstBytes bytes) {
+      std::string text(bytes.size(), '\0');
+      std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(text)).begin());
+      return manifest_from_text(text, as_.directory);
+    };
+    for (size_t rank = 0; rank < texts.size(); ++rank) {
+      const Manifest part = part_of(texts[rank]);
+      if (rank == 0) {
+        whole = part;
+      } else {
+        merge(part, whole);
+      }
+    }
+    try {
+      check_coverage(whole, SHARDREC_INTERNAL, as_.directory);
+      check_files(whole, as_.directory);
+      look_for_files(whole);
+      manifest_ = manifest_to_text(whole);
+      if (!core::write_new_file_atomically(environment_, as_.directory, kManifestName,
+                                           std::as_bytes(std::span(manifest_)))) {
+        refuse_second(as_.directory);
+      }
+      published();
+    } catch (...) {
+      take_back();
+      throw;
+    }
+  }
+
+  // Files of a rank that does not share the directory would be missing in the checkpoint.
+  void look_for_files(const Manifest& whole) {
+    for (const ManifestFile& file : whole.files) {
+      const std::string path = join_path(as_.directory, file.name);
+      const bool there = environment_.exists(path);
+      const int64_t bytes = there ? environment_.open(path)->size() : 0;
+      if (there && bytes == file.bytes) continue;
+      fail(SHARDREC_IO_ERROR,
+           sentence("rank 0 does not see the ", file.bytes, " bytes of ", path,
+                    " that were written: all ranks must share the directory"),
+           {.path = path});
+    }
+  }
+
+  // Where the manifest cannot be removed the files stay, and with them a whole checkpoint.
+  void take_back() {
+    files_may_go_ = false;
+    forget_errors([&] {
+      if (published_by_us()) environment_.remove(join_path(as_.directory, kManifestName));
+      files_may_go_ = true;
+    });
+  }
+
+  // write_new_file_atomically may fail after the manifest got its name.
+  bool published_by_us() {
+    const std::string path = join_path(as_.directory, kManifestName);
+    return !manifest_.empty() && environment_.exists(path) &&
+           core::read_text_file(environment_, path, INT64_MAX) == manifest_;
+  }
+
+  void remove_own_file() {
+    if (own_file_.empty()) return;
+    forget_errors([&] { environment_.remove(own_file_); });
+  }
+
+  const Group& group_;
+  const SaveAs& as_;
+  const Contents& contents_;
+  Control* control_;
+  Environment& environment_;
+  comm::Operation operation_;
+  bool made_directory_ = false;  // on rank 0, as the next
+  bool files_may_go_ = true;     // after a failure: no manifest names them
+  std::string suffix_;
+  std::string own_file_;  // once it is made
+  std::string manifest_;  // on rank 0, once it may be there
+};
+
 }  // namespace
 
-void save(const Group& group, const std::string& directory, const plan::Model& model, int64_t step,
-          std::span<const Piece> pieces, Control* control, Environment& environment) {
-  const comm::Operation operation{.name = "save",
-                                  .detail = core::hash64(static_cast<uint64_t>(step), directory),
-                                  .patience = comm::Patience::kSetup};
-  Leftovers leftovers(environment, directory);
-  comm::agree(group.collectives, operation, [&] {
-    if (group.rank == 0) prepare_directory(environment, directory);
-  });
+std::vector<ManifestTable> manifest_tables(const plan::Model& model) {
+  std::vector<ManifestTable> tables;
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    const plan::Table& table = model.tables[t];
+    const plan::Optimizer& optimizer = model.optimizer_of(static_cast<int32_t>(t));
+    tables.push_back(
+        {table.name, table.rows, table.dim, table.dtype, optimizer.kind, optimizer.row_statistics});
+  }
+  return tables;
+}
 
-  std::string text;
-  comm::agree(group.collectives, operation, [&] {
-    if (control != nullptr) {
-      int64_t total = 0;
-      for (const Piece& piece : pieces) {
-        total += piece.rows * piece.layout.row_width(piece.cols) * piece.layout.element_bytes();
-      }
-      control->start(total);
-      control->check();
-    }
-    Manifest own = manifest_of(model, step);
-    write_rank_file(environment, directory, group, model, pieces, control, own, leftovers);
-    text = manifest_to_text(own);
-  });
-  // From here on rank 0 may complete the checkpoint at any moment, so only it takes files back.
-  if (group.rank != 0) leftovers.keep();
+void save(const Group& group, const SaveAs& as, const Contents& contents, Control* control,
+          core::FunctionRef<void()> published, Environment& environment) {
+  Saver(group, as, contents, control, environment).run(published);
+}
 
-  const auto texts = group.collectives.all_gather(operation, std::as_bytes(std::span(text)));
-  comm::agree(group.collectives, operation, [&] {
-    if (group.rank != 0) return;
-    Manifest whole = manifest_of(model, step);
-    for (const comm::ConstBytes bytes : texts) {
-      std::string part(bytes.size(), '\0');
-      std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(part)).begin());
-      merge(manifest_from_text(part, directory), whole);
-    }
-    for (const ManifestFile& file : whole.files) leftovers.add(file.name);
-    check_coverage(whole, SHARDREC_INTERNAL, directory);
-    const std::string manifest = manifest_to_text(whole);
-    leftovers.add(kManifestName);
-    core::write_file_atomically(environment, directory, kManifestName,
-                                std::as_bytes(std::span(manifest)));
-    leftovers.keep();
-  });
+void save(const Group& group, const SaveAs& as, const Contents& contents, Control* control,
+          Environment& environment) {
+  save(group, as, contents, control, [] {}, environment);
 }
 
 }  // namespace shardrec::checkpoint

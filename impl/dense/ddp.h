@@ -41,13 +41,16 @@ class Ddp {
   // Collective. Throws INVALID_STATE before commit.
   void all_reduce();
 
- private:
   struct Parameter {
     std::string name;
     std::vector<int64_t> shape;
     std::span<float> values;
     std::span<float> gradient;
   };
+  // In the order in which they were added.
+  std::span<const Parameter> parameters() const noexcept { return parameters_; }
+
+ private:
   struct Bucket {
     size_t begin = 0;  // parameters [begin, end)
     size_t end = 0;

@@ -80,6 +80,12 @@ Mlp::Mlp(int64_t inputs, const MlpOptions& options)
 
 int64_t Mlp::outputs() const noexcept { return layers_.empty() ? inputs_ : layers_.back().outputs; }
 
+std::vector<LayerShape> Mlp::shapes() const {
+  std::vector<LayerShape> shapes;
+  for (const Layer& layer : layers_) shapes.push_back({layer.outputs, layer.activation});
+  return shapes;
+}
+
 void Mlp::add_linear(int64_t outputs, shardrec_activation activation) {
   if (frozen_) {
     core::fail(SHARDREC_INVALID_STATE,

@@ -26,6 +26,12 @@ struct MlpOptions {
   int threads = 1;
 };
 
+// What a layer was added with.
+struct LayerShape {
+  int64_t outputs = 0;
+  shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
+};
+
 class Mlp {
  public:
   // Throws INVALID_ARGUMENT, UNSUPPORTED (optimizer, GEMM plug-in).
@@ -37,6 +43,7 @@ class Mlp {
 
   int64_t inputs() const noexcept { return inputs_; }
   int64_t outputs() const noexcept;  // inputs() while there is no layer
+  std::vector<LayerShape> shapes() const;
 
   Parameters& parameters() noexcept { return parameters_; }
   const Parameters& parameters() const noexcept { return parameters_; }

@@ -37,7 +37,9 @@ std::vector<std::string> state_names(shardrec_optimizer kind) {
 }
 
 Parameters::Parameters(const plan::Optimizer& optimizer)
-    : optimizer_(optimizer), arrays_(2 + state_names(optimizer.kind).size()) {}
+    : optimizer_(optimizer),
+      initial_learning_rate_(optimizer.learning_rate),
+      arrays_(2 + state_names(optimizer.kind).size()) {}
 
 void Parameters::append(std::vector<ParameterInfo> added) {
   int64_t size = size_;

@@ -40,7 +40,17 @@ class Parameters {
   float* state(int state, int64_t offset = 0) const noexcept;
 
   const plan::Optimizer& optimizer() const noexcept { return optimizer_; }
-  void set_learning_rate(double rate) noexcept { optimizer_.learning_rate = rate; }
+  void set_learning_rate(double rate) noexcept {
+    optimizer_.learning_rate = rate;
+    learning_rate_was_set_ = true;
+  }
+  bool learning_rate_was_set() const noexcept { return learning_rate_was_set_; }
+  // As it was made, whatever was set since.
+  plan::Optimizer initial_optimizer() const noexcept {
+    plan::Optimizer optimizer = optimizer_;
+    optimizer.learning_rate = initial_learning_rate_;
+    return optimizer;
+  }
   int64_t steps() const noexcept { return steps_; }
   void set_steps(int64_t steps) noexcept { steps_ = steps; }
 
@@ -49,6 +59,8 @@ class Parameters {
 
  private:
   plan::Optimizer optimizer_;
+  double initial_learning_rate_;
+  bool learning_rate_was_set_ = false;
   std::vector<ParameterInfo> infos_;
   int64_t size_ = 0;
   int64_t steps_ = 0;

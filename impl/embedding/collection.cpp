@@ -127,6 +127,13 @@ int64_t Collection::table_bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
+void Collection::require_whole() const {
+  if (!filled_in_part_) return;
+  core::fail(SHARDREC_INVALID_STATE,
+             "a load of this collection failed half-way, and its tables are filled in part: load a"
+             " checkpoint before anything else");
+}
+
 std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
   std::vector<StoredPiece> pieces;
   for (Shard& shard : shards_) {

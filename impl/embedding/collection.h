@@ -132,6 +132,10 @@ class Collection {
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }
   TrainingSettings& settings() { return *settings_; }
   int64_t table_bytes() const;
+  // A load that failed after it had begun to fill the tables says so here, on all ranks, until one
+  // succeeds: what reads or changes tables asks first. Throws INVALID_STATE.
+  void set_filled_in_part(bool in_part) noexcept { filled_in_part_ = in_part; }
+  void require_whole() const;
   // The pieces of this rank. kSave: each cell of a table and of its state by exactly one rank
   // (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
   std::vector<StoredPiece> stored_pieces(PieceUse use);
@@ -187,6 +191,7 @@ class Collection {
   uint64_t settled_ = 0;
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;
+  bool filled_in_part_ = false;
 };
 
 // A lookup's room in its collection.

@@ -85,6 +85,7 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
 
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out) {
   constexpr const char* kName = "collection_read";
+  collection.require_whole();
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   const compute::Kernels& kernels = collection.kernels();
@@ -152,6 +153,7 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
 
 void write_rows(Collection& collection, const RowRange& range, const core::Matrix& values) {
   constexpr const char* kName = "collection_write";
+  collection.require_whole();
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   const compute::Kernels& kernels = collection.kernels();

@@ -96,6 +96,10 @@ OutputLayout output_layout(const Model& model);
 std::string model_to_json(const Model& model);
 Model model_from_json(const std::string& json);  // INVALID_ARGUMENT, UNSUPPORTED
 
+// An optimizer alone, as it stands in a model.
+std::string optimizer_to_json(const Optimizer& optimizer);
+Optimizer optimizer_from_json(const std::string& json);  // INVALID_ARGUMENT
+
 // Equal models have equal fingerprints (XXH3 of the canonical JSON).
 uint64_t model_fingerprint(const Model& model);
 

@@ -169,6 +169,20 @@ Model model_from_json(const std::string& text) {
   return model;
 }
 
+std::string optimizer_to_json(const Optimizer& optimizer) {
+  JsonWriter json;
+  json.begin_object();
+  write_optimizer(json, optimizer);
+  json.end_object();
+  return json.take();
+}
+
+Optimizer optimizer_from_json(const std::string& text) {
+  const JsonDocument document(text, "optimizer", SHARDREC_INVALID_ARGUMENT);
+  document.root().expect_keys({"optimizer"});
+  return read_optimizer(document.root().at("optimizer"));
+}
+
 uint64_t model_fingerprint(const Model& model) { return core::hash64(0, model_to_json(model)); }
 
 }  // namespace shardrec::plan

@@ -107,6 +107,7 @@ struct Names<shardrec_pooling> {
 template <>
 struct Names<shardrec_dtype> {
   static constexpr auto kAll = std::to_array<Name<shardrec_dtype>>({
+      {SHARDREC_UINT8, "uint8"},
       {SHARDREC_INT32, "int32"},
       {SHARDREC_INT64, "int64"},
       {SHARDREC_FLOAT16, "float16"},

@@ -56,6 +56,7 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
       of_replicas_(collectives_on(*replicas_)) {}
 
 void ReplicaSync::average(embedding::Collection& collection) {
+  collection.require_whole();
   if (replicas_->size() == 1) return;
   comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
   or_end(groups, [&] {
@@ -69,6 +70,7 @@ void ReplicaSync::average(embedding::Collection& collection) {
     compare_settings(collection);
   });
   or_end(std::span(groups).subspan(1), [&] { average_pieces(collection); });
+  set_in_step(collection);
 }
 
 void ReplicaSync::compare_settings(embedding::Collection& collection) {

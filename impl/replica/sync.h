@@ -26,6 +26,16 @@ class ReplicaSync {
   // in part.
   void average(embedding::Collection& collection);
 
+  // Number of this rank's replica.
+  int replica() const noexcept { return replicas_->rank(); }
+  // Have the replicas the same tables, as after average(), at the start and after a load?
+  bool in_step(const embedding::Collection& collection) const {
+    return replicas_->size() == 1 || collection.step() == step_in_common_;
+  }
+  void set_in_step(const embedding::Collection& collection) noexcept {
+    step_in_common_ = collection.step();
+  }
+
  private:
   void compare_settings(embedding::Collection& collection);
   void average_pieces(embedding::Collection& collection);
@@ -35,6 +45,7 @@ class ReplicaSync {
   comm::Collectives of_mesh_;
   comm::Collectives of_replicas_;
   core::Scratch rows_;  // a block of rows, side by side
+  int64_t step_in_common_ = 0;
 };
 
 }  // namespace shardrec::replica

@@ -28,10 +28,10 @@ TEST(Dlpack, EveryDtypeHasDlpacksNumber) {
   };
   std::vector<int64_t> shape = {2};
   std::array<double, 2> data{};
-  for (const Case& c :
-       {Case{kDLInt, 32, SHARDREC_INT32}, Case{kDLInt, 64, SHARDREC_INT64},
-        Case{kDLFloat, 16, SHARDREC_FLOAT16}, Case{kDLFloat, 32, SHARDREC_FLOAT32},
-        Case{kDLFloat, 64, SHARDREC_FLOAT64}, Case{kDLBfloat, 16, SHARDREC_BFLOAT16}}) {
+  for (const Case& c : {Case{kDLUInt, 8, SHARDREC_UINT8}, Case{kDLInt, 32, SHARDREC_INT32},
+                        Case{kDLInt, 64, SHARDREC_INT64}, Case{kDLFloat, 16, SHARDREC_FLOAT16},
+                        Case{kDLFloat, 32, SHARDREC_FLOAT32}, Case{kDLFloat, 64, SHARDREC_FLOAT64},
+                        Case{kDLBfloat, 16, SHARDREC_BFLOAT16}}) {
     const DLTensor from = dl_tensor(data.data(), shape, nullptr, c.code, c.bits);
     shardrec_tensor tensor{};
     ASSERT_EQ(shardrec_tensor_from_dlpack(&from, &tensor), SHARDREC_OK);
@@ -83,7 +83,7 @@ TEST(Dlpack, WhatHasNoNumberHereIsRefusedAndOutIsLeftAlone) {
   std::vector<int64_t> nine(9, 1);
   shardrec_tensor tensor{};
   tensor.ndim = -5;
-  DLTensor from = dl_tensor(data.data(), shape, nullptr, kDLUInt, 8);
+  DLTensor from = dl_tensor(data.data(), shape, nullptr, kDLUInt, 16);
   EXPECT_EQ(shardrec_tensor_from_dlpack(&from, &tensor), SHARDREC_UNSUPPORTED);
   from = dl_tensor(data.data(), shape, nullptr, kDLFloat, 32);
   from.dtype.lanes = 4;

@@ -270,16 +270,23 @@ const std::vector<Key>& keys() {
        {"0.1", "3600"},
        {0, 0.05, 3601, -1, kInfinity, kNan},
        no_number},
+      {KEY(KEEP_LAST),
+       {SHARDREC_OPTIONS_CHECKPOINT},
+       Type::kInteger,
+       "0",
+       {"0", "1", "9223372036854775807"},
+       {-1},
+       no_integer},
   };
   return all;
 }
 #undef KEY
 
 const std::vector<shardrec_options_kind> kKinds = {
-    SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,  SHARDREC_OPTIONS_PLAN,
-    SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP, SHARDREC_OPTIONS_DDP,
-    SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,   SHARDREC_OPTIONS_COMM,
-    SHARDREC_OPTIONS_RENDEZVOUS};
+    SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,     SHARDREC_OPTIONS_PLAN,
+    SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP,    SHARDREC_OPTIONS_DDP,
+    SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,      SHARDREC_OPTIONS_COMM,
+    SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT};
 
 Options make(shardrec_options_kind kind) {
   Options options;
@@ -432,7 +439,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 11, 1000000}) {
+  for (const int number : {0, 12, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);

@@ -4,103 +4,14 @@
 
 #include <atomic>
 #include <filesystem>
-#include <thread>
 
+#include "checkpoint/faulty_environment.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/world.h"
 #include "core/environment.h"
 
 namespace shardrec::checkpoint {
 namespace {
-
-// Lets `allowed` operations pass and fails the next one (and, when `for_good`, all later ones but
-// those that remove and examine).
-class FaultyEnvironment final : public core::Environment {
- public:
-  FaultyEnvironment(int64_t allowed, bool for_good) : allowed_(allowed), for_good_(for_good) {}
-
-  bool failed() const { return count_.load() > allowed_; }
-
-  std::unique_ptr<core::ReadFile> open(const std::string& path) override {
-    step("open", path);
-    return std::make_unique<Reader>(*this, real_.open(path), path);
-  }
-  std::unique_ptr<core::WriteFile> create(const std::string& path) override {
-    step("create", path);
-    return std::make_unique<Writer>(*this, real_.create(path), path);
-  }
-  bool exists(const std::string& path) override { return real_.exists(path); }
-  void rename(const std::string& from, const std::string& to) override {
-    step("rename", to);
-    real_.rename(from, to);
-  }
-  void remove(const std::string& path) override { real_.remove(path); }
-  void make_directories(const std::string& path) override {
-    step("make the directory", path);
-    real_.make_directories(path);
-  }
-  void sync_directory(const std::string& path) override {
-    step("sync", path);
-    real_.sync_directory(path);
-  }
-  std::vector<std::string> list(const std::string& directory) override {
-    return real_.list(directory);
-  }
-  std::chrono::steady_clock::time_point now() override { return real_.now(); }
-
- private:
-  class Reader final : public core::ReadFile {
-   public:
-    Reader(FaultyEnvironment& faults, std::unique_ptr<core::ReadFile> real, std::string path)
-        : faults_(faults), real_(std::move(real)), path_(std::move(path)) {}
-    int64_t size() const override { return real_->size(); }
-    void read_at(int64_t offset, std::span<std::byte> out) const override {
-      faults_.step("read", path_);
-      real_->read_at(offset, out);
-    }
-
-   private:
-    FaultyEnvironment& faults_;
-    std::unique_ptr<core::ReadFile> real_;
-    std::string path_;
-  };
-
-  class Writer final : public core::WriteFile {
-   public:
-    Writer(FaultyEnvironment& faults, std::unique_ptr<core::WriteFile> real, std::string path)
-        : faults_(faults), real_(std::move(real)), path_(std::move(path)) {}
-    void append(std::span<const std::byte> bytes) override {
-      faults_.step("write", path_);
-      real_->append(bytes);
-    }
-    void sync() override {
-      faults_.step("sync", path_);
-      real_->sync();
-    }
-    void close() override {
-      faults_.step("close", path_);
-      real_->close();
-    }
-
-   private:
-    FaultyEnvironment& faults_;
-    std::unique_ptr<core::WriteFile> real_;
-    std::string path_;
-  };
-
-  void step(const char* what, const std::string& path) {
-    const int64_t before = count_.fetch_add(1);
-    if (before == allowed_ || (for_good_ && before > allowed_)) {
-      core::fail(SHARDREC_IO_ERROR, core::sentence("cannot ", what, " ", path, ": injected"),
-                 {.path = path});
-    }
-  }
-
-  core::Environment& real_ = core::default_environment();
-  int64_t allowed_;
-  bool for_good_;
-  std::atomic<int64_t> count_{0};
-};
 
 class Failure : public ::testing::Test {
  protected:
@@ -132,9 +43,7 @@ TEST_F(Failure, OfAnyOperationOfAnyRankEndsASaveOnAllRanksAndLeavesNothing) {
         EXPECT_EQ(error->parts().rank, rank);
         EXPECT_FALSE(error->parts().path.empty());
       }
-      if (std::filesystem::exists(directory)) {
-        EXPECT_EQ(names_in(directory), std::vector<std::string>{}) << "after " << allowed;
-      }
+      EXPECT_FALSE(std::filesystem::exists(directory)) << "after " << allowed;
     }
     EXPECT_GE(faults, 6);
   }
@@ -145,6 +54,7 @@ TEST_F(Failure, OfAnyOperationOfAnyRankEndsALoadOnAllRanks) {
   const plan::Plan plan = make_plan(model_, {2, 1}, SHARDREC_SHARDING_COLUMN_WISE);
   for (int rank = 0; rank < 2; ++rank) {
     int untouched = 0;
+    int filled_in_part = 0;
     for (int64_t allowed = 0;; ++allowed) {
       ASSERT_LT(allowed, 200);
       FaultyEnvironment environment(allowed, false);
@@ -157,11 +67,45 @@ TEST_F(Failure, OfAnyOperationOfAnyRankEndsALoadOnAllRanks) {
       }
       expect_all(loaded.errors, SHARDREC_IO_ERROR, "injected");
       EXPECT_EQ(loaded.errors[0]->parts().rank, rank);
-      untouched += loaded.changed == 0 ? 1 : 0;
+      // Either nothing has changed, or every rank knows that its tables are not to be used.
+      if (loaded.begun) {
+        ++filled_in_part;
+      } else {
+        EXPECT_EQ(loaded.changed, 0);
+        EXPECT_EQ(loaded.unaware, 2);
+        ++untouched;
+      }
     }
-    // Manifest, three headers, checksums: nothing is written before all of that is done.
-    EXPECT_GE(untouched, 12);
+    // Manifest and headers before, blocks of tables after.
+    EXPECT_GE(untouched, 4);
+    EXPECT_GE(filled_in_part, 4);
   }
+}
+
+// A byte that changes between two readings is caught by the one that counts: there is one.
+TEST_F(Failure, OfAByteThatChangesWhileItIsReadIsNoticed) {
+  save_good();
+  const plan::Plan plan = make_plan(model_, {2, 1}, SHARDREC_SHARDING_COLUMN_WISE);
+  int reads = 0;
+  for (int64_t at = 0;; ++at) {
+    HookedEnvironment environment;
+    std::atomic<int64_t> count{0};
+    environment.after_read = [&](const std::string&, std::span<std::byte> bytes) {
+      if (count.fetch_add(1) == at && !bytes.empty()) bytes[bytes.size() / 2] ^= std::byte{4};
+    };
+    const Loaded loaded =
+        load_all(model_, plan, scratch_.path(), {.environment = &environment, .faulty_rank = 1});
+    if (count.load() <= at) {
+      expect_ok(loaded.errors);
+      break;
+    }
+    ++reads;
+    expect_all(loaded.errors, SHARDREC_CORRUPT_DATA);
+    if (!loaded.begun) {
+      EXPECT_EQ(loaded.changed, 0);
+    }
+  }
+  EXPECT_GE(reads, 6);
 }
 
 TEST_F(Failure, ASaveDoesNotTouchACheckpointThatIsThere) {
@@ -225,11 +169,11 @@ TEST_F(Failure, PiecesThatMissACellAreNeverACheckpoint) {
   plan::Plan hole = plan_;
   hole.tables[0].boxes.pop_back();
   expect_all(save_all(model_, hole, scratch_.path(), 1), SHARDREC_INTERNAL, "table \"t0\"");
-  EXPECT_EQ(names_in(scratch_.path()), std::vector<std::string>{});
+  EXPECT_EQ(left_in(scratch_.path()), std::vector<std::string>{});
   plan::Plan twice = plan_;
   twice.tables[1].boxes[0].rows += 1;
   expect_all(save_all(model_, twice, scratch_.path(), 1), SHARDREC_INTERNAL, "overlap");
-  EXPECT_EQ(names_in(scratch_.path()), std::vector<std::string>{});
+  EXPECT_EQ(left_in(scratch_.path()), std::vector<std::string>{});
 }
 
 TEST_F(Failure, RanksThatSeeDifferentDirectoriesLoadNothing) {
@@ -237,28 +181,18 @@ TEST_F(Failure, RanksThatSeeDifferentDirectoriesLoadNothing) {
   const std::string other = scratch_.path("other");
   expect_ok(save_all(model_, plan_, other, 10));
   // Rank 1's view of the directory is another one.
-  class Elsewhere final : public core::Environment {
+  class Elsewhere final : public HookedEnvironment {
    public:
     Elsewhere(std::string from, std::string to) : from_(std::move(from)), to_(std::move(to)) {}
     std::unique_ptr<core::ReadFile> open(const std::string& path) override {
-      return real_.open(moved(path));
+      return HookedEnvironment::open(moved(path));
     }
-    std::unique_ptr<core::WriteFile> create(const std::string& path) override {
-      return real_.create(moved(path));
-    }
-    bool exists(const std::string& path) override { return real_.exists(moved(path)); }
-    void rename(const std::string& from, const std::string& to) override { real_.rename(from, to); }
-    void remove(const std::string& path) override { real_.remove(path); }
-    void make_directories(const std::string& path) override { real_.make_directories(path); }
-    void sync_directory(const std::string& path) override { real_.sync_directory(path); }
-    std::vector<std::string> list(const std::string& path) override { return real_.list(path); }
-    std::chrono::steady_clock::time_point now() override { return real_.now(); }
+    bool exists(const std::string& path) override { return HookedEnvironment::exists(moved(path)); }
 
    private:
     std::string moved(const std::string& path) const {
       return path.starts_with(from_) ? to_ + path.substr(from_.size()) : path;
     }
-    core::Environment& real_ = core::default_environment();
     std::string from_;
     std::string to_;
   } elsewhere(scratch_.path(), other);
@@ -271,8 +205,8 @@ TEST_F(Failure, RanksThatSeeDifferentDirectoriesLoadNothing) {
 TEST_F(Failure, OfAPeerEndsTheCall) {
   const auto errors = comm::run_ranks(2, [&](comm::Communicator& communicator) {
     if (communicator.rank() == 1) core::fail(SHARDREC_INTERNAL, "this rank goes away");
-    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), 0, 2);
-    save({collectives, 0, 2}, scratch_.path(), model_, 1, {}, nullptr);
+    Ranks ranks(communicator);
+    save(ranks.group(), {.directory = scratch_.path(), .step = 1}, {}, nullptr);
   });
   ASSERT_TRUE(errors[0].has_value());
   EXPECT_EQ(errors[0]->status(), SHARDREC_PEER_FAILED);
@@ -286,7 +220,7 @@ TEST(Cancel, EndsASaveOnAllRanksAndLeavesNothing) {
   expect_all(save_all(model, make_plan(model, {2, 1}, SHARDREC_SHARDING_ROW_WISE), scratch.path(),
                       1, {.control = &control, .faulty_rank = 1}),
              SHARDREC_CANCELLED);
-  EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{});
+  EXPECT_EQ(left_in(scratch.path()), std::vector<std::string>{});
 }
 
 TEST(Cancel, EndsALoadOnAllRanksAndChangesNothing) {
@@ -302,29 +236,26 @@ TEST(Cancel, EndsALoadOnAllRanksAndChangesNothing) {
   EXPECT_EQ(loaded.changed, 0);
 }
 
-// Cancels when a given number of operations has passed.
-TEST(Cancel, TakesEffectBetweenBlocks) {
+TEST(Cancel, TakesEffectBetweenChunks) {
   Scratch scratch;
   const plan::Model model = model_of({{1 << 20, 8}}, SHARDREC_OPTIMIZER_SGD);
   const plan::Plan plan = make_plan(model, {1, 1}, SHARDREC_SHARDING_TABLE_WISE);
   core::Control control;
-  std::thread watcher([&] {
-    while (control.done() < (3 << 20)) std::this_thread::yield();
-    control.cancel();
-  });
-  const Errors errors = save_all(model, plan, scratch.path(), 1, {.control = &control});
-  watcher.join();
-  // A watcher that the scheduler starved comes too late to cancel; then all 32 MiB are there.
-  if (errors[0]) {
-    expect_all(errors, SHARDREC_CANCELLED);
-    EXPECT_LT(control.done(), int64_t{32} << 20);
-    EXPECT_EQ(names_in(scratch.path()), std::vector<std::string>{});
-  } else {
-    EXPECT_EQ(control.done(), int64_t{32} << 20);
-  }
+  // Somebody cancels while the second of eight chunks is written.
+  HookedEnvironment environment;
+  int writes = 0;
+  environment.before = [&](const std::string& what, const std::string&) {
+    if (what == "write" && ++writes == 3) control.cancel();  // the header is the first
+  };
+  const Errors errors =
+      save_all(model, plan, scratch.path(), 1, {.control = &control, .environment = &environment});
+  expect_all(errors, SHARDREC_CANCELLED);
+  EXPECT_EQ(control.done(), int64_t{8} << 20);
+  EXPECT_EQ(control.total(), int64_t{32} << 20);
+  EXPECT_EQ(left_in(scratch.path()), std::vector<std::string>{});
 }
 
-TEST(Progress, CountsTheBytesOfAllBlocks) {
+TEST(Progress, CountsTheBytesOfAllChunks) {
   Scratch scratch;
   const plan::Model model = model_of({{1000, 3}});
   const plan::Plan plan = make_plan(model, {1, 1}, SHARDREC_SHARDING_TABLE_WISE);
@@ -333,8 +264,8 @@ TEST(Progress, CountsTheBytesOfAllBlocks) {
   EXPECT_EQ(control.total(), 1000 * 4 * 4);
   EXPECT_EQ(control.done(), control.total());
   expect_ok(load_all(model, plan, scratch.path(), {.control = &control}).errors);
-  // Read twice: once to verify, once to copy.
-  EXPECT_EQ(control.total(), 2 * 1000 * 4 * 4);
+  // Verified as they are read, once.
+  EXPECT_EQ(control.total(), 1000 * 4 * 4);
   EXPECT_EQ(control.done(), control.total());
 }
 

@@ -86,8 +86,9 @@ TEST(Reshard, TablesAreMatchedByNameWhateverTheirOrder) {
   const plan::Plan plan = make_plan(turned, {1, 1}, SHARDREC_SHARDING_TABLE_WISE);
   RankTables tables(turned, plan, 0, Use::kLoad, 0);
   expect_ok(comm::run_ranks(1, [&](comm::Communicator& communicator) {
-    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), 0, 1);
-    load({collectives, 0, 1}, scratch.path(), turned, tables.pieces(), nullptr);
+    Ranks ranks(communicator);
+    Contents wanted = contents_of(turned, plan, 0, tables);
+    load(ranks.group(), open(ranks.group(), scratch.path()), wanted, nullptr, [] {});
   }));
   const auto first_of = [&](size_t piece) {
     float value = 0;
@@ -143,6 +144,7 @@ TEST(Save, IsTheSameBytesForTheSameTables) {
   const auto names = names_in(scratch.path("a"));
   ASSERT_EQ(names, names_in(scratch.path("b")));
   EXPECT_EQ(names.front(), "manifest.json");
+  EXPECT_EQ(names.size(), 4U);
   for (const std::string& name : names) {
     EXPECT_EQ(read_all(scratch.path("a/") + name), read_all(scratch.path("b/") + name)) << name;
   }

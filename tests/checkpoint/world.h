@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -15,7 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint.h"
+#include "checkpoint/load.h"
+#include "checkpoint/save.h"
 #include "comm/world.h"
 #include "core/error.h"
 #include "plan/plan.h"
@@ -51,6 +53,11 @@ inline void write_all(const std::string& path, const std::string& text) {
 
 inline std::vector<std::string> names_in(const std::string& directory) {
   return core::default_environment().list(directory);
+}
+
+// Nothing, too, where the directory is gone.
+inline std::vector<std::string> left_in(const std::string& directory) {
+  return std::filesystem::exists(directory) ? names_in(directory) : std::vector<std::string>{};
 }
 
 // What stands in a cell of the weights: a number of its own for every table, row and column.
@@ -176,16 +183,47 @@ struct Seams {
   }
 };
 
+// What a rank of a communicator needs to save and load.
+class Ranks {
+ public:
+  explicit Ranks(comm::Communicator& communicator)
+      : collectives_(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),
+                     communicator.size()),
+        channel_(communicator.open_channel(comm::Purpose::kControl)),
+        rank_(communicator.rank()),
+        size_(communicator.size()) {}
+
+  Group group() { return {collectives_, *channel_, rank_, size_}; }
+
+ private:
+  comm::Collectives collectives_;
+  std::shared_ptr<comm::Channel> channel_;
+  int rank_;
+  int size_;
+};
+
+inline Contents contents_of(const plan::Model& model, const plan::Plan& plan, int64_t step,
+                            const RankTables& tables) {
+  Contents contents;
+  contents.collections.push_back({.name = "",
+                                  .model = &model,
+                                  .plan = plan::plan_to_json(plan, model),
+                                  .step = step,
+                                  .tables = manifest_tables(model),
+                                  .pieces = tables.pieces()});
+  return contents;
+}
+
 inline Errors save_all(const plan::Model& model, const plan::Plan& plan,
                        const std::string& directory, int64_t step, const Seams& seams = {}) {
   return comm::run_ranks(plan.topology.ranks, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
-    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), rank,
-                                  communicator.size());
+    Ranks ranks(communicator);
     RankTables tables(model, plan, rank, Use::kSave, 0);
     tables.set_values();
-    save({collectives, rank, communicator.size()}, directory, model, step, tables.pieces(),
-         seams.control_of(rank), seams.environment_of(rank));
+    save(ranks.group(), {.directory = directory, .step = step},
+         contents_of(model, plan, step, tables), seams.control_of(rank),
+         seams.environment_of(rank));
   });
 }
 
@@ -193,6 +231,8 @@ struct Loaded {
   Errors errors;
   int64_t wrong = 0;    // cells without their value, over all ranks
   int64_t changed = 0;  // elements that were written, over all ranks
+  bool begun = false;   // did every rank hear that pieces change from here on?
+  int unaware = 0;      // ranks that did not hear it
   std::vector<int64_t> steps;
 };
 
@@ -206,18 +246,24 @@ inline Loaded load_all(const plan::Model& model, const plan::Plan& plan,
   for (size_t rank = 0; rank < ranks; ++rank) {
     tables.emplace_back(model, plan, static_cast<int>(rank), Use::kLoad, kUntouched);
   }
+  std::vector<char> begun(ranks, 0);
   out.errors = comm::run_ranks(plan.topology.ranks, [&](comm::Communicator& communicator) {
     const int rank = communicator.rank();
-    comm::Collectives collectives(communicator.open_channel(comm::Purpose::kControl), rank,
-                                  communicator.size());
-    out.steps[static_cast<size_t>(rank)] = load({collectives, rank, communicator.size()}, directory,
-                                                model, tables[static_cast<size_t>(rank)].pieces(),
-                                                seams.control_of(rank), seams.environment_of(rank));
+    const auto r = static_cast<size_t>(rank);
+    Ranks own(communicator);
+    core::Environment& environment = seams.environment_of(rank);
+    Contents wanted = contents_of(model, plan, -1, tables[r]);
+    load(
+        own.group(), open(own.group(), directory, environment), wanted, seams.control_of(rank),
+        [&] { begun[r] = 1; }, environment);
+    out.steps[r] = wanted.collections.front().step;
   });
   for (RankTables& own : tables) {
     out.wrong += own.wrong();
     out.changed += own.other_than(kUntouched);
   }
+  out.unaware = static_cast<int>(std::count(begun.begin(), begun.end(), 0));
+  out.begun = out.unaware == 0;
   return out;
 }
 

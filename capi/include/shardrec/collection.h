@@ -163,21 +163,31 @@ SHARDREC_API shardrec_status shardrec_collection_write_rows(shardrec_collection 
                                                             const shardrec_tensor *ids,
                                                             const shardrec_tensor *values);
 
-/* Saves weights, optimizer states and step count (not: accumulated gradients, learning rates, what is
- * frozen) to a directory (made when missing, which must not
- * hold a checkpoint yet): one safetensors file per rank, then manifest.json. Any plan and number of
- * ranks can load it. directory: the same on all ranks, UTF-8. control: NULL allowed.
- * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+/* Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
+ * calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
+ * must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
+ * step after step. One safetensors file per rank that owns something, then manifest.json; any plan
+ * and number of ranks can load it. On a mesh: collective over all its ranks, the first replica writes, and the
+ * replicas must have been averaged since their last step (INVALID_STATE). directory: the same on all
+ * ranks, UTF-8, the same files for all of them. control: NULL allowed.
+ * Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
  * IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *collection,
                                                       const char *directory,
                                                       shardrec_control *control);
 
-/* Loads what shardrec_collection_save wrote, under any plan; accumulated gradients are dropped. Tables are matched by name and must agree
- * in rows, dim, dtype and optimizer; nothing changes unless the whole checkpoint is valid. SHARD
- * statistics load only into the same column cuts, else UNSUPPORTED. As shardrec_collection_save; NOT_FOUND (no checkpoint, a table
- * missing), CORRUPT_DATA. Since 0.1. */
+/* Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
+ * into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must agree
+ * in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails before
+ * it has written to a table changes nothing; one that fails later (a damaged or unreadable block, a
+ * cancel, a peer) leaves a collection that refuses every call but load and destroy with INVALID_STATE
+ * until a load succeeds. SHARD statistics load only into the same column cuts, else UNSUPPORTED.
+ * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
+ * CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
+ * tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,
                                                       const char *directory,
                                                       shardrec_control *control);

@@ -30,6 +30,7 @@ static inline shardrec_status shardrec_tensor_from_dlpack(const DLTensor *from,
   tensor.dtype = (int32_t)((uint32_t)from->dtype.code | (uint32_t)from->dtype.bits << 8 |
                            (uint32_t)from->dtype.lanes << 16);
   switch (tensor.dtype) {
+    case SHARDREC_UINT8:
     case SHARDREC_INT32:
     case SHARDREC_INT64:
     case SHARDREC_FLOAT16:

@@ -80,8 +80,10 @@ SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
 SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp,
                                                             double learning_rate);
 
-/* Saves parameters, optimizer state and step count to a safetensors file / loads them into a stack of the
- * same shape and optimizer. path: UTF-8. Local. Errors: INVALID_HANDLE, CLOSED, BUSY,
+/* Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
+ * into a stack of the same shape and optimizer, which stays as it was after an error. Several may
+ * save to one path at the same time: one of them stays, whole. path: UTF-8. Local.
+ * checkpoint.h saves layers and tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_save(const shardrec_mlp *mlp, const char *path);
 SHARDREC_API shardrec_status shardrec_mlp_load(shardrec_mlp *mlp, const char *path);

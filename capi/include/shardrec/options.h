@@ -30,6 +30,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_MESH = 8,        /* keys 800-899 */
   SHARDREC_OPTIONS_COMM = 9,        /* keys 900-999 */
   SHARDREC_OPTIONS_RENDEZVOUS = 10, /* keys 1000-1099 */
+  SHARDREC_OPTIONS_CHECKPOINT = 11, /* keys 1100-1199 */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -268,6 +269,9 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_SILENCE_SECONDS = 1006, /* f64 in [0.1, 3600]: a rank that says nothing for so long, or
                                              that a rank's connection does not reach, is lost to the
                                              others; default 4 */
+  /* Checkpoint. */
+  SHARDREC_OPTION_KEEP_LAST = 1100, /* i64, >= 0: checkpoints of the run that stay after a commit, the
+                                       new one included; 0 (default): all */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

@@ -37,6 +37,7 @@
 #include "shardrec/mesh.h"
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
+#include "shardrec/checkpoint.h"
 #include "shardrec/metrics.h"
 #include "shardrec/observe.h"
 #include "shardrec/probe.h"

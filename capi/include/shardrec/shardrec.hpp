@@ -17,6 +17,7 @@
 #ifndef SHARDREC_SHARDREC_HPP
 #define SHARDREC_SHARDREC_HPP
 
+#include "shardrec/cpp/checkpoint.hpp"
 #include "shardrec/cpp/dense.hpp"
 #include "shardrec/cpp/tables.hpp"
 #include "shardrec/shardrec.h"

@@ -19,6 +19,7 @@ typedef enum shardrec_device_type {
 
 /* DLPack's DLDataType in one number: type code | bits << 8 | lanes << 16. */
 typedef enum shardrec_dtype {
+  SHARDREC_UINT8 = 67585, /* bytes; tensors of checkpoints, and where a function says so */
   SHARDREC_INT32 = 73728,
   SHARDREC_INT64 = 81920,
   SHARDREC_FLOAT16 = 69634,

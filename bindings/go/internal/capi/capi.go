@@ -221,17 +221,49 @@ typedef _goslice_ swig_type_188;
 typedef _goslice_ swig_type_189;
 typedef _gostring_ swig_type_190;
 typedef _gostring_ swig_type_191;
-typedef _goslice_ swig_type_192;
-typedef _goslice_ swig_type_193;
+typedef _gostring_ swig_type_192;
+typedef _gostring_ swig_type_193;
 typedef _gostring_ swig_type_194;
 typedef _gostring_ swig_type_195;
 typedef _gostring_ swig_type_196;
 typedef _gostring_ swig_type_197;
 typedef _gostring_ swig_type_198;
-typedef long long swig_type_199;
-typedef _gostring_ swig_type_200;
+typedef _gostring_ swig_type_199;
+typedef _goslice_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef _gostring_ swig_type_202;
+typedef long long swig_type_202;
+typedef _gostring_ swig_type_203;
+typedef long long swig_type_204;
+typedef _gostring_ swig_type_205;
+typedef _gostring_ swig_type_206;
+typedef _gostring_ swig_type_207;
+typedef _gostring_ swig_type_208;
+typedef _gostring_ swig_type_209;
+typedef _gostring_ swig_type_210;
+typedef _gostring_ swig_type_211;
+typedef _gostring_ swig_type_212;
+typedef _gostring_ swig_type_213;
+typedef _gostring_ swig_type_214;
+typedef _gostring_ swig_type_215;
+typedef _gostring_ swig_type_216;
+typedef _goslice_ swig_type_217;
+typedef _gostring_ swig_type_218;
+typedef _gostring_ swig_type_219;
+typedef _gostring_ swig_type_220;
+typedef _gostring_ swig_type_221;
+typedef _gostring_ swig_type_222;
+typedef _gostring_ swig_type_223;
+typedef _goslice_ swig_type_224;
+typedef _goslice_ swig_type_225;
+typedef _gostring_ swig_type_226;
+typedef _gostring_ swig_type_227;
+typedef _gostring_ swig_type_228;
+typedef _gostring_ swig_type_229;
+typedef _gostring_ swig_type_230;
+typedef long long swig_type_231;
+typedef _gostring_ swig_type_232;
+typedef _gostring_ swig_type_233;
+typedef _gostring_ swig_type_234;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -359,18 +391,36 @@ extern swig_type_176 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp a
 extern swig_type_177 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_178 arg2, swig_type_179 arg3, swig_type_180 arg4);
 extern swig_type_181 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, swig_type_184 arg4);
 extern swig_type_185 _wrap_bce_with_logits_capi(swig_type_186 arg1, swig_type_187 arg2, swig_type_188 arg3, swig_type_189 arg4, swig_voidp arg5);
-extern swig_type_190 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_190 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_191 arg2, uintptr_t arg3, swig_voidp arg4);
+extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
+extern swig_type_192 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_193 arg2, uintptr_t arg3);
+extern swig_type_194 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_195 arg2, uintptr_t arg3);
+extern swig_type_196 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_197 arg2, uintptr_t arg3);
+extern swig_type_198 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_199 arg2, swig_type_200 arg3);
+extern swig_type_201 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
+extern swig_type_203 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_204 arg2);
+extern swig_type_205 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_206 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_207 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_208 arg2, swig_voidp arg3);
+extern swig_type_209 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_210 arg2, swig_voidp arg3);
+extern swig_type_211 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_212 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_213 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_214 arg2, int arg3, swig_voidp arg4);
+extern swig_type_215 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_216 arg2, int arg3, swig_type_217 arg4);
+extern swig_type_218 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_219 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_220 _wrap_checkpoint_list_json_capi(swig_type_221 arg1, swig_voidp arg2);
+extern swig_type_222 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_191 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_192 arg2, swig_type_193 arg3);
-extern swig_type_194 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_195 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_196 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_197 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_198 _wrap_trace_start_capi(swig_type_199 arg1);
+extern swig_type_223 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_224 arg2, swig_type_225 arg3);
+extern swig_type_226 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_227 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_228 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_229 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_230 _wrap_trace_start_capi(swig_type_231 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_200 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_201 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_202 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_232 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_233 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_234 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -2122,6 +2172,324 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	return swig_r_1
 }
 
+func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_destroy(arg1 *uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_checkpoint_destroy_capi(C.swig_voidp(_swig_i_0))
+}
+
+func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	var _swig_i_2 []struct{}
+	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_2)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_2
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_202(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_204(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_step(arg1 uintptr, arg2 *int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_checkpoint_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_load(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_checkpoint_load_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_210)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	var _swig_i_3 []struct{}
+	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_3)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_3
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_verify(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_checkpoint_verify_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_contents_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 *unsafe.Pointer
+	_swig_i_1 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_checkpoint_contents_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg2 = takeText(*_swig_i_1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 string
+
+	if err := checkText(arg1); err != nil {
+		return err
+	}
+	_swig_i_0 = arg1
+
+	var _swig_i_1 *unsafe.Pointer
+	_swig_i_1 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_221)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg2 = takeText(*_swig_i_1)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_0
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Metrics_create(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -2145,7 +2513,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2205,7 +2573,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_199(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_231(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -3437,6 +3437,506 @@ _gostring_ _wrap_bce_with_logits_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1
 }
 
 
+_gostring_ _wrap_checkpoint_create_capi(shardrec_comm *_swig_go_0, _gostring_ _swig_go_1, shardrec_options *_swig_go_2, shardrec_checkpoint **_swig_go_3) {
+  shardrec_comm *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_checkpoint **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_comm *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_checkpoint **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_checkpoint_create(arg1,(char const *)arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+void _wrap_checkpoint_destroy_capi(shardrec_checkpoint **_swig_go_0) {
+  shardrec_checkpoint **arg1 = 0 ;
+  
+  arg1 = (shardrec_checkpoint **)_swig_go_0;
+  
+  shardrec_checkpoint_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_checkpoint_add_collection_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_collection *_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_collection *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_collection *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_add_collection(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_add_mlp_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_mlp *_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_mlp *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_mlp *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_add_mlp(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_add_ddp_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_ddp *_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_ddp *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_ddp *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_add_ddp(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_set_tensor_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  
+  result = (shardrec_status)shardrec_checkpoint_set_tensor(arg1,(char const *)arg2,(struct shardrec_tensor const *)arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_commit_capi(shardrec_checkpoint *_swig_go_0, long long _swig_go_1, shardrec_control *_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_control *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (shardrec_control *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_commit(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_open_capi(shardrec_checkpoint *_swig_go_0, long long _swig_go_1) {
+  shardrec_checkpoint *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_open(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_step_capi(shardrec_checkpoint *_swig_go_0, long long *_swig_go_1) {
+  shardrec_checkpoint *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_step((struct shardrec_checkpoint const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_load_capi(shardrec_checkpoint *_swig_go_0, shardrec_control *_swig_go_1) {
+  shardrec_checkpoint *arg1 = 0 ;
+  shardrec_control *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (shardrec_control *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_load(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_model_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_model **_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_model **arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_model **)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_model(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_plan_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_plan **_swig_go_2) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_plan **arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_plan **)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_checkpoint_plan(arg1,(char const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_mlp_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, shardrec_options *_swig_go_2, shardrec_mlp **_swig_go_3) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_mlp **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_mlp **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_checkpoint_mlp(arg1,(char const *)arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = _swig_go_3 != NULL ? &view4 : NULL;
+  
+  result = (shardrec_status)shardrec_checkpoint_tensor_info(arg1,(char const *)arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  if (result == SHARDREC_OK && arg4 != NULL) go_write_tensor(arg4, (_goslice_ *)_swig_go_3);
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_get_tensor_capi(shardrec_checkpoint *_swig_go_0, _gostring_ _swig_go_1, int _swig_go_2, _goslice_ _swig_go_3) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char *arg2 = 0 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  
+  result = (shardrec_status)shardrec_checkpoint_get_tensor(arg1,(char const *)arg2,arg3,(struct shardrec_tensor const *)arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_verify_capi(shardrec_checkpoint *_swig_go_0, shardrec_control *_swig_go_1) {
+  shardrec_checkpoint *arg1 = 0 ;
+  shardrec_control *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (shardrec_control *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_verify(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_contents_json_capi(shardrec_checkpoint *_swig_go_0, char **_swig_go_1) {
+  shardrec_checkpoint *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_checkpoint *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_contents_json(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_checkpoint_list_json_capi(_gostring_ _swig_go_0, char **_swig_go_1) {
+  char *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  
+  arg1 = (char *)malloc((size_t)_swig_go_0.n + 1);
+  memcpy(arg1, _swig_go_0.p, (size_t)_swig_go_0.n);
+  arg1[_swig_go_0.n] = '\0';
+  
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_checkpoint_list_json((char const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  free((void *)arg1);
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_metrics_create_capi(shardrec_comm *_swig_go_0, shardrec_metrics **_swig_go_1) {
   shardrec_comm *arg1 = 0 ;
   shardrec_metrics **arg2 = 0 ;

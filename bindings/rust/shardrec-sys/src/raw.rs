@@ -62,6 +62,7 @@ const _: () = assert!(core::mem::size_of::<shardrec_device_type>() == 4);
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_dtype(pub u32);
+pub const SHARDREC_UINT8: shardrec_dtype = shardrec_dtype(67585);
 pub const SHARDREC_INT32: shardrec_dtype = shardrec_dtype(73728);
 pub const SHARDREC_INT64: shardrec_dtype = shardrec_dtype(81920);
 pub const SHARDREC_FLOAT16: shardrec_dtype = shardrec_dtype(69634);
@@ -83,6 +84,7 @@ pub const SHARDREC_OPTIONS_MLP: shardrec_options_kind = shardrec_options_kind(7)
 pub const SHARDREC_OPTIONS_MESH: shardrec_options_kind = shardrec_options_kind(8);
 pub const SHARDREC_OPTIONS_COMM: shardrec_options_kind = shardrec_options_kind(9);
 pub const SHARDREC_OPTIONS_RENDEZVOUS: shardrec_options_kind = shardrec_options_kind(10);
+pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_kind(11);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 #[repr(transparent)]
@@ -241,6 +243,7 @@ pub const SHARDREC_OPTION_JOB: shardrec_option = shardrec_option(1003);
 pub const SHARDREC_OPTION_SECRET: shardrec_option = shardrec_option(1004);
 pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(1005);
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
+pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 #[repr(transparent)]
@@ -417,6 +420,12 @@ pub struct shardrec_interaction {
 }
 
 #[repr(C)]
+pub struct shardrec_checkpoint {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
+#[repr(C)]
 pub struct shardrec_metrics {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
@@ -578,6 +587,24 @@ extern "C" {
     pub fn shardrec_interaction_forward(interaction: *mut shardrec_interaction, dense: *const shardrec_tensor, embeddings: *const shardrec_tensor, output: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_interaction_backward(interaction: *mut shardrec_interaction, output_gradient: *const shardrec_tensor, dense_gradient: *const shardrec_tensor, embedding_gradient: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_bce_with_logits(logits: *const shardrec_tensor, labels: *const shardrec_tensor, probabilities: *const shardrec_tensor, gradient: *const shardrec_tensor, out_loss: *mut f64) -> shardrec_status;
+    pub fn shardrec_checkpoint_create(comm: *mut shardrec_comm, directory: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_checkpoint) -> shardrec_status;
+    pub fn shardrec_checkpoint_destroy(checkpoint: *mut *mut shardrec_checkpoint);
+    pub fn shardrec_checkpoint_add_collection(checkpoint: *mut shardrec_checkpoint, name: *const c_char, collection: *mut shardrec_collection) -> shardrec_status;
+    pub fn shardrec_checkpoint_add_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, mlp: *mut shardrec_mlp) -> shardrec_status;
+    pub fn shardrec_checkpoint_add_ddp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_checkpoint_set_tensor(checkpoint: *mut shardrec_checkpoint, name: *const c_char, tensor: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_checkpoint_commit(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
+    pub fn shardrec_checkpoint_open(checkpoint: *mut shardrec_checkpoint, step: i64) -> shardrec_status;
+    pub fn shardrec_checkpoint_step(checkpoint: *const shardrec_checkpoint, out: *mut i64) -> shardrec_status;
+    pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
+    pub fn shardrec_checkpoint_model(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
+    pub fn shardrec_checkpoint_plan(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
+    pub fn shardrec_checkpoint_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
+    pub fn shardrec_checkpoint_tensor_info(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_checkpoint_get_tensor(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_checkpoint_verify(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
+    pub fn shardrec_checkpoint_contents_json(checkpoint: *mut shardrec_checkpoint, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_metrics_create(comm: *mut shardrec_comm, out: *mut *mut shardrec_metrics) -> shardrec_status;
     pub fn shardrec_metrics_destroy(metrics: *mut *mut shardrec_metrics);
     pub fn shardrec_metrics_update(metrics: *mut shardrec_metrics, probabilities: *const shardrec_tensor, labels: *const shardrec_tensor) -> shardrec_status;

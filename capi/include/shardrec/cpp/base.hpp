@@ -93,6 +93,10 @@ inline std::string c_text(std::string_view text) {
 template <class T>
 struct DtypeOf;
 template <>
+struct DtypeOf<uint8_t> {
+  static constexpr shardrec_dtype value = SHARDREC_UINT8;
+};
+template <>
 struct DtypeOf<int32_t> {
   static constexpr shardrec_dtype value = SHARDREC_INT32;
 };

@@ -38,6 +38,8 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   explicit Mlp(int64_t inputs, const Options *options = nullptr) {
     check(shardrec_mlp_create(inputs, detail::options(options), out()));
   }
+  // Takes over a handle of the C API.
+  explicit Mlp(shardrec_mlp *handle) noexcept : Handle(handle) {}
 
   Mlp &add_linear(int64_t outputs, shardrec_activation activation = SHARDREC_ACTIVATION_RELU) {
     check(shardrec_mlp_add_linear(get(), outputs, activation));

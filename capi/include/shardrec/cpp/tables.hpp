@@ -68,8 +68,8 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
     return text.str();
   }
 
- private:
-  explicit Model(shardrec_model *handle) : Handle(handle) {}
+  // Takes over a handle of the C API.
+  explicit Model(shardrec_model *handle) noexcept : Handle(handle) {}
 };
 
 class Topology : public detail::Handle<shardrec_topology, shardrec_topology_destroy> {
@@ -138,8 +138,8 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     return text.str();
   }
 
- private:
-  explicit Plan(shardrec_plan *handle) : Handle(handle) {}
+  // Takes over a handle of the C API.
+  explicit Plan(shardrec_plan *handle) noexcept : Handle(handle) {}
 };
 
 class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {

@@ -1,0 +1,192 @@
+/* Checkpoints: one commit of a whole model.
+ *
+ * A handle stands for a directory of checkpoints, the root, and for what of a job goes into them:
+ * collections, stacks of layers, the parameters of a DDP handle, tensors of the host (optimizer
+ * states, the position in the data, settings). A commit makes all of it visible at once, on all
+ * ranks, or nothing: a process killed at any instant leaves the checkpoint before or the new one.
+ *
+ *   ROOT/step_000000000042/   one directory per commit: safetensors files and manifest.json
+ *   ROOT/LATEST               names the newest; written last
+ *
+ * A training that can go on where it stopped:
+ *
+ *   CHECK(shardrec_checkpoint_create(comm, "run", NULL, &checkpoint));
+ *   status = shardrec_checkpoint_open(checkpoint, -1);             // NOT_FOUND: a fresh start
+ *   ... make the collection and layers, or take them from the checkpoint (_model, _plan, _mlp) ...
+ *   CHECK(shardrec_checkpoint_add_collection(checkpoint, "tables", tables));
+ *   CHECK(shardrec_checkpoint_add_mlp(checkpoint, "bottom", bottom));
+ *   if (status == SHARDREC_OK) CHECK(shardrec_checkpoint_load(checkpoint, NULL));
+ *   while (...) {
+ *     ... train ...
+ *     CHECK(shardrec_checkpoint_set_tensor(checkpoint, "position", &position));
+ *     CHECK(shardrec_checkpoint_commit(checkpoint, step, NULL));
+ *   }
+ *
+ * A root belongs to one run, from its first commit on. A handle that has not opened a checkpoint of
+ * that run cannot commit to it, and of two jobs that commit at the same time one is refused; nobody
+ * removes what another run wrote. What shardrec_collection_save wrote, in this release or an
+ * earlier one, is opened too: its collection has the name "".
+ *
+ * All ranks must see the directory as the same files; that is checked before a commit counts.
+ * Files are read without trust: sizes before memory, every checksum, no code.
+ * The format: impl/checkpoint/FORMAT.md.
+ *
+ * Thread rule: one thread at a time per handle, else BUSY. Collective calls are made by all ranks
+ * of the communicator, in the same order.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_CHECKPOINT_H
+#define SHARDREC_CHECKPOINT_H
+
+#include "shardrec/collection.h"
+#include "shardrec/control.h"
+#include "shardrec/ddp.h"
+#include "shardrec/layers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_checkpoint shardrec_checkpoint;
+
+/* Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
+ * comm: the ranks that commit, open and load together; for collections on a mesh the communicator
+ * that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
+ * options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+ * Not collective, but all ranks of comm create their handles on it in the same order.
+ * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_create(shardrec_comm *comm, const char *directory,
+                                                        const shardrec_options *options,
+                                                        shardrec_checkpoint **out);
+
+/* Destroys the handle and nulls the caller's copy. Not collective, never blocks; files stay.
+ * Since 0.1. */
+SHARDREC_API void shardrec_checkpoint_destroy(shardrec_checkpoint **checkpoint);
+
+/* Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
+ * were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
+ * count, a learning rate that was set), or the parameters of a DDP handle. What is added is written by every later
+ * commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all that is added
+ * or set; the same on all ranks. The handles stay the caller's and must not be destroyed before the
+ * last commit or load. A collection must be made on the handle's communicator or on a mesh of it.
+ * Layers and DDP parameters are the same on all ranks; commit checks that.
+ * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (name, another
+ * communicator), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_add_collection(shardrec_checkpoint *checkpoint,
+                                                                const char *name,
+                                                                shardrec_collection *collection);
+SHARDREC_API shardrec_status shardrec_checkpoint_add_mlp(shardrec_checkpoint *checkpoint,
+                                                         const char *name, shardrec_mlp *mlp);
+SHARDREC_API shardrec_status shardrec_checkpoint_add_ddp(shardrec_checkpoint *checkpoint,
+                                                         const char *name, shardrec_ddp *ddp);
+
+/* Sets a tensor of this rank that the next commits write, in place of one of that name that was set
+ * before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
+ * Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:
+ * shardrec_checkpoint_get_tensor reads those of any rank. tensor: compact, copied; NULL takes the
+ * name out again. name: as shardrec_checkpoint_add_collection.
+ * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
+ * NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint,
+                                                            const char *name,
+                                                            const shardrec_tensor *tensor);
+
+/* Writes a checkpoint of all that was added and set, and makes it the newest. step: >= 0, a number
+ * of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
+ * replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
+ * Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
+ * the first replica, and must have been averaged since their last step (INVALID_STATE).
+ * control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
+ * Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
+ * before is as it was. Errors: INVALID_HANDLE, CLOSED (also: what was added is destroyed), BUSY,
+ * INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory holds checkpoints
+ * of a run that this handle has not opened; another job commits there now), IO_ERROR (on any rank:
+ * all get it, with rank and path; also where a rank does not see the same directory), MISMATCH
+ * (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+ * PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint *checkpoint,
+                                                        int64_t step, shardrec_control *control);
+
+/* Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes part in its run:
+ * commits go on in it. step: -1 for the newest. Reads and checks the manifest only. Commit chooses
+ * what it has written. Collective, blocking (setup deadline). After an error the checkpoint that was
+ * open before stays open.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
+ * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
+ * 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_open(shardrec_checkpoint *checkpoint,
+                                                      int64_t step);
+
+/* The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
+ * is open), INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint *checkpoint,
+                                                      int64_t *out);
+
+/* Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
+ * wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
+ * left out. Tables are read once, by all ranks together, and sent to those that hold them; every
+ * byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+ * A load that fails before it has written to a table changes nothing. One that fails later (a
+ * damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
+ * refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
+ * parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
+ * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
+ * open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+ * INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
+ * (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *checkpoint,
+                                                      shardrec_control *control);
+
+/* The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
+ * one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
+ * NULL; its optimizer keys are replaced by those of the checkpoint. out: owned by the caller.
+ * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (the
+ * name; a checkpoint of an earlier release holds no model and plan), INVALID_ARGUMENT, CORRUPT_DATA,
+ * UNSUPPORTED (of a later release), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_model(shardrec_checkpoint *checkpoint,
+                                                       const char *name, shardrec_model **out);
+SHARDREC_API shardrec_status shardrec_checkpoint_plan(shardrec_checkpoint *checkpoint,
+                                                      const char *name, shardrec_plan **out);
+SHARDREC_API shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint *checkpoint,
+                                                     const char *name,
+                                                     const shardrec_options *options,
+                                                     shardrec_mlp **out);
+
+/* Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and strides, and
+ * data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (name or
+ * rank), INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint *checkpoint,
+                                                             const char *name, int32_t rank,
+                                                             shardrec_tensor *out);
+
+/* Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
+ * unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
+ * CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_get_tensor(shardrec_checkpoint *checkpoint,
+                                                            const char *name, int32_t rank,
+                                                            const shardrec_tensor *out);
+
+/* Reads the whole open checkpoint and compares every checksum; the ranks share the work.
+ * control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_verify(shardrec_checkpoint *checkpoint,
+                                                        shardrec_control *control);
+
+/* What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers, parameters, host
+ * tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+ * out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_contents_json(shardrec_checkpoint *checkpoint,
+                                                               char **out_text);
+
+/* The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": [{"step",
+ * "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests only; what is
+ * no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
+ * Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_checkpoint_list_json(const char *directory, char **out_text);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

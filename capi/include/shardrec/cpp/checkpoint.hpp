@@ -1,0 +1,107 @@
+// Part of shardrec.hpp: checkpoints.
+//
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SHARDREC_CPP_CHECKPOINT_HPP
+#define SHARDREC_CPP_CHECKPOINT_HPP
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "shardrec/checkpoint.h"
+#include "shardrec/cpp/dense.hpp"
+#include "shardrec/cpp/tables.hpp"
+
+namespace shardrec {
+
+// What was added must outlive the last commit and load.
+class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoint_destroy> {
+ public:
+  Checkpoint(Comm &comm, std::string_view directory, const Options *options = nullptr) {
+    check(shardrec_checkpoint_create(comm.get(), detail::c_text(directory).c_str(),
+                                     detail::options(options), out()));
+  }
+
+  void add(std::string_view name, Collection &collection) {
+    check(
+        shardrec_checkpoint_add_collection(get(), detail::c_text(name).c_str(), collection.get()));
+  }
+  void add(std::string_view name, Mlp &mlp) {
+    check(shardrec_checkpoint_add_mlp(get(), detail::c_text(name).c_str(), mlp.get()));
+  }
+  void add(std::string_view name, Ddp &ddp) {
+    check(shardrec_checkpoint_add_ddp(get(), detail::c_text(name).c_str(), ddp.get()));
+  }
+  // Copied; nullptr takes the name out again.
+  void set_tensor(std::string_view name, const shardrec_tensor *tensor) {
+    check(shardrec_checkpoint_set_tensor(get(), detail::c_text(name).c_str(), tensor));
+  }
+  void set_tensor(std::string_view name, const Vector &values) { set_tensor(name, values.get()); }
+
+  void commit(int64_t step, Control *control = nullptr) {
+    check(shardrec_checkpoint_commit(get(), step, control == nullptr ? nullptr : control->get()));
+  }
+  // The newest, or that of a step. Throws NOT_FOUND.
+  void open(int64_t step = -1) { check(shardrec_checkpoint_open(get(), step)); }
+  // False when there is no checkpoint yet.
+  bool try_open(int64_t step = -1) {
+    const shardrec_status status = shardrec_checkpoint_open(get(), step);
+    if (status == SHARDREC_NOT_FOUND) return false;
+    check(status);
+    return true;
+  }
+  int64_t step() const {
+    int64_t step = 0;
+    check(shardrec_checkpoint_step(get(), &step));
+    return step;
+  }
+  void load(Control *control = nullptr) {
+    check(shardrec_checkpoint_load(get(), control == nullptr ? nullptr : control->get()));
+  }
+  void verify(Control *control = nullptr) {
+    check(shardrec_checkpoint_verify(get(), control == nullptr ? nullptr : control->get()));
+  }
+
+  Model model(std::string_view name) {
+    shardrec_model *handle = nullptr;
+    check(shardrec_checkpoint_model(get(), detail::c_text(name).c_str(), &handle));
+    return Model(handle);
+  }
+  Plan plan(std::string_view name) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_checkpoint_plan(get(), detail::c_text(name).c_str(), &handle));
+    return Plan(handle);
+  }
+  Mlp mlp(std::string_view name, const Options *options = nullptr) {
+    shardrec_mlp *handle = nullptr;
+    check(shardrec_checkpoint_mlp(get(), detail::c_text(name).c_str(), detail::options(options),
+                                  &handle));
+    return Mlp(handle);
+  }
+  // Dtype and shape of a host tensor; data is null.
+  shardrec_tensor tensor_info(std::string_view name, int32_t rank = 0) {
+    shardrec_tensor info{};
+    check(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info));
+    return info;
+  }
+  void get_tensor(std::string_view name, int32_t rank, const shardrec_tensor &into) {
+    check(shardrec_checkpoint_get_tensor(get(), detail::c_text(name).c_str(), rank, &into));
+  }
+  void get_tensor(std::string_view name, int32_t rank, const Vector &into) {
+    get_tensor(name, rank, *into.get());
+  }
+  std::string contents_json() {
+    detail::Text text;
+    check(shardrec_checkpoint_contents_json(get(), text.out()));
+    return text.str();
+  }
+  static std::string list_json(std::string_view directory) {
+    detail::Text text;
+    check(shardrec_checkpoint_list_json(detail::c_text(directory).c_str(), text.out()));
+    return text.str();
+  }
+};
+
+}  // namespace shardrec
+
+#endif

@@ -1,0 +1,93 @@
+#include "collection_contents.h"
+
+#include "core/error.h"
+
+namespace shardrec::capi {
+namespace {
+
+static_assert(static_cast<int>(checkpoint::Part::kWeights) == SHARDREC_TABLE_WEIGHTS &&
+              static_cast<int>(checkpoint::Part::kState) == SHARDREC_TABLE_STATE &&
+              static_cast<int>(checkpoint::Part::kState2) == SHARDREC_TABLE_STATE_2);
+
+std::vector<checkpoint::Piece> checkpoint_pieces(embedding::Collection& collection,
+                                                 embedding::PieceUse use) {
+  std::vector<checkpoint::Piece> pieces;
+  for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
+    const plan::Table& table = collection.model().tables[static_cast<size_t>(piece.table)];
+    const auto part = static_cast<checkpoint::Part>(piece.part);
+    pieces.push_back({.table = piece.table,
+                      .part = part,
+                      .layout = checkpoint::layout_of(
+                          table.dtype, collection.model().optimizer_of(piece.table).kind, part),
+                      .row = piece.row,
+                      .rows = piece.rows,
+                      .col = piece.col,
+                      .cols = piece.cols,
+                      .data = piece.data,
+                      .stride = static_cast<int64_t>(piece.stride)});
+  }
+  return pieces;
+}
+
+checkpoint::CollectionContents contents_of(CollectionObject& object, const std::string& name) {
+  embedding::Collection& collection = *object.collection;
+  checkpoint::CollectionContents contents{
+      .name = name,
+      .model = &collection.model(),
+      .plan = object.plan,
+      .step = collection.step(),
+      .tables = checkpoint::manifest_tables(collection.model())};
+  for (size_t t = 0; t < contents.tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    const double rate = collection.settings().learning_rate(table);
+    if (rate != collection.model().optimizer_of(table).learning_rate) {
+      contents.tables[t].learning_rate = rate;
+    }
+    contents.tables[t].frozen = collection.settings().frozen(table);
+  }
+  return contents;
+}
+
+}  // namespace
+
+checkpoint::CollectionContents contents_to_save(CollectionObject& object, const std::string& name) {
+  object.collection->require_whole();
+  checkpoint::CollectionContents contents = contents_of(object, name);
+  if (object.sync == nullptr) {
+    contents.pieces = checkpoint_pieces(*object.collection, embedding::PieceUse::kSave);
+    return contents;
+  }
+  if (!object.sync->in_step(*object.collection)) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("the replicas of the collection have taken steps since they were last"
+                              " averaged, and one of them would be saved: call"
+                              " shardrec_collection_sync first"));
+  }
+  if (object.sync->replica() == 0) {
+    contents.pieces = checkpoint_pieces(*object.collection, embedding::PieceUse::kSave);
+  }
+  return contents;
+}
+
+checkpoint::CollectionContents contents_to_load(CollectionObject& object, const std::string& name) {
+  checkpoint::CollectionContents contents = contents_of(object, name);
+  contents.pieces = checkpoint_pieces(*object.collection, embedding::PieceUse::kLoad);
+  return contents;
+}
+
+void apply_loaded(CollectionObject& object, const checkpoint::CollectionContents& loaded) noexcept {
+  embedding::Collection& collection = *object.collection;
+  collection.set_step(loaded.step);
+  for (size_t t = 0; t < loaded.tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    if (loaded.tables[t].learning_rate) {
+      collection.settings().set_learning_rate(table, *loaded.tables[t].learning_rate);
+    }
+    collection.settings().set_frozen(table, loaded.tables[t].frozen);
+  }
+  collection.update().drop_accumulated();
+  collection.set_filled_in_part(false);
+  if (object.sync != nullptr) object.sync->set_in_step(collection);
+}
+
+}  // namespace shardrec::capi
