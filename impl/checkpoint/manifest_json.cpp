@@ -32,6 +32,8 @@ constexpr int64_t kMostElements = int64_t{1} << 58;  // bytes of them fit 63 bit
 constexpr std::string_view kChecksumStart = ",\n\"checksum\": \"";
 constexpr std::string_view kChecksumEnd = "\"\n}";
 constexpr size_t kHexDigits = 16;
+// Manifests have long keys; what has more values is none, and would take many times its size.
+constexpr size_t kLeastBytesPerValue = 6;
 constexpr std::array<const char*, 3> kItemKinds = {"layers", "parameters", "host_tensor"};
 
 uint64_t read_hex(const JsonValue& json) {
@@ -87,7 +89,9 @@ int32_t look_up(const Index& index, const JsonValue& json, const char* what) {
 class Reader {
  public:
   Reader(std::string_view text, const std::string& path)
-      : path_(path), document_(text, "the manifest " + path, SHARDREC_CORRUPT_DATA, path) {}
+      : path_(path),
+        document_(text, "the manifest " + path, SHARDREC_CORRUPT_DATA, path,
+                  text.size() / kLeastBytesPerValue + 64) {}
 
   Manifest read() {
     const JsonValue root = document_.root();

@@ -106,8 +106,8 @@ namespace {
 // Receives the parser's events and builds the nodes. Returning false or throwing ends the parse.
 class Builder {
  public:
-  Builder(std::vector<Node>& nodes, std::vector<std::string>& strings)
-      : nodes_(nodes), strings_(strings) {}
+  Builder(std::vector<Node>& nodes, std::vector<std::string>& strings, size_t most_values)
+      : nodes_(nodes), strings_(strings), most_values_(std::min<size_t>(most_values, kNone / 2)) {}
 
   bool null() { return add(Kind::kNull); }
   bool boolean(bool value) {
@@ -201,7 +201,7 @@ class Builder {
   }
 
   bool add(Kind kind) {
-    if (nodes_.size() >= kNone / 2) {
+    if (nodes_.size() >= most_values_) {
       problem_ = "the text has too many values";
       return false;
     }
@@ -235,6 +235,7 @@ class Builder {
 
   std::vector<Node>& nodes_;
   std::vector<std::string>& strings_;
+  size_t most_values_;
   std::vector<Open> open_;
   std::vector<std::string_view> keys_;
   std::string key_;
@@ -255,12 +256,12 @@ struct Handler : Builder {
 }  // namespace
 
 JsonDocument::JsonDocument(std::string_view text, std::string what, shardrec_status status,
-                           std::string path) {
+                           std::string path, size_t most_values) {
   auto tree = std::make_unique<Tree>();
   tree->what = std::move(what);
   tree->status = status;
   tree->path = std::move(path);
-  Handler handler(tree->nodes, tree->strings);
+  Handler handler(tree->nodes, tree->strings, most_values);
   const bool good = nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   if (!good) tree->complain(handler.problem_node(), handler.problem());
   tree_ = std::move(tree);

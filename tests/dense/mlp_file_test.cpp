@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/world.h"
@@ -109,6 +112,55 @@ TEST_F(MlpFile, MissingAndDamagedFilesAreRefusedAndNothingChanges) {
   std::ofstream(path_, std::ios::binary) << "not a safetensors file at all";
   EXPECT_EQ(load_status(*mlp), SHARDREC_CORRUPT_DATA);
   EXPECT_EQ(everything(*mlp), before);
+}
+
+TEST_F(MlpFile, AnyFlippedBitIsNoticedAndNothingChanges) {
+  auto saved = make(SHARDREC_OPTIMIZER_ADAGRAD);
+  train(*saved, 2);
+  save_mlp(*saved, path_);
+  std::ifstream in(path_, std::ios::binary);
+  const std::string good((std::istreambuf_iterator<char>(in)), {});
+  auto mlp = make(SHARDREC_OPTIMIZER_ADAGRAD, 7, 99);
+  const std::vector<float> before = everything(*mlp);
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string bad = good;
+    bad[bit / 8] = static_cast<char>(bad[bit / 8] ^ 1 << (bit % 8));
+    std::ofstream(path_, std::ios::binary) << bad;
+    ASSERT_NE(load_status(*mlp), SHARDREC_OK) << "bit " << bit;
+  }
+  EXPECT_EQ(everything(*mlp), before);
+  std::ofstream(path_, std::ios::binary) << good;
+  EXPECT_EQ(load_status(*mlp), SHARDREC_OK);
+}
+
+TEST_F(MlpFile, OfSeveralThatSaveAtOnceOneStaysWhole) {
+  std::vector<std::unique_ptr<Mlp>> stacks;
+  for (int i = 0; i < 4; ++i)
+    stacks.push_back(make(SHARDREC_OPTIMIZER_ADAM, 7, 10 + static_cast<uint64_t>(i)));
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (const auto& stack : stacks) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        if (comm::error_of([&] { save_mlp(*stack, path_); })) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures.load(), 0);
+  auto loaded = make(SHARDREC_OPTIMIZER_ADAM);
+  ASSERT_EQ(load_status(*loaded), SHARDREC_OK);
+  EXPECT_EQ(
+      std::count_if(stacks.begin(), stacks.end(),
+                    [&](const auto& stack) { return everything(*stack) == everything(*loaded); }),
+      1);
+  // No temporary file is left.
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::filesystem::path(path_).parent_path())) {
+    files += entry.path().string().starts_with(path_) ? 1 : 0;
+  }
+  EXPECT_EQ(files, 1);
 }
 
 TEST_F(MlpFile, SavingToAFolderThatDoesNotExistIsAnIoError) {
