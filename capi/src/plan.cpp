@@ -7,6 +7,7 @@
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
+#include "plan/bytes.h"
 #include "plan_collective.h"
 
 using namespace shardrec::capi;
@@ -24,6 +25,16 @@ const plan::TablePlan& table_plan(const PlanObject& object, int32_t table) {
                {.value = table, .limit = count});
   }
   return object.plan.tables[static_cast<size_t>(table)];
+}
+
+void require_box(const PlanObject& object, int32_t table, int32_t box, size_t boxes) {
+  const auto count = static_cast<int64_t>(boxes);
+  if (box >= 0 && box < count) return;
+  const std::string& name = object.model.tables[static_cast<size_t>(table)].name;
+  core::fail(
+      SHARDREC_NOT_FOUND,
+      core::sentence("there is no box ", box, "; table \"", name, "\" has ", count, " boxes"),
+      {.value = box, .limit = count, .table = name});
 }
 
 template <class Value>
@@ -46,6 +57,22 @@ shardrec_status shardrec_topology_create(int32_t ranks, int32_t ranks_per_node,
 }
 
 void shardrec_topology_destroy(shardrec_topology** topology) { destroy(topology); }
+
+shardrec_status shardrec_topology_to_json(const shardrec_topology* topology, char** out_text) {
+  return guard([&] {
+    const auto use = enter(topology, Access::kExclusive);
+    require_out(out_text, "out_text");
+    *out_text = copy_text(plan::topology_to_json(*use));
+  });
+}
+
+shardrec_status shardrec_topology_from_json(const char* json, shardrec_topology** out) {
+  return guard([&] {
+    require_out(out, "out");
+    const std::string text(require_text(json, "json"));
+    create(out, std::make_shared<plan::Topology>(plan::topology_from_json(text)));
+  });
+}
 
 shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec_topology* topology,
                                      const shardrec_options* options, shardrec_plan** out) {
@@ -130,20 +157,28 @@ shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int3
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     const std::vector<plan::Box>& boxes = table_plan(*use, table).boxes;
-    const auto count = static_cast<int64_t>(boxes.size());
-    if (box < 0 || box >= count) {
-      const std::string& name = use->model.tables[static_cast<size_t>(table)].name;
-      core::fail(
-          SHARDREC_NOT_FOUND,
-          core::sentence("there is no box ", box, "; table \"", name, "\" has ", count, " boxes"),
-          {.value = box, .limit = count, .table = name});
-    }
+    require_box(*use, table, box, boxes.size());
     const plan::Box& found = boxes[static_cast<size_t>(box)];
     give(out_rank, found.rank);
     give(out_row, found.row);
     give(out_rows, found.rows);
     give(out_col, found.col);
     give(out_cols, found.cols);
+  });
+}
+
+shardrec_status shardrec_plan_box_bytes(const shardrec_plan* plan, int32_t table, int32_t box,
+                                        int64_t* out_weights, int64_t* out_states) {
+  return guard([&] {
+    const auto use = enter(plan, Access::kExclusive);
+    const plan::TablePlan& boxes = table_plan(*use, table);
+    require_box(*use, table, box, boxes.replicated ? 1 : boxes.boxes.size());
+    const auto which = static_cast<size_t>(table);
+    const plan::Bytes bytes = boxes.replicated ? plan::bytes_of_whole(use->model, which)
+                                               : plan::bytes_of_box(use->plan, use->model, which,
+                                                                    static_cast<size_t>(box));
+    give(out_weights, bytes.weights);
+    give(out_states, bytes.states);
   });
 }
 

@@ -11,6 +11,7 @@ namespace shardrec::cli {
 using Run = std::function<int()>;
 
 Run add_train(CLI::App& app);
+Run add_plan(CLI::App& app);
 Run add_generate(CLI::App& app);
 Run add_replay(CLI::App& app);
 Run add_bench(CLI::App& app);

@@ -1,4 +1,4 @@
-// shardrec: train, generate, replay, bench, probe, launch and trace, through the C API of
+// shardrec: train, plan, generate, replay, bench, probe, launch and trace, through the C API of
 // libshardrec.
 #include <exception>
 #include <iostream>
@@ -22,9 +22,9 @@ int run_command(int argc, char** argv) {
   app.set_version_flag("--version", version_text, "What library this is, and what it finds here");
 
   const std::vector<std::pair<const char*, Run>> runs{
-      {"train", add_train(app)}, {"generate", add_generate(app)}, {"replay", add_replay(app)},
-      {"bench", add_bench(app)}, {"probe", add_probe(app)},       {"launch", add_launch(app)},
-      {"trace", add_trace(app)}};
+      {"train", add_train(app)},   {"plan", add_plan(app)},   {"generate", add_generate(app)},
+      {"replay", add_replay(app)}, {"bench", add_bench(app)}, {"probe", add_probe(app)},
+      {"launch", add_launch(app)}, {"trace", add_trace(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

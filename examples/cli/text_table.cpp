@@ -3,12 +3,22 @@
 #include <algorithm>
 
 namespace shardrec::cli {
+namespace {
+
+// Of UTF-8: bytes that begin a letter.
+size_t letters(const std::string& text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
+}
+
+}  // namespace
 
 std::string TextTable::text() const {
   std::vector<size_t> widths;
-  for (const Column& column : columns_) widths.push_back(column.title.size());
+  for (const Column& column : columns_) widths.push_back(letters(column.title));
   for (const auto& row : rows_) {
-    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], letters(row[c]));
   }
 
   std::string out;
@@ -16,7 +26,7 @@ std::string TextTable::text() const {
     std::string line;
     for (size_t c = 0; c < columns_.size(); ++c) {
       const std::string& value = cell(c);
-      const std::string padding(widths[c] - value.size(), ' ');
+      const std::string padding(widths[c] - letters(value), ' ');
       if (c > 0) line += "  ";
       line += columns_[c].align == Align::kRight ? padding + value : value + padding;
     }

@@ -49,6 +49,8 @@ struct Plan {
 
 // Throws INVALID_ARGUMENT: ranks in [1, 2^20], ranks_per_node in [1, ranks].
 void check_topology(const Topology& topology);
+std::string topology_to_json(const Topology& topology);
+Topology topology_from_json(const std::string& json);  // INVALID_ARGUMENT
 
 // Throws INVALID_ARGUMENT and leaves the plan as it was.
 void add_box(Plan& plan, const Model& model, int32_t table, const Box& box);

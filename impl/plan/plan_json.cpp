@@ -19,6 +19,7 @@ using core::JsonValue;
 using core::JsonWriter;
 
 constexpr std::string_view kFormat = "shardrec-plan-1";
+constexpr std::string_view kTopologyFormat = "shardrec-topology-1";
 
 Box read_box(const JsonValue& json) {
   json.expect_keys({"rank", "row", "rows", "col", "cols"});
@@ -31,13 +32,28 @@ Box read_box(const JsonValue& json) {
   return box;
 }
 
+// Runs a step of building a plan or topology; its complaint then says where in the JSON it arose.
 template <class Step>
-void at_place(const JsonValue& value, const Step& step) {
+void at_place(const JsonValue& value, const Step& step, const char* what = "plan") {
   try {
     step();
   } catch (const core::Error& error) {
-    core::fail(error.status(), "plan: " + value.place() + ": " + error.sentence(), error.parts());
+    core::fail(error.status(), core::sentence(what, ": ", value.place(), ": ", error.sentence()),
+               error.parts());
   }
+}
+
+void check_format(const JsonValue& root, std::string_view format) {
+  if (root.at("format").text() == format) return;
+  root.at("format").fail("the format is not \"" + std::string(format) + "\"");
+}
+
+Topology read_topology(const JsonValue& json, const char* what) {
+  Topology topology;
+  topology.ranks = static_cast<int32_t>(json.at("ranks").integer(1, INT32_MAX));
+  topology.ranks_per_node = static_cast<int32_t>(json.at("ranks_per_node").integer(1, INT32_MAX));
+  at_place(json.at("ranks"), [&] { check_topology(topology); }, what);
+  return topology;
 }
 
 void read_table(const JsonValue& json, const Table& table, const Topology& topology,
@@ -111,14 +127,9 @@ Plan plan_from_json(const Model& model, const std::string& text) {
   const JsonDocument document(text, "plan", SHARDREC_INVALID_ARGUMENT);
   const JsonValue root = document.root();
   root.expect_keys({"format", "ranks", "ranks_per_node", "tables"});
-  if (root.at("format").text() != kFormat) {
-    root.at("format").fail("the format is not \"" + std::string(kFormat) + "\"");
-  }
+  check_format(root, kFormat);
   Plan plan;
-  plan.topology.ranks = static_cast<int32_t>(root.at("ranks").integer(1, INT32_MAX));
-  plan.topology.ranks_per_node =
-      static_cast<int32_t>(root.at("ranks_per_node").integer(1, INT32_MAX));
-  at_place(root.at("ranks"), [&] { check_topology(plan.topology); });
+  plan.topology = read_topology(root, "plan");
 
   std::unordered_map<std::string_view, size_t> index_of;
   for (size_t i = 0; i < model.tables.size(); ++i) index_of.emplace(model.tables[i].name, i);
@@ -139,6 +150,24 @@ Plan plan_from_json(const Model& model, const std::string& text) {
     if (!seen[i]) tables.fail("table \"" + model.tables[i].name + "\" of the model is missing");
   }
   return plan;
+}
+
+std::string topology_to_json(const Topology& topology) {
+  JsonWriter json;
+  json.begin_object();
+  json.key("format").text(kTopologyFormat);
+  json.key("ranks").integer(topology.ranks);
+  json.key("ranks_per_node").integer(topology.ranks_per_node);
+  json.end_object();
+  return json.take();
+}
+
+Topology topology_from_json(const std::string& text) {
+  const JsonDocument document(text, "topology", SHARDREC_INVALID_ARGUMENT);
+  const JsonValue root = document.root();
+  root.expect_keys({"format", "ranks", "ranks_per_node"});
+  check_format(root, kTopologyFormat);
+  return read_topology(root, "topology");
 }
 
 uint64_t plan_fingerprint(const Plan& plan, const Model& model) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tensor.h"
+#include "plan/bytes.h"
 #include "plan/cuts.h"
 #include "plan/names.h"
 #include "plan/plan.h"
@@ -113,62 +113,76 @@ class Grid {
   std::vector<std::vector<std::string>> lines_;
 };
 
-int64_t element_bytes(const Table& table) {
-  return static_cast<int64_t>(core::dtype_size(table.dtype));
+// Of all ranks together.
+Bytes bytes_of_table(const Plan& plan, const Model& model, size_t table) {
+  Bytes sum;
+  if (plan.tables[table].replicated) {
+    sum = bytes_of_whole(model, table);
+    sum.weights *= plan.topology.ranks;
+    sum.states *= plan.topology.ranks;
+  }
+  for (const Bytes& box : bytes_of_boxes(plan, model, table)) sum += box;
+  return sum;
 }
 
-int64_t bytes_of(const Table& table) { return table.rows * table.dim * element_bytes(table); }
-
 std::string tables_text(const Plan& plan, const Model& model) {
-  Grid grid({false, true, true, true, false, true, false});
-  grid.add({"table", "rows", "dim", "size", "sharding", "boxes", "ranks"});
+  Grid grid({false, true, true, true, true, true, false, true, false});
+  grid.add({"table", "rows", "dim", "weights", "states", "total", "sharding", "boxes", "ranks"});
   const size_t shown = std::min(plan.tables.size(), kMostLines);
-  int64_t total = 0;
+  Bytes total;
   for (size_t i = 0; i < plan.tables.size(); ++i) {
     const Table& table = model.tables[i];
-    total += bytes_of(table);
+    const Bytes bytes = bytes_of_table(plan, model, i);
+    total += bytes;
     if (i >= shown) continue;
     const auto kind = recognise(plan.tables[i], table, plan.topology);
     grid.add({shortened(table.name), std::to_string(table.rows), std::to_string(table.dim),
-              size_text(bytes_of(table)), kind ? name_of(*kind) : "boxes",
-              std::to_string(plan.tables[i].boxes.size()), ranks_text(plan.tables[i])});
+              size_text(bytes.weights), size_text(bytes.states), size_text(bytes.total()),
+              kind ? name_of(*kind) : "boxes", std::to_string(plan.tables[i].boxes.size()),
+              ranks_text(plan.tables[i])});
   }
   std::string out = grid.str();
   if (shown < plan.tables.size()) {
     out += "... and " + std::to_string(plan.tables.size() - shown) + " more tables\n";
   }
-  return out + std::to_string(plan.tables.size()) + " tables, " + size_text(total) +
-         " of weights on " + std::to_string(plan.topology.ranks) + " ranks, " +
+  return out + std::to_string(plan.tables.size()) + " tables, " + size_text(total.weights) +
+         " of weights, " + size_text(total.states) + " of optimizer states, on " +
+         std::to_string(plan.topology.ranks) + " ranks, " +
          std::to_string(plan.topology.ranks_per_node) + " per node\n";
 }
 
 std::string ranks_table_text(const Plan& plan, const Model& model) {
-  std::vector<int64_t> sharded(static_cast<size_t>(plan.topology.ranks), 0);
-  int64_t replicated = 0;
+  std::vector<Bytes> ranks(static_cast<size_t>(plan.topology.ranks));
+  Bytes replicated;
   for (size_t i = 0; i < plan.tables.size(); ++i) {
-    if (plan.tables[i].replicated) replicated += bytes_of(model.tables[i]);
-    for (const Box& box : plan.tables[i].boxes) {
-      sharded[static_cast<size_t>(box.rank)] +=
-          box.rows * box.cols * element_bytes(model.tables[i]);
+    if (plan.tables[i].replicated) replicated += bytes_of_whole(model, i);
+    const std::vector<Bytes> boxes = bytes_of_boxes(plan, model, i);
+    for (size_t box = 0; box < boxes.size(); ++box) {
+      ranks[static_cast<size_t>(plan.tables[i].boxes[box].rank)] += boxes[box];
     }
   }
   Grid grid({true, true, true, true});
-  grid.add({"rank", "sharded", "replicated", "total"});
-  const size_t shown = std::min(sharded.size(), kMostLines);
-  for (size_t rank = 0; rank < shown; ++rank) {
-    grid.add({std::to_string(rank), size_text(sharded[rank]), size_text(replicated),
-              size_text(sharded[rank] + replicated)});
+  grid.add({"rank", "weights", "states", "total"});
+  const size_t shown = std::min(ranks.size(), kMostLines);
+  double mean = 0;
+  int64_t most = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ranks[rank] += replicated;
+    mean += static_cast<double>(ranks[rank].total()) / static_cast<double>(ranks.size());
+    most = std::max(most, ranks[rank].total());
+    if (rank >= shown) continue;
+    grid.add({std::to_string(rank), size_text(ranks[rank].weights), size_text(ranks[rank].states),
+              size_text(ranks[rank].total())});
   }
   std::string out = grid.str();
-  if (shown < sharded.size()) {
-    out += "... and " + std::to_string(sharded.size() - shown) + " more ranks\n";
+  if (shown < ranks.size()) {
+    out += "... and " + std::to_string(ranks.size() - shown) + " more ranks\n";
   }
-  double mean = 0;
-  for (const int64_t bytes : sharded) mean += static_cast<double>(bytes + replicated);
-  mean /= static_cast<double>(sharded.size());
-  const int64_t most = *std::max_element(sharded.begin(), sharded.end()) + replicated;
   out += "largest rank: " + size_text(most);
   if (mean > 0) out += ", " + fixed(static_cast<double>(most) / mean, 2) + " x the mean";
+  if (replicated.total() > 0) {
+    out += "; of each rank, " + size_text(replicated.total()) + " are of replicated tables";
+  }
   return out + "\n";
 }
 

@@ -192,6 +192,95 @@ TEST(Plan, KeepsItsModelWhenTheModelChanges) {
   EXPECT_OK(shardrec_plan_check(plan));
 }
 
+TEST(Topology, ComesBackFromJsonAndRefusesWhatIsNone) {
+  Topology topology;
+  ASSERT_OK(shardrec_topology_create(6, 4, topology.out()));
+  char* text = nullptr;
+  ASSERT_OK(shardrec_topology_to_json(topology, &text));
+  const std::string json = text;
+  shardrec_text_free(text);
+  EXPECT_EQ(json, R"({"format": "shardrec-topology-1", "ranks": 6, "ranks_per_node": 4})");
+  Topology copy;
+  ASSERT_OK(shardrec_topology_from_json(json.c_str(), copy.out()));
+  ASSERT_OK(shardrec_topology_to_json(copy, &text));
+  EXPECT_EQ(json, text);
+  shardrec_text_free(text);
+
+  const std::vector<std::pair<const char*, const char*>> wrong = {
+      {"", "topology"},
+      {R"({"format": "shardrec-plan-1", "ranks": 2, "ranks_per_node": 2})", "format"},
+      {R"({"format": "shardrec-topology-1", "ranks": 2})", "ranks_per_node"},
+      {R"({"format": "shardrec-topology-1", "ranks": 2, "ranks_per_node": 3})",
+       "topology: ranks: "},
+      {R"({"format": "shardrec-topology-1", "ranks": 0, "ranks_per_node": 1})", "ranks"},
+      {R"({"format": "shardrec-topology-1", "ranks": 2, "ranks_per_node": 1, "gpus": 1})", "gpus"},
+  };
+  for (const auto& [bad, about] : wrong) {
+    shardrec_topology* out = nullptr;
+    EXPECT_EQ(shardrec_topology_from_json(bad, &out), SHARDREC_INVALID_ARGUMENT) << bad;
+    EXPECT_EQ(out, nullptr);
+    EXPECT_TRUE(contains(shardrec_last_error(), about)) << shardrec_last_error();
+  }
+}
+
+// Bytes of the boxes of rank 0, and of what a collection on one rank takes by them.
+TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
+  for (const char* optimizer : {"sgd", "adagrad", "rowwise_adagrad", "partial_rowwise_adam"}) {
+    for (const char* statistics : {"row", "shard"}) {
+      SCOPED_TRACE(std::string(optimizer) + " " + statistics);
+      Model model = some_model();
+      const Options options = options_with(
+          SHARDREC_OPTIONS_OPTIMIZER,
+          {{SHARDREC_OPTION_OPTIMIZER, optimizer}, {SHARDREC_OPTION_ROW_STATISTICS, statistics}});
+      ASSERT_OK(shardrec_model_set_optimizer(model, options));
+      Topology topology;
+      ASSERT_OK(shardrec_topology_create(1, 1, topology.out()));
+      Plan plan;
+      ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
+      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 0, 500, 0, 40));
+      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 0, 500, 40, 24));
+      ASSERT_OK(shardrec_plan_add_box(plan, 0, 0, 500, 443, 0, 64));
+      ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+      int64_t expected = 0;
+      for (const auto& [table, boxes] : {std::pair{0, 3}, std::pair{1, 1}}) {
+        for (int32_t box = 0; box < boxes; ++box) {
+          int64_t weights = 0;
+          int64_t states = 0;
+          ASSERT_OK(shardrec_plan_box_bytes(plan, table, box, &weights, &states));
+          expected += weights + states;
+        }
+      }
+      Local group;
+      ASSERT_OK(shardrec_local_create(1, 1, group.out()));
+      Comm comm;
+      ASSERT_OK(shardrec_comm_create_local(group, 0, comm.out()));
+      shardrec_collection* tables = nullptr;
+      ASSERT_OK(shardrec_collection_create(comm, model, plan, nullptr, &tables));
+      int64_t taken = 0;
+      EXPECT_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_BYTES_TABLES, &taken));
+      shardrec_collection_destroy(&tables);
+      EXPECT_EQ(taken, expected);
+    }
+  }
+}
+
+TEST(Plan, BytesAreOfBoxesThatThereAre) {
+  const Model model = some_model();
+  Topology topology;
+  ASSERT_OK(shardrec_topology_create(2, 2, topology.out()));
+  Plan plan;
+  ASSERT_OK(shardrec_plan_create_empty(model, topology, plan.out()));
+  ASSERT_OK(shardrec_plan_add_replicated(plan, 1));
+  int64_t weights = -1;
+  int64_t states = -1;
+  EXPECT_EQ(shardrec_plan_box_bytes(plan, 0, 0, &weights, &states), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_plan_box_bytes(plan, 1, 1, &weights, &states), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(shardrec_plan_box_bytes(plan, 2, 0, &weights, &states), SHARDREC_NOT_FOUND);
+  EXPECT_EQ(weights, -1);
+  EXPECT_EQ(states, -1);
+  EXPECT_OK(shardrec_plan_box_bytes(plan, 1, 0, nullptr, nullptr));
+}
+
 TEST(Control, CountsNothingBeforeTheWork) {
   Control control;
   ASSERT_OK(shardrec_control_create(control.out()));

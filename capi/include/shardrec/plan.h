@@ -43,6 +43,18 @@ SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ran
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_topology_destroy(shardrec_topology **topology);
 
+/* The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+ * out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_topology_to_json(const shardrec_topology *topology,
+                                                       char **out_text);
+
+/* Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
+ * needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
+ * says where), OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_topology_from_json(const char *json,
+                                                         shardrec_topology **out);
+
 /* Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
  * profile. options: kind PLAN or NULL.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
@@ -105,6 +117,16 @@ SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_
                                                int64_t *out_rows, int64_t *out_col,
                                                int64_t *out_cols);
 
+/* Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
+ * size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
+ * range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
+ * them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+ * collection allocates, its buffers aside. Each out may be NULL.
+ * Errors: as shardrec_plan_box. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, int32_t table,
+                                                     int32_t box, int64_t *out_weights,
+                                                     int64_t *out_states);
+
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
  *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also "replication": "samples")
@@ -113,8 +135,10 @@ SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_to_json(const shardrec_plan *plan, char **out_text);
 
-/* The plan as an aligned table for people: a line per table (rows, dim, size, kind, ranks), then the
- * bytes of each rank. As shardrec_plan_to_json. Since 0.1. */
+/* The plan as an aligned table for people: a line per table (rows, dim, bytes of weights and
+ * of optimizer states on all ranks together, kind of sharding, number of boxes, ranks), then the bytes
+ * of each rank. At most 40 tables and 40 ranks are listed.
+ * As shardrec_plan_to_json. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_to_text(const shardrec_plan *plan, char **out_text);
 
 /* Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.

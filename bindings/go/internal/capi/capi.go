@@ -103,13 +103,13 @@ typedef _gostring_ swig_type_70;
 typedef _gostring_ swig_type_71;
 typedef _gostring_ swig_type_72;
 typedef _gostring_ swig_type_73;
-typedef long long swig_type_74;
-typedef long long swig_type_75;
-typedef long long swig_type_76;
+typedef _gostring_ swig_type_74;
+typedef _gostring_ swig_type_75;
+typedef _gostring_ swig_type_76;
 typedef long long swig_type_77;
-typedef _gostring_ swig_type_78;
-typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
+typedef long long swig_type_78;
+typedef long long swig_type_79;
+typedef long long swig_type_80;
 typedef _gostring_ swig_type_81;
 typedef _gostring_ swig_type_82;
 typedef _gostring_ swig_type_83;
@@ -119,97 +119,97 @@ typedef _gostring_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
-typedef long long swig_type_90;
+typedef _gostring_ swig_type_90;
 typedef _gostring_ swig_type_91;
 typedef _gostring_ swig_type_92;
 typedef _gostring_ swig_type_93;
-typedef _gostring_ swig_type_94;
-typedef long long swig_type_95;
-typedef long long swig_type_96;
-typedef _goslice_ swig_type_97;
+typedef long long swig_type_94;
+typedef _gostring_ swig_type_95;
+typedef _gostring_ swig_type_96;
+typedef _gostring_ swig_type_97;
 typedef _gostring_ swig_type_98;
 typedef long long swig_type_99;
 typedef long long swig_type_100;
 typedef _goslice_ swig_type_101;
 typedef _gostring_ swig_type_102;
-typedef _goslice_ swig_type_103;
-typedef _goslice_ swig_type_104;
-typedef _gostring_ swig_type_105;
-typedef _goslice_ swig_type_106;
+typedef long long swig_type_103;
+typedef long long swig_type_104;
+typedef _goslice_ swig_type_105;
+typedef _gostring_ swig_type_106;
 typedef _goslice_ swig_type_107;
-typedef _gostring_ swig_type_108;
+typedef _goslice_ swig_type_108;
 typedef _gostring_ swig_type_109;
-typedef _gostring_ swig_type_110;
-typedef _gostring_ swig_type_111;
+typedef _goslice_ swig_type_110;
+typedef _goslice_ swig_type_111;
 typedef _gostring_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
 typedef _gostring_ swig_type_116;
-typedef long long swig_type_117;
-typedef _goslice_ swig_type_118;
-typedef _goslice_ swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _gostring_ swig_type_121;
-typedef long long swig_type_122;
+typedef _gostring_ swig_type_117;
+typedef _gostring_ swig_type_118;
+typedef _gostring_ swig_type_119;
+typedef _gostring_ swig_type_120;
+typedef long long swig_type_121;
+typedef _goslice_ swig_type_122;
 typedef _goslice_ swig_type_123;
 typedef _goslice_ swig_type_124;
-typedef _goslice_ swig_type_125;
-typedef _gostring_ swig_type_126;
-typedef long long swig_type_127;
+typedef _gostring_ swig_type_125;
+typedef long long swig_type_126;
+typedef _goslice_ swig_type_127;
 typedef _goslice_ swig_type_128;
 typedef _goslice_ swig_type_129;
-typedef _goslice_ swig_type_130;
-typedef _goslice_ swig_type_131;
+typedef _gostring_ swig_type_130;
+typedef long long swig_type_131;
 typedef _goslice_ swig_type_132;
-typedef _gostring_ swig_type_133;
-typedef _gostring_ swig_type_134;
+typedef _goslice_ swig_type_133;
+typedef _goslice_ swig_type_134;
 typedef _goslice_ swig_type_135;
-typedef _gostring_ swig_type_136;
+typedef _goslice_ swig_type_136;
 typedef _gostring_ swig_type_137;
-typedef _goslice_ swig_type_138;
-typedef _gostring_ swig_type_139;
+typedef _gostring_ swig_type_138;
+typedef _goslice_ swig_type_139;
 typedef _gostring_ swig_type_140;
 typedef _gostring_ swig_type_141;
 typedef _goslice_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _gostring_ swig_type_145;
-typedef _gostring_ swig_type_146;
+typedef _goslice_ swig_type_146;
 typedef _gostring_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
 typedef _gostring_ swig_type_150;
-typedef _goslice_ swig_type_151;
-typedef _goslice_ swig_type_152;
+typedef _gostring_ swig_type_151;
+typedef _gostring_ swig_type_152;
 typedef _gostring_ swig_type_153;
 typedef _gostring_ swig_type_154;
-typedef _gostring_ swig_type_155;
-typedef long long swig_type_156;
+typedef _goslice_ swig_type_155;
+typedef _goslice_ swig_type_156;
 typedef _gostring_ swig_type_157;
-typedef long long swig_type_158;
+typedef _gostring_ swig_type_158;
 typedef _gostring_ swig_type_159;
-typedef _gostring_ swig_type_160;
+typedef long long swig_type_160;
 typedef _gostring_ swig_type_161;
-typedef _goslice_ swig_type_162;
-typedef _goslice_ swig_type_163;
+typedef long long swig_type_162;
+typedef _gostring_ swig_type_163;
 typedef _gostring_ swig_type_164;
-typedef _goslice_ swig_type_165;
+typedef _gostring_ swig_type_165;
 typedef _goslice_ swig_type_166;
-typedef _gostring_ swig_type_167;
+typedef _goslice_ swig_type_167;
 typedef _gostring_ swig_type_168;
-typedef _gostring_ swig_type_169;
-typedef _gostring_ swig_type_170;
+typedef _goslice_ swig_type_169;
+typedef _goslice_ swig_type_170;
 typedef _gostring_ swig_type_171;
 typedef _gostring_ swig_type_172;
 typedef _gostring_ swig_type_173;
-typedef long long swig_type_174;
-typedef long long swig_type_175;
+typedef _gostring_ swig_type_174;
+typedef _gostring_ swig_type_175;
 typedef _gostring_ swig_type_176;
 typedef _gostring_ swig_type_177;
-typedef _goslice_ swig_type_178;
-typedef _goslice_ swig_type_179;
-typedef _goslice_ swig_type_180;
+typedef long long swig_type_178;
+typedef long long swig_type_179;
+typedef _gostring_ swig_type_180;
 typedef _gostring_ swig_type_181;
 typedef _goslice_ swig_type_182;
 typedef _goslice_ swig_type_183;
@@ -218,26 +218,26 @@ typedef _gostring_ swig_type_185;
 typedef _goslice_ swig_type_186;
 typedef _goslice_ swig_type_187;
 typedef _goslice_ swig_type_188;
-typedef _goslice_ swig_type_189;
-typedef _gostring_ swig_type_190;
-typedef _gostring_ swig_type_191;
-typedef _gostring_ swig_type_192;
-typedef _gostring_ swig_type_193;
+typedef _gostring_ swig_type_189;
+typedef _goslice_ swig_type_190;
+typedef _goslice_ swig_type_191;
+typedef _goslice_ swig_type_192;
+typedef _goslice_ swig_type_193;
 typedef _gostring_ swig_type_194;
 typedef _gostring_ swig_type_195;
 typedef _gostring_ swig_type_196;
 typedef _gostring_ swig_type_197;
 typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
-typedef _goslice_ swig_type_200;
+typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef long long swig_type_202;
+typedef _gostring_ swig_type_202;
 typedef _gostring_ swig_type_203;
-typedef long long swig_type_204;
+typedef _goslice_ swig_type_204;
 typedef _gostring_ swig_type_205;
-typedef _gostring_ swig_type_206;
+typedef long long swig_type_206;
 typedef _gostring_ swig_type_207;
-typedef _gostring_ swig_type_208;
+typedef long long swig_type_208;
 typedef _gostring_ swig_type_209;
 typedef _gostring_ swig_type_210;
 typedef _gostring_ swig_type_211;
@@ -246,24 +246,28 @@ typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
 typedef _gostring_ swig_type_215;
 typedef _gostring_ swig_type_216;
-typedef _goslice_ swig_type_217;
+typedef _gostring_ swig_type_217;
 typedef _gostring_ swig_type_218;
 typedef _gostring_ swig_type_219;
 typedef _gostring_ swig_type_220;
-typedef _gostring_ swig_type_221;
+typedef _goslice_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef _goslice_ swig_type_224;
-typedef _goslice_ swig_type_225;
+typedef _gostring_ swig_type_224;
+typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef _gostring_ swig_type_228;
-typedef _gostring_ swig_type_229;
+typedef _goslice_ swig_type_228;
+typedef _goslice_ swig_type_229;
 typedef _gostring_ swig_type_230;
-typedef long long swig_type_231;
+typedef _gostring_ swig_type_231;
 typedef _gostring_ swig_type_232;
 typedef _gostring_ swig_type_233;
 typedef _gostring_ swig_type_234;
+typedef long long swig_type_235;
+typedef _gostring_ swig_type_236;
+typedef _gostring_ swig_type_237;
+typedef _gostring_ swig_type_238;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -322,105 +326,108 @@ extern swig_type_66 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_67 _wrap_model_from_json_capi(swig_type_68 arg1, swig_voidp arg2);
 extern swig_type_69 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
 extern void _wrap_topology_destroy_capi(swig_voidp arg1);
-extern swig_type_70 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_71 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_72 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_73 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_74 arg4, swig_type_75 arg5, swig_type_76 arg6, swig_type_77 arg7);
-extern swig_type_78 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
-extern swig_type_79 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
+extern swig_type_70 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_71 _wrap_topology_from_json_capi(swig_type_72 arg1, swig_voidp arg2);
+extern swig_type_73 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_74 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_75 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_76 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_77 arg4, swig_type_78 arg5, swig_type_79 arg6, swig_type_80 arg7);
+extern swig_type_81 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
+extern swig_type_82 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
 extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_80 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_81 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_82 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_83 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_84 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_85 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3);
-extern swig_type_87 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_83 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_84 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_85 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_type_86 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_87 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_88 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_89 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3);
+extern swig_type_91 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_88 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_89 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_90 arg2);
-extern swig_type_91 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_92 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_93 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_94 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_95 arg4, swig_type_96 arg5, swig_type_97 arg6);
-extern swig_type_98 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_99 arg4, swig_type_100 arg5, swig_type_101 arg6);
-extern swig_type_102 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_103 arg4, swig_type_104 arg5);
-extern swig_type_105 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_106 arg4, swig_type_107 arg5);
-extern swig_type_108 _wrap_collection_save_capi(uintptr_t arg1, swig_type_109 arg2, uintptr_t arg3);
-extern swig_type_110 _wrap_collection_load_capi(uintptr_t arg1, swig_type_111 arg2, uintptr_t arg3);
-extern swig_type_112 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_113 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_114 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_115 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_92 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_93 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_94 arg2);
+extern swig_type_95 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_96 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_97 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_98 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_99 arg4, swig_type_100 arg5, swig_type_101 arg6);
+extern swig_type_102 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_103 arg4, swig_type_104 arg5, swig_type_105 arg6);
+extern swig_type_106 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_107 arg4, swig_type_108 arg5);
+extern swig_type_109 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_110 arg4, swig_type_111 arg5);
+extern swig_type_112 _wrap_collection_save_capi(uintptr_t arg1, swig_type_113 arg2, uintptr_t arg3);
+extern swig_type_114 _wrap_collection_load_capi(uintptr_t arg1, swig_type_115 arg2, uintptr_t arg3);
+extern swig_type_116 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_117 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_118 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_119 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_116 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_117 arg2, swig_type_118 arg3, swig_type_119 arg4, swig_type_120 arg5);
-extern swig_type_121 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_122 arg2, swig_type_123 arg3, swig_type_124 arg4, swig_type_125 arg5);
-extern swig_type_126 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, swig_type_129 arg4, swig_type_130 arg5, swig_type_131 arg6, swig_type_132 arg7);
-extern swig_type_133 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_134 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_135 arg3);
-extern swig_type_136 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_137 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_138 arg3);
-extern swig_type_139 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_140 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_141 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_142 arg2);
-extern swig_type_143 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_144 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_120 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, swig_type_123 arg4, swig_type_124 arg5);
+extern swig_type_125 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_126 arg2, swig_type_127 arg3, swig_type_128 arg4, swig_type_129 arg5);
+extern swig_type_130 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, swig_type_133 arg4, swig_type_134 arg5, swig_type_135 arg6, swig_type_136 arg7);
+extern swig_type_137 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_138 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_139 arg3);
+extern swig_type_140 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_141 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_142 arg3);
+extern swig_type_143 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_144 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_145 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_146 arg2);
+extern swig_type_147 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_148 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_145 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_146 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_147 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_148 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_149 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_150 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_151 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_152 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_149 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4);
-extern swig_type_153 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_154 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_155 _wrap_mlp_create_capi(swig_type_156 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_153 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_154 arg2, swig_type_155 arg3, swig_type_156 arg4);
+extern swig_type_157 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_158 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_159 _wrap_mlp_create_capi(swig_type_160 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_157 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_158 arg2, swig_intgo arg3);
-extern swig_type_159 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_160 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_161 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_162 arg2, swig_type_163 arg3);
-extern swig_type_164 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_165 arg2, swig_type_166 arg3);
-extern swig_type_167 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_168 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_169 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_170 arg2);
-extern swig_type_171 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_172 arg2);
-extern swig_type_173 _wrap_interaction_create_capi(swig_type_174 arg1, swig_type_175 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_161 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_162 arg2, swig_intgo arg3);
+extern swig_type_163 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_164 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_165 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_166 arg2, swig_type_167 arg3);
+extern swig_type_168 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3);
+extern swig_type_171 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_172 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_173 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_174 arg2);
+extern swig_type_175 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_176 arg2);
+extern swig_type_177 _wrap_interaction_create_capi(swig_type_178 arg1, swig_type_179 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_176 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_177 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_178 arg2, swig_type_179 arg3, swig_type_180 arg4);
-extern swig_type_181 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, swig_type_184 arg4);
-extern swig_type_185 _wrap_bce_with_logits_capi(swig_type_186 arg1, swig_type_187 arg2, swig_type_188 arg3, swig_type_189 arg4, swig_voidp arg5);
-extern swig_type_190 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_191 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_180 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_181 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, swig_type_184 arg4);
+extern swig_type_185 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3, swig_type_188 arg4);
+extern swig_type_189 _wrap_bce_with_logits_capi(swig_type_190 arg1, swig_type_191 arg2, swig_type_192 arg3, swig_type_193 arg4, swig_voidp arg5);
+extern swig_type_194 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_195 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_192 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_193 arg2, uintptr_t arg3);
-extern swig_type_194 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_195 arg2, uintptr_t arg3);
-extern swig_type_196 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_197 arg2, uintptr_t arg3);
-extern swig_type_198 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_199 arg2, swig_type_200 arg3);
-extern swig_type_201 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
-extern swig_type_203 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_204 arg2);
-extern swig_type_205 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_206 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_207 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_208 arg2, swig_voidp arg3);
-extern swig_type_209 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_210 arg2, swig_voidp arg3);
-extern swig_type_211 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_212 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_213 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_214 arg2, int arg3, swig_voidp arg4);
-extern swig_type_215 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_216 arg2, int arg3, swig_type_217 arg4);
-extern swig_type_218 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_219 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_220 _wrap_checkpoint_list_json_capi(swig_type_221 arg1, swig_voidp arg2);
-extern swig_type_222 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_196 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_197 arg2, uintptr_t arg3);
+extern swig_type_198 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_199 arg2, uintptr_t arg3);
+extern swig_type_200 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_201 arg2, uintptr_t arg3);
+extern swig_type_202 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_203 arg2, swig_type_204 arg3);
+extern swig_type_205 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_206 arg2, uintptr_t arg3);
+extern swig_type_207 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_208 arg2);
+extern swig_type_209 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_210 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_211 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_212 arg2, swig_voidp arg3);
+extern swig_type_213 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_214 arg2, swig_voidp arg3);
+extern swig_type_215 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_216 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_217 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_218 arg2, int arg3, swig_voidp arg4);
+extern swig_type_219 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_220 arg2, int arg3, swig_type_221 arg4);
+extern swig_type_222 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_223 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_224 _wrap_checkpoint_list_json_capi(swig_type_225 arg1, swig_voidp arg2);
+extern swig_type_226 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_223 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_224 arg2, swig_type_225 arg3);
-extern swig_type_226 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_227 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_228 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_229 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_230 _wrap_trace_start_capi(swig_type_231 arg1);
+extern swig_type_227 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_228 arg2, swig_type_229 arg3);
+extern swig_type_230 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_231 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_232 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_233 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_234 _wrap_trace_start_capi(swig_type_235 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_232 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_233 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_234 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_236 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_237 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_238 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1175,6 +1182,39 @@ func Topology_destroy(arg1 *uintptr) {
 	C._wrap_topology_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
+func Topology_to_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 *unsafe.Pointer
+	_swig_i_1 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_topology_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg2 = takeText(*_swig_i_1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Topology_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 string
+
+	if err := checkText(arg1); err != nil {
+		return err
+	}
+	_swig_i_0 = arg1
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_72)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_0
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Plan_create(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1222,7 +1262,7 @@ func Plan_add_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_74(_swig_i_3), C.swig_type_75(_swig_i_4), C.swig_type_76(_swig_i_5), C.swig_type_77(_swig_i_6))
+	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_77(_swig_i_3), C.swig_type_78(_swig_i_4), C.swig_type_79(_swig_i_5), C.swig_type_80(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1296,6 +1336,20 @@ func Plan_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, ar
 	return swig_r_1
 }
 
+func Plan_box_bytes(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int64, arg5 *int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_plan_box_bytes_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Plan_to_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1333,7 +1387,7 @@ func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1377,7 +1431,7 @@ func Collection_set_step(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_94(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1428,7 +1482,7 @@ func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_95(_swig_i_3), C.swig_type_96(_swig_i_4), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_99(_swig_i_3), C.swig_type_100(_swig_i_4), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1447,7 +1501,7 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_99(_swig_i_3), C.swig_type_100(_swig_i_4), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_103(_swig_i_3), C.swig_type_104(_swig_i_4), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
@@ -1466,7 +1520,7 @@ func Collection_read_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
@@ -1488,7 +1542,7 @@ func Collection_write_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
@@ -1512,7 +1566,7 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1533,7 +1587,7 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1607,7 +1661,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_117(_swig_i_1), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_121(_swig_i_1), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1633,7 +1687,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_122(_swig_i_1), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1663,7 +1717,7 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_6)))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1704,7 +1758,7 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1731,7 +1785,7 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
@@ -1766,7 +1820,7 @@ func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	_swig_i_0 := arg1
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1873,7 +1927,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1914,7 +1968,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_156(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_160(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1931,7 +1985,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_158(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_162(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1969,7 +2023,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1989,7 +2043,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2033,7 +2087,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2053,7 +2107,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2069,7 +2123,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_174(_swig_i_0), C.swig_type_175(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_178(_swig_i_0), C.swig_type_179(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2101,7 +2155,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_184)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2126,7 +2180,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_184)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2153,7 +2207,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_186)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_190)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2184,7 +2238,7 @@ func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2210,7 +2264,7 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2231,7 +2285,7 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2252,7 +2306,7 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2274,7 +2328,7 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2292,7 +2346,7 @@ func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_202(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_206(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2303,7 +2357,7 @@ func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_204(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_208(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2343,7 +2397,7 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2364,7 +2418,7 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_210)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2386,7 +2440,7 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2408,7 +2462,7 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2431,7 +2485,7 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2479,7 +2533,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_221)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_225)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -2513,7 +2567,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2573,7 +2627,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_231(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_235(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

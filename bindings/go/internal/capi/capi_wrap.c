@@ -1637,6 +1637,58 @@ void _wrap_topology_destroy_capi(shardrec_topology **_swig_go_0) {
 }
 
 
+_gostring_ _wrap_topology_to_json_capi(shardrec_topology *_swig_go_0, char **_swig_go_1) {
+  shardrec_topology *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_topology *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_topology_to_json((struct shardrec_topology const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_topology_from_json_capi(_gostring_ _swig_go_0, shardrec_topology **_swig_go_1) {
+  char *arg1 = 0 ;
+  shardrec_topology **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  
+  arg1 = (char *)malloc((size_t)_swig_go_0.n + 1);
+  memcpy(arg1, _swig_go_0.p, (size_t)_swig_go_0.n);
+  arg1[_swig_go_0.n] = '\0';
+  
+  arg2 = (shardrec_topology **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_topology_from_json((char const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg1);
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_plan_create_capi(shardrec_model *_swig_go_0, shardrec_topology *_swig_go_1, shardrec_options *_swig_go_2, shardrec_plan **_swig_go_3) {
   shardrec_model *arg1 = 0 ;
   shardrec_topology *arg2 = 0 ;
@@ -1891,6 +1943,37 @@ _gostring_ _wrap_plan_box_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _s
   
   
   
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_plan_box_bytes_capi(shardrec_plan *_swig_go_0, int _swig_go_1, int _swig_go_2, long long *_swig_go_3, long long *_swig_go_4) {
+  shardrec_plan *arg1 = 0 ;
+  int32_t arg2 ;
+  int32_t arg3 ;
+  int64_t *arg4 = 0 ;
+  int64_t *arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_plan *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  arg5 = (int64_t *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_plan_box_bytes((struct shardrec_plan const *)arg1,arg2,arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
   
   
   

@@ -518,6 +518,8 @@ extern "C" {
     pub fn shardrec_model_from_json(json: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
     pub fn shardrec_topology_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_topology) -> shardrec_status;
     pub fn shardrec_topology_destroy(topology: *mut *mut shardrec_topology);
+    pub fn shardrec_topology_to_json(topology: *const shardrec_topology, out_text: *mut *mut c_char) -> shardrec_status;
+    pub fn shardrec_topology_from_json(json: *const c_char, out: *mut *mut shardrec_topology) -> shardrec_status;
     pub fn shardrec_plan_create(model: *const shardrec_model, topology: *const shardrec_topology, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     pub fn shardrec_plan_collective(comm: *mut shardrec_comm, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, out: *mut *mut shardrec_plan) -> shardrec_status;
@@ -528,6 +530,7 @@ extern "C" {
     pub fn shardrec_plan_check(plan: *const shardrec_plan) -> shardrec_status;
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
     pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out_rank: *mut i32, out_row: *mut i64, out_rows: *mut i64, out_col: *mut i64, out_cols: *mut i64) -> shardrec_status;
+    pub fn shardrec_plan_box_bytes(plan: *const shardrec_plan, table: i32, r#box: i32, out_weights: *mut i64, out_states: *mut i64) -> shardrec_status;
     pub fn shardrec_plan_to_json(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_plan_to_text(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_plan_from_json(model: *const shardrec_model, json: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;

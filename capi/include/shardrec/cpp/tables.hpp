@@ -78,6 +78,19 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
   explicit Topology(int32_t ranks, int32_t ranks_per_node = 0) {
     check(shardrec_topology_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, out()));
   }
+  static Topology from_json(std::string_view json) {
+    shardrec_topology *handle = nullptr;
+    check(shardrec_topology_from_json(detail::c_text(json).c_str(), &handle));
+    return Topology(handle);
+  }
+  std::string to_json() const {
+    detail::Text text;
+    check(shardrec_topology_to_json(get(), text.out()));
+    return text.str();
+  }
+
+ private:
+  explicit Topology(shardrec_topology *handle) : Handle(handle) {}
 };
 
 class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
@@ -85,6 +98,10 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   struct Box {
     int32_t rank;
     int64_t row, rows, col, cols;
+  };
+
+  struct Bytes {
+    int64_t weights, states;
   };
 
   Plan(const Model &model, const Topology &topology, const Options *options = nullptr) {
@@ -126,6 +143,12 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     check(shardrec_plan_box(get(), table, index, &box.rank, &box.row, &box.rows, &box.col,
                             &box.cols));
     return box;
+  }
+  // Of a replicated table: box 0.
+  Bytes box_bytes(int32_t table, int32_t index) const {
+    Bytes bytes{};
+    check(shardrec_plan_box_bytes(get(), table, index, &bytes.weights, &bytes.states));
+    return bytes;
   }
   std::string to_json() const {
     detail::Text text;
