@@ -232,6 +232,9 @@ const (
 	OptionInitMax              Option = 203
 	OptionRounding             Option = 204
 	OptionOutOfRange           Option = 205
+	OptionAllowedSharding      Option = 206
+	OptionAllowedRanks         Option = 207
+	OptionMinColumns           Option = 208
 	OptionSharding             Option = 300
 	OptionReplication          Option = 301
 	OptionBatchSize            Option = 302

@@ -35,11 +35,11 @@ constexpr uint32_t kCommAndRendezvous = kinds(SHARDREC_OPTIONS_COMM, SHARDREC_OP
 // Names that models and plans spell out too come from plan/names.h.
 template <class Enum>
 constexpr OptionChoices kChoicesOf = {
-    .name = [](int64_t value) -> const char* {
-      if (value < 0 || value > INT32_MAX) return nullptr;  // what an enumeration can hold
+    .name = [](int64_t value) -> std::string {
+      if (value < 0 || value > INT32_MAX) return "";  // what an enumeration can hold
       const char* name = plan::name_of(static_cast<Enum>(value));
       const std::optional<Enum> known = plan::value_of<Enum>(name);
-      return known.has_value() && *known == value ? name : nullptr;
+      return known.has_value() && *known == value ? name : "";
     },
     .value = [](std::string_view name) -> std::optional<int64_t> {
       const std::optional<Enum> value = plan::value_of<Enum>(name);
@@ -78,11 +78,11 @@ constexpr std::array<Named, 2> kEngines = {{
 
 template <const auto& kNames>
 constexpr OptionChoices kChoicesIn = {
-    .name = [](int64_t value) -> const char* {
+    .name = [](int64_t value) -> std::string {
       for (const Named& named : kNames) {
         if (named.value == value) return named.name;
       }
-      return nullptr;
+      return "";
     },
     .value = [](std::string_view name) -> std::optional<int64_t> {
       for (const Named& named : kNames) {
@@ -168,8 +168,8 @@ constexpr bool is_output_dtype(int64_t value) {
   return value == SHARDREC_FLOAT32 || value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
 }
 constexpr OptionChoices kOutputDtypeChoices = {
-    .name = [](int64_t value) -> const char* {
-      return is_output_dtype(value) ? plan::name_of(static_cast<shardrec_dtype>(value)) : nullptr;
+    .name = [](int64_t value) -> std::string {
+      return is_output_dtype(value) ? plan::name_of(static_cast<shardrec_dtype>(value)) : "";
     },
     .value = [](std::string_view name) -> std::optional<int64_t> {
       const auto value = plan::value_of<shardrec_dtype>(name);
@@ -178,6 +178,20 @@ constexpr OptionChoices kOutputDtypeChoices = {
     },
     .list = [] { return std::string("float16, bfloat16, float32"); },
 };
+
+constexpr OptionChoices kShardingKinds = {
+    .name = [](int64_t value) -> std::string {
+      const auto kinds = plan::ShardingKinds::of_mask(value);
+      return kinds.has_value() ? kinds->text() : "";
+    },
+    .value = [](std::string_view text) -> std::optional<int64_t> {
+      const auto kinds = plan::ShardingKinds::of_text(text);
+      return kinds.has_value() ? std::optional(kinds->mask()) : std::nullopt;
+    },
+    .list = [] { return plan::ShardingKinds().names(); },
+    .lead = "all (0), or a set (bits 1 << kind, or names with commas between them) of ",
+};
+bool is_rank_set(std::string_view value) { return plan::RankSet::of_text(value).has_value(); }
 
 // Key and its spelling at once.
 #define KEY(name) SHARDREC_OPTION_##name, "SHARDREC_OPTION_" #name
@@ -210,6 +224,10 @@ constexpr std::array kRows = {
     choice(KEY(ROUNDING), kTable, kChoicesOf<shardrec_rounding>, SHARDREC_ROUNDING_NEAREST),
     choice(KEY(OUT_OF_RANGE), kTable, kChoicesOf<shardrec_out_of_range>,
            SHARDREC_OUT_OF_RANGE_ERROR),
+    choice(KEY(ALLOWED_SHARDING), kTable, kShardingKinds, 0),
+    text(KEY(ALLOWED_RANKS), kTable,
+         "numbers and ranges of ranks such as \"0-3, 7\", or an empty text,", is_rank_set, ""),
+    integer(KEY(MIN_COLUMNS), kTable, "an integer in [1, 65536]", 1, 65536, 1),
     choice(KEY(SHARDING), kPlan, kChoicesOf<shardrec_sharding>, SHARDREC_SHARDING_AUTO),
     choice(KEY(REPLICATION), kPlan, kChoicesOf<shardrec_replication>, SHARDREC_REPLICATION_AUTO),
     integer(KEY(BATCH_SIZE), kPlan, "an integer of at least 0", 0, INT64_MAX, 0),

@@ -14,11 +14,12 @@ namespace shardrec::capi {
 
 enum class OptionType : uint8_t { kInteger, kReal, kChoice, kText };
 
-// The enumerators that a kChoice row takes.
+// The enumerators, or sets of them, that a kChoice row takes.
 struct OptionChoices {
-  const char* (*name)(int64_t value);  // null: no such enumerator
+  std::string (*name)(int64_t value);  // empty: no such enumerator
   std::optional<int64_t> (*value)(std::string_view name);
   std::string (*list)();
+  const char* lead = "one of ";  // what sentences put before the list
 };
 
 struct OptionRow {

@@ -32,7 +32,7 @@ std::optional<Number> parse_number(std::string_view text) {
 }
 
 std::string accepted_by(const OptionRow& row) {
-  return row.type == OptionType::kChoice ? sentence("one of ", row.choices->list())
+  return row.type == OptionType::kChoice ? sentence(row.choices->lead, row.choices->list())
                                          : std::string(row.accepted);
 }
 
@@ -57,8 +57,8 @@ bool is_integer(const OptionRow& row) {
 }
 
 void check_choice(const OptionRow& row, int64_t value) {
-  const char* name = row.choices->name(value);
-  if (name == nullptr) refuse(row, sentence(value), {.value = value});
+  const std::string name = row.choices->name(value);
+  if (name.empty()) refuse(row, sentence(value), {.value = value});
   const bool of_tables =
       value == SHARDREC_FLOAT32 || value == SHARDREC_FLOAT16 || value == SHARDREC_BFLOAT16;
   if (row.key == SHARDREC_OPTION_DTYPE && !of_tables) {
@@ -233,6 +233,10 @@ plan::Table table_from(const Options& options, std::string_view name, int64_t ro
       .init_max = options.find_f64(SHARDREC_OPTION_INIT_MAX),
       .rounding = options.choice<shardrec_rounding>(SHARDREC_OPTION_ROUNDING),
       .out_of_range = options.choice<shardrec_out_of_range>(SHARDREC_OPTION_OUT_OF_RANGE),
+      .limits = {.sharding =
+                     *plan::ShardingKinds::of_mask(options.i64(SHARDREC_OPTION_ALLOWED_SHARDING)),
+                 .ranks = *plan::RankSet::of_text(options.text(SHARDREC_OPTION_ALLOWED_RANKS)),
+                 .min_columns = options.i64(SHARDREC_OPTION_MIN_COLUMNS)},
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace shardrec::plan {
 
@@ -21,37 +22,67 @@ Range column_cut(int64_t dim, int64_t parts, int64_t part) {
   return {first * unit, count * unit + rest};
 }
 
-RankRange ranks_of_node(const Topology& topology, int32_t node) {
-  const int32_t first = node * topology.ranks_per_node;
-  return {first, std::min(topology.ranks_per_node, topology.ranks - first)};
+int64_t column_parts(int64_t dim, int64_t most, int64_t min_columns) {
+  if (min_columns <= 1) return most;
+  int64_t parts = std::clamp<int64_t>(dim / min_columns, 1, most);
+  // The last part differs from the others by what is left of fours.
+  const auto narrowest = [&] {
+    const int64_t last = column_cut(dim, parts, parts - 1).size;
+    return parts == 1 ? last : std::min(last, column_cut(dim, parts, parts - 2).size);
+  };
+  while (parts > 1 && narrowest() < min_columns) --parts;
+  return parts;
 }
 
-std::vector<Box> cut_rows(const Table& table, RankRange ranks) {
+RankPool::RankPool(const Topology& topology, const RankSet& allowed) : topology_(topology) {
+  for (int32_t rank = 0; rank < topology.ranks; ++rank) {
+    if (allowed.has(rank)) ranks_.push_back(rank);
+  }
+}
+
+std::span<const int32_t> RankPool::of_node(int32_t node) const {
+  const int64_t first = int64_t{node} * topology_.ranks_per_node;
+  const auto begin = std::lower_bound(ranks_.begin(), ranks_.end(), first);
+  const auto end = std::lower_bound(begin, ranks_.end(), first + topology_.ranks_per_node);
+  return {begin, end};
+}
+
+std::vector<int32_t> RankPool::nodes() const {
+  std::vector<int32_t> nodes;
+  for (const int32_t rank : ranks_) {
+    const int32_t node = topology_.node_of(rank);
+    if (nodes.empty() || nodes.back() != node) nodes.push_back(node);
+  }
+  return nodes;
+}
+
+std::vector<Box> cut_rows(const Table& table, std::span<const int32_t> ranks) {
   std::vector<Box> boxes;
-  for (int32_t part = 0; part < ranks.count; ++part) {
-    const Range rows = row_cut(table.rows, ranks.count, part);
+  for (size_t part = 0; part < ranks.size(); ++part) {
+    const Range rows = row_cut(table.rows, std::ssize(ranks), static_cast<int64_t>(part));
     if (rows.size == 0) break;
-    boxes.push_back({ranks.first + part, rows.first, rows.size, 0, table.dim});
+    boxes.push_back({ranks[part], rows.first, rows.size, 0, table.dim});
   }
   return boxes;
 }
 
-std::vector<Box> cut_columns(const Table& table, RankRange ranks) {
+std::vector<Box> cut_columns(const Table& table, std::span<const int32_t> ranks) {
   std::vector<Box> boxes;
-  for (int32_t part = 0; part < ranks.count; ++part) {
-    const Range cols = column_cut(table.dim, ranks.count, part);
+  for (size_t part = 0; part < ranks.size(); ++part) {
+    const Range cols = column_cut(table.dim, std::ssize(ranks), static_cast<int64_t>(part));
     if (cols.size == 0) break;
-    boxes.push_back({ranks.first + part, 0, table.rows, cols.first, cols.size});
+    boxes.push_back({ranks[part], 0, table.rows, cols.first, cols.size});
   }
   return boxes;
 }
 
-std::vector<Box> cut_grid(const Table& table, const Topology& topology) {
+std::vector<Box> cut_grid(const Table& table, const RankPool& pool,
+                          std::span<const int32_t> nodes) {
   std::vector<Box> boxes;
-  for (int32_t node = 0; node < topology.nodes(); ++node) {
-    const Range cols = column_cut(table.dim, topology.nodes(), node);
+  for (size_t part = 0; part < nodes.size(); ++part) {
+    const Range cols = column_cut(table.dim, std::ssize(nodes), static_cast<int64_t>(part));
     if (cols.size == 0) break;
-    for (Box box : cut_rows(table, ranks_of_node(topology, node))) {
+    for (Box box : cut_rows(table, pool.of_node(nodes[part]))) {
       box.col = cols.first;
       box.cols = cols.size;
       boxes.push_back(box);
@@ -63,6 +94,39 @@ std::vector<Box> cut_grid(const Table& table, const Topology& topology) {
   return boxes;
 }
 
+namespace {
+
+// Where least columns leave some of the ranks, or nodes, without a part, any of them may have been
+// chosen: those that the boxes name.
+std::vector<int32_t> chosen_for_columns(const Table& table, std::span<const int32_t> candidates,
+                                        std::vector<int32_t> named) {
+  const int64_t parts = column_parts(table.dim, std::ssize(candidates), table.limits.min_columns);
+  if (parts == std::ssize(candidates)) return {candidates.begin(), candidates.end()};
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  const bool fits = std::ssize(named) == parts &&
+                    std::includes(candidates.begin(), candidates.end(), named.begin(), named.end());
+  return fits ? named : std::vector<int32_t>();
+}
+
+bool is_column_cut(const std::vector<Box>& boxes, const Table& table,
+                   std::span<const int32_t> candidates) {
+  std::vector<int32_t> named;
+  named.reserve(boxes.size());
+  for (const Box& box : boxes) named.push_back(box.rank);
+  return boxes == cut_columns(table, chosen_for_columns(table, candidates, std::move(named)));
+}
+
+bool is_grid(const std::vector<Box>& boxes, const Table& table, const Topology& topology,
+             const RankPool& pool) {
+  std::vector<int32_t> named;
+  named.reserve(boxes.size());
+  for (const Box& box : boxes) named.push_back(topology.node_of(box.rank));
+  return boxes == cut_grid(table, pool, chosen_for_columns(table, pool.nodes(), std::move(named)));
+}
+
+}  // namespace
+
 std::optional<shardrec_sharding> recognise(const TablePlan& plan, const Table& table,
                                            const Topology& topology) {
   if (plan.replicated) return SHARDREC_SHARDING_DATA_PARALLEL;
@@ -73,13 +137,13 @@ std::optional<shardrec_sharding> recognise(const TablePlan& plan, const Table& t
     const bool whole = box.rows == table.rows && box.cols == table.dim;
     return whole ? std::optional(SHARDREC_SHARDING_TABLE_WISE) : std::nullopt;
   }
-  const RankRange all = {0, topology.ranks};
-  if (boxes == cut_rows(table, all)) return SHARDREC_SHARDING_ROW_WISE;
-  if (boxes == cut_columns(table, all)) return SHARDREC_SHARDING_COLUMN_WISE;
-  const RankRange node = ranks_of_node(topology, topology.node_of(box.rank));
+  const RankPool pool(topology, table.limits.ranks);
+  if (boxes == cut_rows(table, pool.ranks())) return SHARDREC_SHARDING_ROW_WISE;
+  if (is_column_cut(boxes, table, pool.ranks())) return SHARDREC_SHARDING_COLUMN_WISE;
+  const auto node = pool.of_node(topology.node_of(box.rank));
   if (boxes == cut_rows(table, node)) return SHARDREC_SHARDING_TABLE_ROW_WISE;
-  if (boxes == cut_columns(table, node)) return SHARDREC_SHARDING_TABLE_COLUMN_WISE;
-  if (boxes == cut_grid(table, topology)) return SHARDREC_SHARDING_GRID;
+  if (is_column_cut(boxes, table, node)) return SHARDREC_SHARDING_TABLE_COLUMN_WISE;
+  if (is_grid(boxes, table, topology, pool)) return SHARDREC_SHARDING_GRID;
   return std::nullopt;
 }
 

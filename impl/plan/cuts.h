@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan/plan.h"
@@ -25,20 +26,33 @@ Range row_cut(int64_t rows, int64_t parts, int64_t part);
 // by one, and parts may be empty.
 Range column_cut(int64_t dim, int64_t parts, int64_t part);
 
-// Ranks [first, first + count).
-struct RankRange {
-  int32_t first = 0;
-  int32_t count = 0;
+// The most parts, up to `most`, of which each has at least min_columns columns (in [1, dim]). With
+// min_columns 1 always `most`: parts may then be empty.
+int64_t column_parts(int64_t dim, int64_t most, int64_t min_columns);
+
+// The ranks of a topology that may own boxes of a table, ascending.
+class RankPool {
+ public:
+  RankPool(const Topology& topology, const RankSet& allowed);
+
+  std::span<const int32_t> ranks() const { return ranks_; }
+  std::span<const int32_t> of_node(int32_t node) const;
+  std::vector<int32_t> nodes() const;  // that have such ranks, ascending
+  bool has_all() const { return std::ssize(ranks_) == topology_.ranks; }
+
+ private:
+  Topology topology_;
+  std::vector<int32_t> ranks_;
 };
-RankRange ranks_of_node(const Topology& topology, int32_t node);
 
 // Boxes of the parts in rank order, empty ones left out, ordered by (row, col).
-std::vector<Box> cut_rows(const Table& table, RankRange ranks);
-std::vector<Box> cut_columns(const Table& table, RankRange ranks);
-std::vector<Box> cut_grid(const Table& table, const Topology& topology);
+std::vector<Box> cut_rows(const Table& table, std::span<const int32_t> ranks);
+std::vector<Box> cut_columns(const Table& table, std::span<const int32_t> ranks);
+// Columns over these nodes, rows over their ranks.
+std::vector<Box> cut_grid(const Table& table, const RankPool& pool, std::span<const int32_t> nodes);
 
-// The kind whose cuts these are under the topology; empty for boxes of no named kind. Where kinds
-// coincide (one rank), the simplest.
+// The kind whose cuts these are under the topology, within what the table allows; empty for boxes
+// of no named kind. Where kinds coincide (one rank), the simplest.
 std::optional<shardrec_sharding> recognise(const TablePlan& plan, const Table& table,
                                            const Topology& topology);
 

@@ -2,6 +2,7 @@
 // tables that one rank or one node takes, by falling weight, each to the least loaded.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 #include "plan/cuts.h"
+#include "plan/kinds.h"
 #include "plan/names.h"
 #include "plan/plan.h"
 #include "plan/replication.h"
@@ -18,13 +20,9 @@ namespace shardrec::plan {
 
 namespace {
 
-constexpr int64_t kReplicateUpTo = 64 << 10;
-
 int64_t element_bytes(const Table& table) {
   return static_cast<int64_t>(core::dtype_size(table.dtype));
 }
-
-int64_t bytes_of(const Table& table) { return table.rows * table.dim * element_bytes(table); }
 
 // What is to be spread: bytes, or expected time.
 class Weights {
@@ -74,15 +72,34 @@ class Loads {
       const int64_t weight = weights.of_box(table, box);
       const int32_t node = topology_.node_of(box.rank);
       move(ranks_, rank_weight_, box.rank, weight, 1);
-      move(nodes_, node_weight_, node, weight, ranks_of_node(topology_, node).count);
+      move(nodes_, node_weight_, node, weight, topology_.ranks_of_node(node));
     }
   }
 
-  int32_t least_rank() const { return ranks_.begin()->second; }
-  int32_t least_node() const { return nodes_.begin()->second; }
+  // The `count` least loaded of these ranks, ascending by number.
+  std::vector<int32_t> least_ranks(std::span<const int32_t> candidates, int64_t count) const {
+    const bool all = candidates.size() == ranks_.size();
+    return least(ranks_, count, [&](int32_t rank) {
+      return all || std::binary_search(candidates.begin(), candidates.end(), rank);
+    });
+  }
+  // The same of the nodes that have ranks of the pool.
+  std::vector<int32_t> least_nodes(const RankPool& pool, int64_t count) const {
+    return least(nodes_, count, [&](int32_t node) { return !pool.of_node(node).empty(); });
+  }
 
  private:
   using Order = std::set<std::pair<int64_t, int32_t>>;
+
+  template <class Fits>
+  static std::vector<int32_t> least(const Order& order, int64_t count, const Fits& fits) {
+    std::vector<int32_t> chosen;
+    for (auto entry = order.begin(); entry != order.end() && std::ssize(chosen) < count; ++entry) {
+      if (fits(entry->second)) chosen.push_back(entry->second);
+    }
+    std::sort(chosen.begin(), chosen.end());
+    return chosen;
+  }
 
   // Orders by weight per rank, so that a smaller last node takes its share and no more.
   static void move(Order& order, std::vector<int64_t>& weights, int32_t index, int64_t more,
@@ -101,41 +118,66 @@ class Loads {
   Order nodes_;
 };
 
-shardrec_sharding kind_of_table(const Model& model, const Topology& topology,
-                                shardrec_sharding kind, size_t table, const Weights& weights,
-                                int64_t total) {
-  if (kind == SHARDREC_SHARDING_MIXED) return static_cast<shardrec_sharding>(1 + table % 7);
-  if (kind != SHARDREC_SHARDING_AUTO) return kind;
-  if (bytes_of(model.tables[table]) <= kReplicateUpTo) return SHARDREC_SHARDING_DATA_PARALLEL;
-  if (weights.of_table(table) <= total / topology.ranks) return SHARDREC_SHARDING_TABLE_WISE;
-  return SHARDREC_SHARDING_ROW_WISE;
-}
+// Where a table may live, and what it has been given.
+struct Placing {
+  const Table& table;
+  const RankPool& pool;
+  shardrec_sharding kind;
 
-// The boxes of a table whose kind leaves a choice, or of one that does not, given the loads so far.
-std::vector<Box> place(const Table& table, const Topology& topology, shardrec_sharding kind,
-                       const Loads& loads) {
-  const RankRange all = {0, topology.ranks};
-  switch (kind) {
+  int64_t column_parts_over(size_t candidates) const {
+    return column_parts(table.dim, static_cast<int64_t>(candidates), table.limits.min_columns);
+  }
+};
+
+// Does the place of its boxes depend on the loads?
+bool leaves_choice(const Placing& placing) {
+  switch (placing.kind) {
     case SHARDREC_SHARDING_TABLE_WISE:
-      return {{loads.least_rank(), 0, table.rows, 0, table.dim}};
-    case SHARDREC_SHARDING_ROW_WISE:
-      return cut_rows(table, all);
-    case SHARDREC_SHARDING_COLUMN_WISE:
-      return cut_columns(table, all);
     case SHARDREC_SHARDING_TABLE_ROW_WISE:
-      return cut_rows(table, ranks_of_node(topology, loads.least_node()));
     case SHARDREC_SHARDING_TABLE_COLUMN_WISE:
-      return cut_columns(table, ranks_of_node(topology, loads.least_node()));
-    case SHARDREC_SHARDING_GRID:
-      return cut_grid(table, topology);
+      return true;
+    case SHARDREC_SHARDING_COLUMN_WISE:
+      return placing.column_parts_over(placing.pool.ranks().size()) <
+             std::ssize(placing.pool.ranks());
+    case SHARDREC_SHARDING_GRID: {
+      if (placing.table.limits.min_columns <= 1) return false;
+      const size_t nodes = placing.pool.nodes().size();
+      return placing.column_parts_over(nodes) < static_cast<int64_t>(nodes);
+    }
     default:
-      return {};
+      return false;
   }
 }
 
-bool leaves_choice(shardrec_sharding kind) {
-  return kind == SHARDREC_SHARDING_TABLE_WISE || kind == SHARDREC_SHARDING_TABLE_ROW_WISE ||
-         kind == SHARDREC_SHARDING_TABLE_COLUMN_WISE;
+std::vector<Box> columns_over(const Placing& placing, std::span<const int32_t> candidates,
+                              const Loads& loads) {
+  const int64_t parts = placing.column_parts_over(candidates.size());
+  if (parts == std::ssize(candidates)) return cut_columns(placing.table, candidates);
+  return cut_columns(placing.table, loads.least_ranks(candidates, parts));
+}
+
+// The boxes of a table, given the loads so far.
+std::vector<Box> place(const Placing& placing, const Loads& loads) {
+  const Table& table = placing.table;
+  const RankPool& pool = placing.pool;
+  const auto node = [&] { return pool.of_node(loads.least_nodes(pool, 1).front()); };
+  switch (placing.kind) {
+    case SHARDREC_SHARDING_TABLE_WISE:
+      return {{loads.least_ranks(pool.ranks(), 1).front(), 0, table.rows, 0, table.dim}};
+    case SHARDREC_SHARDING_ROW_WISE:
+      return cut_rows(table, pool.ranks());
+    case SHARDREC_SHARDING_COLUMN_WISE:
+      return columns_over(placing, pool.ranks(), loads);
+    case SHARDREC_SHARDING_TABLE_ROW_WISE:
+      return cut_rows(table, node());
+    case SHARDREC_SHARDING_TABLE_COLUMN_WISE:
+      return columns_over(placing, node(), loads);
+    case SHARDREC_SHARDING_GRID:
+      return cut_grid(table, pool,
+                      loads.least_nodes(pool, placing.column_parts_over(pool.nodes().size())));
+    default:
+      return {};
+  }
 }
 
 }  // namespace
@@ -155,27 +197,40 @@ Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& 
 
   Plan plan{topology, std::vector<TablePlan>(count)};
   Loads loads(topology);
-  std::vector<std::pair<size_t, shardrec_sharding>> choices;
+  const RankPool everyone(topology, {});
+  std::vector<RankPool> restricted;  // never grows beyond what is reserved: places point into it
+  restricted.reserve(count);
+  std::vector<std::pair<size_t, Placing>> choices;
   for (size_t i = 0; i < count; ++i) {
-    const shardrec_sharding own = kind_of_table(model, topology, kind, i, weights, total);
+    const Table& table = model.tables[i];
+    const RankPool& pool = table.limits.ranks.is_all()
+                               ? everyone
+                               : restricted.emplace_back(topology, table.limits.ranks);
+    require_ranks(table, topology, pool);
+    const Placing own{
+        table, pool,
+        choose_kind(model, i, pool, options, weights.of_table(i) <= total / topology.ranks)};
     if (leaves_choice(own)) {
       choices.emplace_back(i, own);
       continue;
     }
-    plan.tables[i].replicated = own == SHARDREC_SHARDING_DATA_PARALLEL;
+    plan.tables[i].replicated = own.kind == SHARDREC_SHARDING_DATA_PARALLEL;
     if (plan.tables[i].replicated) {
       plan.tables[i].replication = choose_replication(model, i, topology.ranks, options);
     }
-    plan.tables[i].boxes = place(model.tables[i], topology, own, loads);
+    plan.tables[i].boxes = place(own, loads);
     loads.add(i, plan.tables[i].boxes, weights);
   }
-  std::sort(choices.begin(), choices.end(), [&](const auto& a, const auto& b) {
-    const int64_t weight_a = weights.of_table(a.first);
-    const int64_t weight_b = weights.of_table(b.first);
-    return weight_a != weight_b ? weight_a > weight_b : a.first < b.first;
+  std::vector<size_t> order(choices.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const int64_t weight_a = weights.of_table(choices[a].first);
+    const int64_t weight_b = weights.of_table(choices[b].first);
+    return weight_a != weight_b ? weight_a > weight_b : a < b;
   });
-  for (const auto& [table, own] : choices) {
-    plan.tables[table].boxes = place(model.tables[table], topology, own, loads);
+  for (const size_t next : order) {
+    const auto& [table, own] = choices[next];
+    plan.tables[table].boxes = place(own, loads);
     loads.add(table, plan.tables[table].boxes, weights);
   }
   return plan;

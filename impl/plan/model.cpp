@@ -200,6 +200,13 @@ int32_t add_table(Model& model, Table table) {
                   "; accepted: ", names_of<shardrec_out_of_range>()),
          {.table = table.name});
   }
+  if (table.limits.min_columns < 1 || table.limits.min_columns > table.dim) {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("boxes of table \"", table.name, "\" are to have at least ",
+                  table.limits.min_columns, " columns (MIN_COLUMNS); accepted: 1 to its dim, ",
+                  table.dim),
+         {.value = table.limits.min_columns, .limit = table.dim + 1, .table = table.name});
+  }
   if (table.optimizer) check_optimizer(*table.optimizer);
   model.tables.push_back(std::move(table));
   return static_cast<int32_t>(model.tables.size() - 1);

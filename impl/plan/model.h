@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/limits.h"
 #include "shardrec/model.h"
 #include "shardrec/tensor.h"
 
@@ -49,6 +50,7 @@ struct Table {
   shardrec_rounding rounding = SHARDREC_ROUNDING_NEAREST;
   shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
   std::optional<Optimizer> optimizer = {};  // empty: the model's
+  Limits limits = {};
 
   bool operator==(const Table&) const = default;
 };

@@ -77,9 +77,47 @@ void write_optimizer(JsonWriter& json, const Optimizer& optimizer) {
   json.end_object();
 }
 
+Limits read_limits(const JsonValue& json) {
+  Limits limits;
+  if (const auto member = json.find("allowed_sharding")) {
+    std::string names;
+    if (member->array_size() == 0) member->fail("a table is allowed at least one kind of sharding");
+    for (auto name = member->first(); name; name = name->next()) {
+      const auto kind = value_of<shardrec_sharding>(name->text());
+      if (!kind || !ShardingKinds().has(*kind)) {
+        name->fail("\"" + name->text() +
+                   "\" is no kind of sharding of one table; accepted: " + ShardingKinds().names());
+      }
+      names += (names.empty() ? "" : ",") + name->text();
+    }
+    limits.sharding = *ShardingKinds::of_text(names);
+  }
+  if (const auto member = json.find("allowed_ranks")) {
+    const auto ranks = RankSet::of_text(member->text());
+    if (!ranks) member->fail("\"" + member->text() + "\" are no ranks, such as \"0-3, 7\"");
+    limits.ranks = *ranks;
+  }
+  if (const auto member = json.find("min_columns")) limits.min_columns = member->integer(1, 65536);
+  return limits;
+}
+
+void write_limits(JsonWriter& json, const Limits& limits) {
+  if (!limits.sharding.is_all()) {
+    json.key("allowed_sharding").begin_array();
+    for (int kind = SHARDREC_SHARDING_TABLE_WISE; kind <= SHARDREC_SHARDING_DATA_PARALLEL; ++kind) {
+      const auto named = static_cast<shardrec_sharding>(kind);
+      if (limits.sharding.has(named)) json.text(name_of(named));
+    }
+    json.end_array();
+  }
+  if (!limits.ranks.is_all()) json.key("allowed_ranks").text(limits.ranks.text());
+  if (limits.min_columns != 1) json.key("min_columns").integer(limits.min_columns);
+}
+
 Table read_table(const JsonValue& json) {
   json.expect_keys({"name", "rows", "dim", "dtype", "init", "init_min", "init_max", "rounding",
-                    "out_of_range", "optimizer"});
+                    "out_of_range", "allowed_sharding", "allowed_ranks", "min_columns",
+                    "optimizer"});
   Table table;
   table.name = json.at("name").text();
   table.rows = json.at("rows").integer(1, int64_t{1} << 40);
@@ -90,6 +128,7 @@ Table read_table(const JsonValue& json) {
   if (const auto member = json.find("init_max")) table.init_max = member->number();
   read_enum(json, "rounding", table.rounding);
   read_enum(json, "out_of_range", table.out_of_range);
+  table.limits = read_limits(json);
   if (const auto member = json.find("optimizer")) table.optimizer = read_optimizer(*member);
   return table;
 }
@@ -113,6 +152,7 @@ std::string model_to_json(const Model& model) {
     if (table.init_max) json.key("init_max").number(*table.init_max);
     json.key("rounding").text(name_of(table.rounding));
     json.key("out_of_range").text(name_of(table.out_of_range));
+    write_limits(json, table.limits);
     if (table.optimizer) write_optimizer(json, *table.optimizer);
     json.end_object();
   }

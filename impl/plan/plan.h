@@ -1,6 +1,7 @@
 // A plan as data: which box of which table lives on which rank.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ struct Topology {
   bool operator==(const Topology&) const = default;
   int32_t nodes() const { return (ranks + ranks_per_node - 1) / ranks_per_node; }
   int32_t node_of(int32_t rank) const { return rank / ranks_per_node; }
+  int32_t ranks_of_node(int32_t node) const {
+    return std::min(ranks_per_node, ranks - node * ranks_per_node);
+  }
 };
 
 // Rows [row, row + rows) x columns [col, col + cols) of a table, owned by one rank.
@@ -69,10 +73,12 @@ struct PlanOptions {
   int64_t batch_size = 0;  // samples per rank and step; 0: unknown
   double bag_length = 1;   // ids per bag
   shardrec_balance balance = SHARDREC_BALANCE_BYTES;
+  bool on_mesh = false;  // a mesh holds no replicated tables
 };
 
-// Cuts and places every table as capi's plan.h says of the kind. Reads the machine's profile when
-// time is to be balanced.
+// Cuts and places every table as capi's plan.h says of the kind, within what the tables allow.
+// Throws INVALID_ARGUMENT where a table does not allow what is asked for, UNSUPPORTED where a mesh
+// does not. Reads the machine's profile when time is to be balanced.
 Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options);
 inline Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding sharding) {
   return make_plan(model, topology, PlanOptions{.sharding = sharding});

@@ -99,17 +99,35 @@ SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model
                                                             int64_t *out_columns,
                                                             int64_t *out_width);
 
-/* The model as JSON:
+/* The model as JSON, every key spelled out:
  *   {"format": "shardrec-model-1",
  *    "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
  *    "tables": [{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}],
  *    "features": [{"name": "user_id", "table": "user", "pooling": "sum"}]}
+ * "optimizer", of the model and of a table that has one of its own; the keys, their values and their
+ * defaults are those of options of kind OPTIMIZER:
+ *   "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
+ *   "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
+ * A table; but for the first three, as options of kind TABLE:
+ *   "name"               text
+ *   "rows", "dim"        integers
+ *   "dtype", "init", "rounding", "out_of_range"
+ *   "init_min", "init_max"  numbers; left out where they are at their defaults
+ *   "allowed_sharding"   array of kinds of sharding, such as ["row_wise", "grid"]; left out: all
+ *   "allowed_ranks"      text such as "0-3, 7"; left out: all
+ *   "min_columns"        integer; left out: 1
+ *   "optimizer"          left out where it is the model's
+ * A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+ * Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
+ * order of their indices.
  * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_to_json(const shardrec_model *model, char **out_text);
 
-/* Makes a model from such JSON. Unknown keys are refused. Errors: INVALID_ARGUMENT (the sentence says
- * where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1. */
+/* Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
+ * feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
+ * and keys that stand twice are refused. out: owned by the caller.
+ * Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_from_json(const char *json, shardrec_model **out);
 
 #ifdef __cplusplus

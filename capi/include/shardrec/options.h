@@ -185,6 +185,15 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_ROUNDING = 204, /* i64, shardrec_rounding; default NEAREST; STOCHASTIC is for 16-bit
                                      tables */
   SHARDREC_OPTION_OUT_OF_RANGE = 205, /* i64, shardrec_out_of_range; default ERROR */
+  SHARDREC_OPTION_ALLOWED_SHARDING = 206, /* i64, a sum of 1 << kind over the kinds of shardrec_sharding,
+                                             TABLE_WISE to DATA_PARALLEL, that a plan may use for the
+                                             table; as text "row_wise, column_wise"; 0, "all" (default):
+                                             all */
+  SHARDREC_OPTION_ALLOWED_RANKS = 207, /* text, ranks that may own boxes of the table: "0-3, 7"; those
+                                          that a plan does not have are passed over; empty (default):
+                                          all. A table that may not be on all ranks is not replicated */
+  SHARDREC_OPTION_MIN_COLUMNS = 208, /* i64 in [1, 65536], at most the table's dim: least columns of a
+                                        box; default 1. (These three: see plan.h) */
   /* Plan. */
   SHARDREC_OPTION_SHARDING = 300,    /* i64, shardrec_sharding; default AUTO */
   SHARDREC_OPTION_REPLICATION = 301, /* i64, shardrec_replication, of all replicated tables; default

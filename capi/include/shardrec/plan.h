@@ -17,6 +17,18 @@
  *                      bytes table_wise; larger ones row_wise
  * With option BALANCE set to TIME, bytes (but for the 64 KiB) are expected time in all of these.
  *
+ * A table's options limit what plans make of it; boxes that are given (shardrec_plan_add_box,
+ * shardrec_plan_from_json) are not limited.
+ *   ALLOWED_SHARDING   mixed: the next allowed kind in its order, going round; auto: the first allowed
+ *                      one of table_wise, row_wise, table_row_wise, column_wise, table_column_wise,
+ *                      grid, for larger tables of row_wise, table_row_wise, grid, column_wise,
+ *                      table_column_wise, table_wise, then data_parallel; a named kind that is not
+ *                      allowed is INVALID_ARGUMENT
+ *   ALLOWED_RANKS      N ranks, nodes and their ranks above are those of them that are allowed; none
+ *                      of the topology: INVALID_ARGUMENT
+ *   MIN_COLUMNS        cuts of columns have as many parts as leave each that many columns; where that
+ *                      is fewer than ranks (grid: nodes), those with the fewest bytes so far take them
+ *
  * Thread rule: one thread at a time per handle, else BUSY.
  *
  * SPDX-License-Identifier: Apache-2.0 */
