@@ -133,6 +133,8 @@ struct Comm {
   // Peers that wait for this rank must not wait for ever.
   void closing() noexcept;
 
+  // What owns the group that this one was split from, where no handle does: it must not end before.
+  std::shared_ptr<const void> made_of;
   std::shared_ptr<Membership> membership;
   comm::Collectives collectives;  // of the handle's own calls; exclusive
 };

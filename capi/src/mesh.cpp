@@ -9,6 +9,7 @@
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
+#include "plan_collective.h"
 #include "replica/mesh.h"
 
 namespace shardrec::capi {
@@ -37,6 +38,33 @@ constexpr comm::Operation kCreate{.name = "collection_create_on_mesh",
                                   .kind = 1,
                                   .detail = 0,
                                   .patience = comm::Patience::kSetup};
+
+constexpr comm::Operation kShardingComm{
+    .name = "mesh_sharding_comm", .kind = 2, .detail = 0, .patience = comm::Patience::kSetup};
+constexpr comm::Operation kReplicaComm{
+    .name = "mesh_replica_comm", .kind = 3, .detail = 0, .patience = comm::Patience::kSetup};
+
+// A communicator of the host's own over the ranks of one of the mesh's groups. It is a part of that
+// group, which the handle keeps alive: a group that ends takes its parts with it.
+void make_group_comm(shardrec_mesh* mesh, const comm::Operation& operation,
+                     std::shared_ptr<comm::Communicator> replica::Mesh::* group,
+                     shardrec_comm** out) {
+  require_out(out, "out");
+  const auto use = enter(mesh, Access::kExclusive);
+  use->world->require_open();
+  comm::tell_shortage(use->world->communicator(), operation.name, [&] {
+    Reserved<shardrec_comm> reserved;
+    // A split is heard of in its group only; here, ranks that ask for other groups are.
+    use->collectives.barrier(operation);
+    comm::Communicator& whole = *(use->mesh.*group);
+    auto part = whole.split(0, whole.rank());
+    const auto membership = std::make_shared<Membership>(std::move(part), *use->world);
+    auto object = std::make_shared<Comm>(membership);
+    object->made_of = use.share();
+    use->world->add_child(membership);
+    reserved.publish(out, std::move(object));
+  });
+}
 
 void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) {
   for (size_t t = 0; t < plan.tables.size() && t < model.tables.size(); ++t) {
@@ -119,6 +147,32 @@ shardrec_status shardrec_mesh_place(const shardrec_mesh* mesh, int32_t* out_shar
     if (out_sharding_size != nullptr) *out_sharding_size = groups.sharding->size();
     if (out_replica_rank != nullptr) *out_replica_rank = groups.replicas->rank();
     if (out_replica_size != nullptr) *out_replica_size = groups.replicas->size();
+  });
+}
+
+shardrec_status shardrec_mesh_sharding_comm(shardrec_mesh* mesh, shardrec_comm** out) {
+  return guard([&] { make_group_comm(mesh, kShardingComm, &replica::Mesh::sharding, out); });
+}
+
+shardrec_status shardrec_mesh_replica_comm(shardrec_mesh* mesh, shardrec_comm** out) {
+  return guard([&] { make_group_comm(mesh, kReplicaComm, &replica::Mesh::replicas, out); });
+}
+
+shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh* mesh, const shardrec_model* model,
+                                                 const shardrec_options* options,
+                                                 shardrec_plan** out) {
+  return guard([&] {
+    const auto use = enter(mesh, Access::kExclusive);
+    use->world->require_open();
+    comm::Communicator& world = use->world->communicator();
+    comm::tell_shortage(world, "plan_collective_on_mesh", [&] {
+      const comm::Communicator& group = *use->mesh.sharding;
+      plan_together({.collectives = use->collectives,
+                     .rank = world.rank(),
+                     .topology = {.ranks = group.size(), .ranks_per_node = group.ranks_per_node()},
+                     .on_mesh = true},
+                    model, options, out);
+    });
   });
 }
 

@@ -7,6 +7,7 @@
 #include "comm/rendezvous/interfaces.h"
 #include "comm/rendezvous/limits.h"
 #include "comm/rendezvous/token.h"
+#include "plan/limits.h"
 #include "plan/names.h"
 #include "shardrec/comm.h"
 #include "shardrec/tensor.h"

@@ -92,7 +92,14 @@ shardrec_status shardrec_plan_collective(shardrec_comm* comm, const shardrec_mod
                                          const shardrec_options* options, shardrec_plan** out) {
   return guard([&] {
     const auto use = enter(comm, Access::kExclusive);
-    collective_call(use, "plan_collective", [&] { plan_together(*use, model, options, out); });
+    collective_call(use, "plan_collective", [&] {
+      const shardrec::comm::Communicator& communicator = use->membership->communicator();
+      plan_together({.collectives = use->collectives,
+                     .rank = communicator.rank(),
+                     .topology = {.ranks = communicator.size(),
+                                  .ranks_per_node = communicator.ranks_per_node()}},
+                    model, options, out);
+    });
   });
 }
 

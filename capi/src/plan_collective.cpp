@@ -24,10 +24,11 @@ using core::sentence;
 struct Summary {
   uint64_t model = 0;
   plan::PlanOptions options;
+  int32_t ranks_per_node = 1;
 };
 
-comm::Operation operation_of(CommCall call) {
-  return {.name = "plan_collective",
+comm::Operation operation_of(const Planners& planners, CommCall call) {
+  return {.name = planners.on_mesh ? "plan_collective_on_mesh" : "plan_collective",
           .kind = static_cast<uint32_t>(call),
           .detail = 0,
           .patience = comm::Patience::kSetup};
@@ -97,6 +98,11 @@ class Comparison {
       compare("init_min" + of, there[i].init_min, here[i].init_min);
       compare("init_max" + of, there[i].init_max, here[i].init_max);
       compare("the rounding" + of, there[i].rounding, here[i].rounding);
+      compare("out_of_range" + of, there[i].out_of_range, here[i].out_of_range);
+      compare("allowed_sharding" + of, there[i].limits.sharding.text(),
+              here[i].limits.sharding.text());
+      compare("allowed_ranks" + of, there[i].limits.ranks.text(), here[i].limits.ranks.text());
+      compare("min_columns" + of, there[i].limits.min_columns, here[i].limits.min_columns);
     }
     if (found_.empty() && there.size() != here.size()) {
       const auto& longer = there.size() > here.size() ? there : here;
@@ -160,9 +166,9 @@ class Comparison {
   core::ErrorParts parts_{};
 };
 
-std::vector<Summary> gather_summaries(Comm& comm, const Summary& mine) {
-  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanCompare),
-                                                    std::as_bytes(std::span(&mine, 1)));
+std::vector<Summary> gather_summaries(const Planners& planners, const Summary& mine) {
+  const auto messages = planners.collectives.all_gather(
+      operation_of(planners, CommCall::kPlanCompare), std::as_bytes(std::span(&mine, 1)));
   std::vector<Summary> summaries(messages.size());
   for (size_t rank = 0; rank < messages.size(); ++rank) {
     if (messages[rank].size() != sizeof(Summary)) {
@@ -177,16 +183,17 @@ std::vector<Summary> gather_summaries(Comm& comm, const Summary& mine) {
 }
 
 // Rank 0 and the lowest rank that differs show their models; every rank finds the same difference.
-void check_models(Comm& comm, const plan::Model& mine, const std::vector<Summary>& summaries) {
+void check_models(const Planners& planners, const plan::Model& mine,
+                  const std::vector<Summary>& summaries) {
   const auto differs = std::find_if(summaries.begin(), summaries.end(), [&](const Summary& s) {
     return s.model != summaries[0].model;
   });
   if (differs == summaries.end()) return;
   const auto other = static_cast<int>(differs - summaries.begin());
-  const int rank = comm.membership->communicator().rank();
+  const int rank = planners.rank;
   const std::string text = rank == 0 || rank == other ? plan::model_to_json(mine) : std::string();
-  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanModels),
-                                                    std::as_bytes(std::span(text)));
+  const auto messages = planners.collectives.all_gather(
+      operation_of(planners, CommCall::kPlanModels), std::as_bytes(std::span(text)));
   const plan::Model first = plan::model_from_json(text_of(messages[0]));
   const plan::Model second = plan::model_from_json(text_of(messages[static_cast<size_t>(other)]));
   throw Comparison(first, second, other).first_difference();
@@ -227,39 +234,46 @@ void check_options(const std::vector<Summary>& summaries) {
   }
 }
 
+// Sharding groups of a mesh may lie on nodes in different ways: then each rank is its own node.
+plan::Topology topology_of(const Planners& planners, const std::vector<Summary>& summaries) {
+  const int32_t per_node = summaries[0].ranks_per_node;
+  const bool same = std::all_of(summaries.begin(), summaries.end(),
+                                [&](const Summary& s) { return s.ranks_per_node == per_node; });
+  return {.ranks = planners.topology.ranks, .ranks_per_node = same ? per_node : 1};
+}
+
 }  // namespace
 
-void plan_together(Comm& comm, const shardrec_model* model, const shardrec_options* options,
-                   shardrec_plan** out) {
-  const comm::Communicator& communicator = comm.membership->communicator();
+void plan_together(const Planners& planners, const shardrec_model* model,
+                   const shardrec_options* options, shardrec_plan** out) {
   auto object = std::make_shared<PlanObject>();
   Summary mine;
-  comm::agree(comm.collectives, operation_of(CommCall::kPlanArguments), [&] {
+  mine.ranks_per_node = planners.topology.ranks_per_node;
+  comm::Collectives& collectives = planners.collectives;
+  comm::agree(collectives, operation_of(planners, CommCall::kPlanArguments), [&] {
     require_out(out, "out");
     object->model = *enter(model, Access::kExclusive);
     mine.model = plan::model_fingerprint(object->model);
     mine.options = plan_options(options);
+    mine.options.on_mesh = planners.on_mesh;
   });
-  const std::vector<Summary> summaries = gather_summaries(comm, mine);
-  check_models(comm, object->model, summaries);
+  const std::vector<Summary> summaries = gather_summaries(planners, mine);
+  check_models(planners, object->model, summaries);
   check_options(summaries);
 
   std::string text;
-  comm::agree(comm.collectives, operation_of(CommCall::kPlanMake), [&] {
-    if (communicator.rank() != 0) return;
-    object->plan = plan::make_plan(
-        object->model,
-        {.ranks = communicator.size(), .ranks_per_node = communicator.ranks_per_node()},
-        mine.options);
+  comm::agree(collectives, operation_of(planners, CommCall::kPlanMake), [&] {
+    if (planners.rank != 0) return;
+    object->plan = plan::make_plan(object->model, topology_of(planners, summaries), mine.options);
     text = plan::plan_to_json(object->plan, object->model);
   });
-  const auto messages = comm.collectives.all_gather(operation_of(CommCall::kPlanSend),
-                                                    std::as_bytes(std::span(text)));
-  if (communicator.rank() != 0) text = text_of(messages[0]);
+  const auto messages = collectives.all_gather(operation_of(planners, CommCall::kPlanSend),
+                                               std::as_bytes(std::span(text)));
+  if (planners.rank != 0) text = text_of(messages[0]);
   std::optional<Reserved<shardrec_plan>> reserved;
-  comm::agree(comm.collectives, operation_of(CommCall::kPlanTake), [&] {
+  comm::agree(collectives, operation_of(planners, CommCall::kPlanTake), [&] {
     reserved.emplace();
-    if (communicator.rank() != 0) object->plan = plan::plan_from_json(object->model, text);
+    if (planners.rank != 0) object->plan = plan::plan_from_json(object->model, text);
   });
   reserved->publish(out, std::move(object));
 }

@@ -16,13 +16,15 @@ enum class Phase {
   kDenseBackward,
   kReduce,    // sum of the dense gradients over the ranks
   kBackward,  // lookup set_gradient and backward
+  kSync,      // on a mesh: averaging the replicas
   kDenseStep,
   kMetrics,
   kOther,
 };
-inline constexpr std::array<const char*, 10> kPhaseNames{
+inline constexpr std::array<const char*, 11> kPhaseNames{
     "read batch",   "tables: begin",    "tables: forward", "dense forward", "dense backward",
-    "dense reduce", "tables: backward", "dense step",      "metrics",       "other"};
+    "dense reduce", "tables: backward", "tables: sync",    "dense step",    "metrics",
+    "other"};
 
 class PhaseTimes {
  public:

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api.h"
 #include "commands.h"
 #include "numbers.h"
 #include "text_table.h"

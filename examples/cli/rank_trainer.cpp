@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interrupt.h"
+#include "train_mesh.h"
 
 namespace shardrec::cli {
 namespace {
@@ -14,22 +15,35 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }  // namespace
 
 RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options,
-                         const Schema& schema, const Model& model, const Plan& plan)
+                         const Schema& schema, const Model& model, const Plan& plan,
+                         const Mesh& mesh)
     : comm_(comm),
       rank_(rank),
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
+      saves_tables_(!mesh || is_first_replica(mesh)),
+      sync_every_(mesh ? options.sync_every : 0),
       own_feed_(options.engine != "local"),
       schema_(schema),
       net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
-  // The loss is a mean over the global batch: gradients need no division.
+  // The loss is a mean over the global batch: gradients need no division. On a mesh each replica
+  // trains on the batches of its sharding group, and its loss is the mean over these.
   Options tables(SHARDREC_OPTIONS_COLLECTION);
   tables.set(SHARDREC_OPTION_SEED, static_cast<int64_t>(options.seed))
       .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE})
       .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
       .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
   if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
-  check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
+  if (mesh) {
+    const double share = static_cast<double>(options.sharding_group_size) / options.ranks;
+    tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
+        .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, share);
+    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
+                                             collection_.out()));
+  } else {
+    check(
+        shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
+  }
   for (Slot& slot : slots_)
     check(shardrec_lookup_create(collection_.get(), nullptr, slot.lookup.out()));
   check(shardrec_metrics_create(comm, window_.out()));
@@ -98,9 +112,19 @@ void RankTrainer::step(Slot& slot) {
       matrix_view(net_.embedding_gradient().data(), slot.packed.size, width_);
   check(shardrec_lookup_set_gradient(slot.lookup.get(), 0, &gradient));
   check(shardrec_lookup_backward(slot.lookup.get()));
+  if (++steps_unsynced_ == sync_every_) average();
   times_.enter(Phase::kDenseStep);
   net_.step();
   samples_trained_ += slot.global();
+}
+
+// All ranks have made as many steps. Without a mesh there is nothing to average.
+void RankTrainer::average() {
+  if (sync_every_ > 0 && steps_unsynced_ > 0) {
+    times_.enter(Phase::kSync);
+    check(shardrec_collection_sync(collection_.get()));
+  }
+  steps_unsynced_ = 0;
 }
 
 void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& progress) {
@@ -119,6 +143,7 @@ void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& pro
     ++steps;
     report(slot, steps, title, progress);
   }
+  average();  // what is evaluated and saved is one model
   times_.enter(Phase::kMetrics);
   if (steps % kReportSteps != 0) last_window_ = quality(window_);
   seconds_trained_ = seconds_before_ + seconds_since(started_);
@@ -193,7 +218,9 @@ Quality RankTrainer::quality(Metrics& metrics) {
 }
 
 void RankTrainer::save(const std::string& directory) {
-  check(shardrec_collection_save(collection_.get(), directory.c_str(), nullptr));
+  if (saves_tables_) {
+    check(shardrec_collection_save(collection_.get(), directory.c_str(), nullptr));
+  }
   if (rank_ == 0) net_.save(directory);
 }
 

@@ -43,9 +43,9 @@ class RankTrainer {
   static constexpr size_t kFirstLosses = 20;
   static constexpr int64_t kReportSteps = 50;
 
-  // Collective.
+  // Collective. mesh: of comm, or none.
   RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options, const Schema& schema,
-              const Model& model, const Plan& plan);
+              const Model& model, const Plan& plan, const Mesh& mesh);
 
   static int64_t test_batch(const TrainOptions& options);
 
@@ -86,12 +86,16 @@ class RankTrainer {
   void step(Slot& slot);
   void write(const Slot& slot, PredictionFile& predictions);
   Quality quality(Metrics& metrics);
+  void average();
   void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
 
   shardrec_comm* comm_;
   int rank_;
   int ranks_;
   bool writes_predictions_;
+  bool saves_tables_;   // on a mesh, the first replica only
+  int64_t sync_every_;  // steps; 0: no mesh
+  int64_t steps_unsynced_ = 0;
   bool own_feed_;  // of this process; else the ranks share one
   bool stopped_ = false;
   const Schema& schema_;

@@ -11,6 +11,7 @@
 #include "processes.h"
 #include "rank_trainer.h"
 #include "trace_file.h"
+#include "train_mesh.h"
 #include "train_report.h"
 
 namespace shardrec::cli {
@@ -67,12 +68,29 @@ Plan make_plan(const TrainOptions& options, const Model& model) {
   return plan;
 }
 
-void print_plan(const TrainOptions& options, const Schema& schema) {
-  const Model model = make_model(options, schema);
-  const Plan plan = make_plan(options, model);
+void print_plan(const Plan& plan) {
   char* text = nullptr;
   check(shardrec_plan_to_text(plan.get(), &text));
   std::cout << take_text(text) << "\n" << std::flush;
+}
+
+// The plan of the ranks that share a copy of the tables; the first rank prints it, and on a mesh
+// who they are. Collective.
+Plan agree_on_plan(int rank, shardrec_comm* comm, const Mesh& mesh, const TrainOptions& options,
+                   const Model& model, std::optional<MeshGroups>& groups) {
+  if (!mesh) {
+    Plan plan = make_plan(options, model);
+    if (rank == 0) print_plan(plan);
+    return plan;
+  }
+  MeshGroups places = groups_of(comm, mesh);
+  Plan plan = plan_on(mesh, options, model);
+  if (rank == 0) {
+    std::cout << mesh_text(options, places) << "\n";
+    print_plan(plan);
+    groups = std::move(places);
+  }
+  return plan;
 }
 
 // The feeds of the epochs and of the test, each made by the first rank that comes to it.
@@ -126,7 +144,10 @@ TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace,
   Feeds feeds(log, options);
   run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(options, log.schema());
-    RankTrainer trainer(comm, rank, options, log.schema(), model, make_plan(options, model));
+    Mesh mesh;
+    if (trains_on_mesh(options)) mesh = make_mesh(comm, options);
+    const Plan plan = agree_on_plan(rank, comm, mesh, options, model, result.mesh);
+    RankTrainer trainer(comm, rank, options, log.schema(), model, plan, mesh);
     if (!options.load.empty()) trainer.load(options.load);
     Progress progress(rank == 0);
     bool stopped = false;
@@ -183,7 +204,6 @@ int train(TrainOptions options) {
   const auto start = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
   const int own = options.engine == "local" ? 0 : own_rank(options.engine);
-  if (own == 0) print_plan(options, log->schema());
   TraceFile trace(options.trace, options.engine == "local" ? -1 : own);
   PredictionFile predictions(own == 0 ? options.output : "");
   TrainResult result = run(options, *log, trace, predictions);
@@ -228,6 +248,22 @@ Run add_train(CLI::App& app) {
           "--sharding", o.sharding,
           "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "
           "data_parallel or mixed")
+      ->capture_default_str();
+  CLI::Option* group =
+      command
+          ->add_option("--sharding-group-size", o.sharding_group_size,
+                       "Ranks that share a copy of the tables, a divisor of --ranks; each group "
+                       "trains a copy of its own (2D parallel). Default: all ranks share one")
+          ->check(CLI::Range(1, 1024));
+  command->add_option("--sync-every", o.sync_every, "Steps after which the copies are averaged")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(group)
+      ->capture_default_str();
+  command
+      ->add_option("--placement", o.placement,
+                   "Ranks that are neighbours: intra_node_sync (those of a replica group) or "
+                   "intra_node_shard (those of a sharding group)")
+      ->needs(group)
       ->capture_default_str();
   command
       ->add_option("--batch", o.batch,

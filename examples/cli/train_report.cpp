@@ -82,6 +82,13 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
   json["ranks"] = options.ranks;
   json["sharding"] = options.sharding;
   json["seed"] = options.seed;
+  if (result.mesh) {
+    json["mesh"] = {{"sharding_group_size", options.sharding_group_size},
+                    {"placement", options.placement},
+                    {"sync_every", options.sync_every},
+                    {"sharding_groups", result.mesh->sharding},
+                    {"replica_groups", result.mesh->replica}};
+  }
   json["first_losses"] = first_losses(result);
   return json.dump();
 }

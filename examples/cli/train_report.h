@@ -8,6 +8,7 @@
 
 #include "phase_times.h"
 #include "rank_trainer.h"
+#include "train_mesh.h"
 #include "train_options.h"
 
 namespace shardrec::cli {
@@ -40,6 +41,7 @@ RankReport report_from(const std::vector<double>& numbers);
 
 struct TrainResult {
   std::vector<RankReport> ranks;
+  std::optional<MeshGroups> mesh;
   Quality test;
   std::optional<double> best_auc;
   bool interrupted = false;

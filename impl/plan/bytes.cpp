@@ -1,5 +1,6 @@
 #include "plan/bytes.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -30,10 +31,11 @@ bool keeps_own_row_values(const Model& model, size_t table) {
 }
 
 bool is_first_of_its_rows(const std::vector<Box>& boxes, size_t box) {
-  for (size_t other = box; other-- > 0 && boxes[other].row == boxes[box].row;) {
-    if (boxes[other].rank == boxes[box].rank && boxes[other].rows == boxes[box].rows) return false;
-  }
-  return true;
+  return std::none_of(boxes.begin(), boxes.begin() + static_cast<ptrdiff_t>(box),
+                      [&](const Box& other) {
+                        return other.row == boxes[box].row && other.rows == boxes[box].rows &&
+                               other.rank == boxes[box].rank;
+                      });
 }
 
 }  // namespace

@@ -101,6 +101,28 @@ TEST(Hpp, ViewsStandForContainersSpansAndPointers) {
   EXPECT_EQ(matrix.get()->stride[0], 8);
 }
 
+TEST(Hpp, PlansForTopologiesAndMeshes) {
+  const auto topology = shardrec::Topology::from_json(shardrec::Topology(4, 2).to_json());
+  EXPECT_NE(topology.to_json().find("\"ranks_per_node\": 2"), std::string::npos);
+  shardrec::Model model;
+  shardrec::Options limits(SHARDREC_OPTIONS_TABLE);
+  limits.set(SHARDREC_OPTION_ALLOWED_RANKS, "2-3");
+  model.add_table("t", 10, 2, &limits);
+  const shardrec::Plan plan(model, topology);
+  EXPECT_EQ(plan.box_bytes(0, 0).weights + plan.box_bytes(0, 1).weights, 80);
+  EXPECT_EQ(plan.box_bytes(0, 0).states, 0);
+  run_ranks(2, [](shardrec::Comm& comm) {
+    shardrec::Model small;
+    small.add_table("t", 10, 2);
+    shardrec::Mesh mesh(comm, 1);
+    EXPECT_EQ(shardrec::Plan::collective(mesh, small).box_count(0), 1);
+    EXPECT_EQ(mesh.sharding_comm().size(), 1);
+    shardrec::Comm replicas = mesh.replica_comm();
+    EXPECT_EQ(replicas.size(), 2);
+    replicas.barrier();
+  });
+}
+
 // One table, SGD: the weights after a step are known by hand.
 TEST(Hpp, TrainsAStepOnTwoRanks) {
   run_ranks(2, [](shardrec::Comm& comm) {

@@ -228,7 +228,10 @@ TEST(Plan, BytesOfBoxesAreWhatACollectionTakes) {
   for (const char* optimizer : {"sgd", "adagrad", "rowwise_adagrad", "partial_rowwise_adam"}) {
     for (const char* statistics : {"row", "shard"}) {
       SCOPED_TRACE(std::string(optimizer) + " " + statistics);
-      Model model = some_model();
+      Model model;
+      ASSERT_OK(shardrec_model_create(nullptr, model.out()));
+      ASSERT_OK(shardrec_model_add_table(model, "cut", 943, 64, nullptr, nullptr));
+      ASSERT_OK(shardrec_model_add_table(model, "replicated", 10, 8, nullptr, nullptr));
       const Options options = options_with(
           SHARDREC_OPTIONS_OPTIMIZER,
           {{SHARDREC_OPTION_OPTIMIZER, optimizer}, {SHARDREC_OPTION_ROW_STATISTICS, statistics}});

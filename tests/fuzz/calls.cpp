@@ -381,6 +381,9 @@ void Rank::plan_call(Input& in) {
       note(shardrec_plan_box(plan, static_cast<int32_t>(in.number()),
                              static_cast<int32_t>(in.number()), &count, nullptr, nullptr, nullptr,
                              nullptr));
+      int64_t bytes = 0;
+      note(shardrec_plan_box_bytes(plan, static_cast<int32_t>(in.number()),
+                                   static_cast<int32_t>(in.number()), &bytes, nullptr));
       return;
     }
     default: {

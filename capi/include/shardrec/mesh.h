@@ -41,6 +41,33 @@ SHARDREC_API shardrec_status shardrec_mesh_place(const shardrec_mesh *mesh,
                                                  int32_t *out_replica_rank,
                                                  int32_t *out_replica_size);
 
+/* Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
+ * shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+ * It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+ * another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+ * over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+ * on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+ * destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+ * order: the mesh's may go before. out: owned by the caller.
+ * Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+ * MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+ * split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
+ * UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mesh_sharding_comm(shardrec_mesh *mesh, shardrec_comm **out);
+SHARDREC_API shardrec_status shardrec_mesh_replica_comm(shardrec_mesh *mesh, shardrec_comm **out);
+
+/* Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
+ * shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
+ * are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
+ * shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
+ * Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh *mesh,
+                                                              const shardrec_model *model,
+                                                              const shardrec_options *options,
+                                                              shardrec_plan **out);
+
 /* As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
  * ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
  * are collective over its sharding group.

@@ -184,48 +184,48 @@ typedef _gostring_ swig_type_151;
 typedef _gostring_ swig_type_152;
 typedef _gostring_ swig_type_153;
 typedef _gostring_ swig_type_154;
-typedef _goslice_ swig_type_155;
-typedef _goslice_ swig_type_156;
+typedef _gostring_ swig_type_155;
+typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
-typedef _gostring_ swig_type_158;
-typedef _gostring_ swig_type_159;
-typedef long long swig_type_160;
+typedef _goslice_ swig_type_158;
+typedef _goslice_ swig_type_159;
+typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
-typedef long long swig_type_162;
-typedef _gostring_ swig_type_163;
+typedef _gostring_ swig_type_162;
+typedef long long swig_type_163;
 typedef _gostring_ swig_type_164;
-typedef _gostring_ swig_type_165;
-typedef _goslice_ swig_type_166;
-typedef _goslice_ swig_type_167;
+typedef long long swig_type_165;
+typedef _gostring_ swig_type_166;
+typedef _gostring_ swig_type_167;
 typedef _gostring_ swig_type_168;
 typedef _goslice_ swig_type_169;
 typedef _goslice_ swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _gostring_ swig_type_172;
-typedef _gostring_ swig_type_173;
+typedef _goslice_ swig_type_172;
+typedef _goslice_ swig_type_173;
 typedef _gostring_ swig_type_174;
 typedef _gostring_ swig_type_175;
 typedef _gostring_ swig_type_176;
 typedef _gostring_ swig_type_177;
-typedef long long swig_type_178;
-typedef long long swig_type_179;
+typedef _gostring_ swig_type_178;
+typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
-typedef _gostring_ swig_type_181;
-typedef _goslice_ swig_type_182;
-typedef _goslice_ swig_type_183;
-typedef _goslice_ swig_type_184;
-typedef _gostring_ swig_type_185;
+typedef long long swig_type_181;
+typedef long long swig_type_182;
+typedef _gostring_ swig_type_183;
+typedef _gostring_ swig_type_184;
+typedef _goslice_ swig_type_185;
 typedef _goslice_ swig_type_186;
 typedef _goslice_ swig_type_187;
-typedef _goslice_ swig_type_188;
-typedef _gostring_ swig_type_189;
+typedef _gostring_ swig_type_188;
+typedef _goslice_ swig_type_189;
 typedef _goslice_ swig_type_190;
 typedef _goslice_ swig_type_191;
-typedef _goslice_ swig_type_192;
+typedef _gostring_ swig_type_192;
 typedef _goslice_ swig_type_193;
-typedef _gostring_ swig_type_194;
-typedef _gostring_ swig_type_195;
-typedef _gostring_ swig_type_196;
+typedef _goslice_ swig_type_194;
+typedef _goslice_ swig_type_195;
+typedef _goslice_ swig_type_196;
 typedef _gostring_ swig_type_197;
 typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
@@ -233,14 +233,14 @@ typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
 typedef _gostring_ swig_type_202;
 typedef _gostring_ swig_type_203;
-typedef _goslice_ swig_type_204;
+typedef _gostring_ swig_type_204;
 typedef _gostring_ swig_type_205;
-typedef long long swig_type_206;
-typedef _gostring_ swig_type_207;
-typedef long long swig_type_208;
-typedef _gostring_ swig_type_209;
+typedef _gostring_ swig_type_206;
+typedef _goslice_ swig_type_207;
+typedef _gostring_ swig_type_208;
+typedef long long swig_type_209;
 typedef _gostring_ swig_type_210;
-typedef _gostring_ swig_type_211;
+typedef long long swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
@@ -250,24 +250,27 @@ typedef _gostring_ swig_type_217;
 typedef _gostring_ swig_type_218;
 typedef _gostring_ swig_type_219;
 typedef _gostring_ swig_type_220;
-typedef _goslice_ swig_type_221;
+typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef _gostring_ swig_type_224;
+typedef _goslice_ swig_type_224;
 typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
 typedef _gostring_ swig_type_227;
-typedef _goslice_ swig_type_228;
-typedef _goslice_ swig_type_229;
+typedef _gostring_ swig_type_228;
+typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
-typedef _gostring_ swig_type_231;
-typedef _gostring_ swig_type_232;
+typedef _goslice_ swig_type_231;
+typedef _goslice_ swig_type_232;
 typedef _gostring_ swig_type_233;
 typedef _gostring_ swig_type_234;
-typedef long long swig_type_235;
+typedef _gostring_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
-typedef _gostring_ swig_type_238;
+typedef long long swig_type_238;
+typedef _gostring_ swig_type_239;
+typedef _gostring_ swig_type_240;
+typedef _gostring_ swig_type_241;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -374,60 +377,63 @@ extern swig_type_147 _wrap_lookup_skip_capi(uintptr_t arg1);
 extern swig_type_148 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
 extern swig_type_149 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_150 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_151 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_152 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_150 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_151 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_152 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_153 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_154 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_155 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_153 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_154 arg2, swig_type_155 arg3, swig_type_156 arg4);
-extern swig_type_157 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_158 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_159 _wrap_mlp_create_capi(swig_type_160 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_156 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_157 arg2, swig_type_158 arg3, swig_type_159 arg4);
+extern swig_type_160 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_161 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_162 _wrap_mlp_create_capi(swig_type_163 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_161 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_162 arg2, swig_intgo arg3);
-extern swig_type_163 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_164 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_165 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_166 arg2, swig_type_167 arg3);
-extern swig_type_168 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3);
-extern swig_type_171 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_172 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_173 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_174 arg2);
-extern swig_type_175 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_176 arg2);
-extern swig_type_177 _wrap_interaction_create_capi(swig_type_178 arg1, swig_type_179 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_164 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_165 arg2, swig_intgo arg3);
+extern swig_type_166 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_167 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_168 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3);
+extern swig_type_171 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
+extern swig_type_174 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_175 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_176 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_177 arg2);
+extern swig_type_178 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_179 arg2);
+extern swig_type_180 _wrap_interaction_create_capi(swig_type_181 arg1, swig_type_182 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_180 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_181 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_182 arg2, swig_type_183 arg3, swig_type_184 arg4);
-extern swig_type_185 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3, swig_type_188 arg4);
-extern swig_type_189 _wrap_bce_with_logits_capi(swig_type_190 arg1, swig_type_191 arg2, swig_type_192 arg3, swig_type_193 arg4, swig_voidp arg5);
-extern swig_type_194 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_195 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_183 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_184 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, swig_type_187 arg4);
+extern swig_type_188 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_189 arg2, swig_type_190 arg3, swig_type_191 arg4);
+extern swig_type_192 _wrap_bce_with_logits_capi(swig_type_193 arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4, swig_voidp arg5);
+extern swig_type_197 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_198 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_196 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_197 arg2, uintptr_t arg3);
-extern swig_type_198 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_199 arg2, uintptr_t arg3);
-extern swig_type_200 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_201 arg2, uintptr_t arg3);
-extern swig_type_202 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_203 arg2, swig_type_204 arg3);
-extern swig_type_205 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_206 arg2, uintptr_t arg3);
-extern swig_type_207 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_208 arg2);
-extern swig_type_209 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_210 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_211 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_212 arg2, swig_voidp arg3);
-extern swig_type_213 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_214 arg2, swig_voidp arg3);
-extern swig_type_215 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_216 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_217 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_218 arg2, int arg3, swig_voidp arg4);
-extern swig_type_219 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_220 arg2, int arg3, swig_type_221 arg4);
-extern swig_type_222 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_223 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_224 _wrap_checkpoint_list_json_capi(swig_type_225 arg1, swig_voidp arg2);
-extern swig_type_226 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_199 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3);
+extern swig_type_201 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
+extern swig_type_203 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_204 arg2, uintptr_t arg3);
+extern swig_type_205 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
+extern swig_type_208 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
+extern swig_type_210 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_211 arg2);
+extern swig_type_212 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_213 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_214 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_215 arg2, swig_voidp arg3);
+extern swig_type_216 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_217 arg2, swig_voidp arg3);
+extern swig_type_218 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_219 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_220 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_221 arg2, int arg3, swig_voidp arg4);
+extern swig_type_222 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_223 arg2, int arg3, swig_type_224 arg4);
+extern swig_type_225 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_226 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_227 _wrap_checkpoint_list_json_capi(swig_type_228 arg1, swig_voidp arg2);
+extern swig_type_229 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_227 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_228 arg2, swig_type_229 arg3);
-extern swig_type_230 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_231 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_232 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_233 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_234 _wrap_trace_start_capi(swig_type_235 arg1);
+extern swig_type_230 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_231 arg2, swig_type_232 arg3);
+extern swig_type_233 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_234 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_235 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_236 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_237 _wrap_trace_start_capi(swig_type_238 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_236 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_237 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_238 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_239 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_240 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_241 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1872,6 +1878,41 @@ func Mesh_place(arg1 uintptr, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32
 	return swig_r_1
 }
 
+func Mesh_sharding_comm(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_mesh_sharding_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Mesh_replica_comm(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_mesh_replica_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Plan_collective_on_mesh(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_plan_collective_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_create_on_mesh(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 uintptr, arg5 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1927,7 +1968,7 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1968,7 +2009,7 @@ func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_160(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_163(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1985,7 +2026,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_162(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_165(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2023,7 +2064,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2043,7 +2084,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2087,7 +2128,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_174)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2107,7 +2148,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2123,7 +2164,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_178(_swig_i_0), C.swig_type_179(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_181(_swig_i_0), C.swig_type_182(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2155,7 +2196,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_182)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_183)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_184)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_185)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2180,7 +2221,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2207,7 +2248,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_190)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_193)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_193)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2238,7 +2279,7 @@ func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2264,7 +2305,7 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2285,7 +2326,7 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2306,7 +2347,7 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2328,7 +2369,7 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2346,7 +2387,7 @@ func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_206(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_209(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2357,7 +2398,7 @@ func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_208(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2397,7 +2438,7 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2418,7 +2459,7 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2440,7 +2481,7 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2462,7 +2503,7 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2485,7 +2526,7 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2533,7 +2574,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_225)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_228)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -2567,7 +2608,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2627,7 +2668,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_235(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_238(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -2908,6 +2908,82 @@ _gostring_ _wrap_mesh_place_capi(shardrec_mesh *_swig_go_0, int *_swig_go_1, int
 }
 
 
+_gostring_ _wrap_mesh_sharding_comm_capi(shardrec_mesh *_swig_go_0, shardrec_comm **_swig_go_1) {
+  shardrec_mesh *arg1 = 0 ;
+  shardrec_comm **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (shardrec_comm **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_mesh_sharding_comm(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_mesh_replica_comm_capi(shardrec_mesh *_swig_go_0, shardrec_comm **_swig_go_1) {
+  shardrec_mesh *arg1 = 0 ;
+  shardrec_comm **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (shardrec_comm **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_mesh_replica_comm(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_plan_collective_on_mesh_capi(shardrec_mesh *_swig_go_0, shardrec_model *_swig_go_1, shardrec_options *_swig_go_2, shardrec_plan **_swig_go_3) {
+  shardrec_mesh *arg1 = 0 ;
+  shardrec_model *arg2 = 0 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_plan **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mesh *)_swig_go_0;
+  arg2 = (shardrec_model *)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_plan **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_plan_collective_on_mesh(arg1,(struct shardrec_model const *)arg2,(struct shardrec_options const *)arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_create_on_mesh_capi(shardrec_mesh *_swig_go_0, shardrec_model *_swig_go_1, shardrec_plan *_swig_go_2, shardrec_options *_swig_go_3, shardrec_collection **_swig_go_4) {
   shardrec_mesh *arg1 = 0 ;
   shardrec_model *arg2 = 0 ;

@@ -569,6 +569,9 @@ extern "C" {
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
     pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);
     pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out_sharding_rank: *mut i32, out_sharding_size: *mut i32, out_replica_rank: *mut i32, out_replica_size: *mut i32) -> shardrec_status;
+    pub fn shardrec_mesh_sharding_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
+    pub fn shardrec_mesh_replica_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
+    pub fn shardrec_plan_collective_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
     pub fn shardrec_collection_create_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;

@@ -184,6 +184,7 @@ class Comm : public detail::Handle<shardrec_comm, shardrec_comm_destroy> {
   }
 
  private:
+  friend class Mesh;
   Comm() = default;
 };
 

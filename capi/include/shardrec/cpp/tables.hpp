@@ -93,6 +93,37 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
   explicit Topology(shardrec_topology *handle) : Handle(handle) {}
 };
 
+class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
+ public:
+  struct Place {
+    int32_t sharding_rank;
+    int32_t sharding_size;
+    int32_t replica_rank;
+    int32_t replica_size;
+  };
+
+  Mesh(Comm &comm, int32_t sharding_group_size, const Options *options = nullptr) {
+    check(shardrec_mesh_create(comm.get(), sharding_group_size, detail::options(options), out()));
+  }
+  Place place() const {
+    Place place{};
+    check(shardrec_mesh_place(get(), &place.sharding_rank, &place.sharding_size,
+                              &place.replica_rank, &place.replica_size));
+    return place;
+  }
+  // Communicators of the host's own over the ranks of its groups. Collective over the mesh.
+  Comm sharding_comm() {
+    Comm comm;
+    check(shardrec_mesh_sharding_comm(get(), comm.out()));
+    return comm;
+  }
+  Comm replica_comm() {
+    Comm comm;
+    check(shardrec_mesh_replica_comm(get(), comm.out()));
+    return comm;
+  }
+};
+
 class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
  public:
   struct Box {
@@ -110,6 +141,13 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
   static Plan collective(Comm &comm, const Model &model, const Options *options = nullptr) {
     shardrec_plan *handle = nullptr;
     check(shardrec_plan_collective(comm.get(), model.get(), detail::options(options), &handle));
+    return Plan(handle);
+  }
+  // For the ranks of a sharding group, the same on all ranks of the mesh.
+  static Plan collective(Mesh &mesh, const Model &model, const Options *options = nullptr) {
+    shardrec_plan *handle = nullptr;
+    check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), detail::options(options),
+                                           &handle));
     return Plan(handle);
   }
   // Without boxes.
@@ -163,26 +201,6 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
 
   // Takes over a handle of the C API.
   explicit Plan(shardrec_plan *handle) noexcept : Handle(handle) {}
-};
-
-class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
- public:
-  struct Place {
-    int32_t sharding_rank;
-    int32_t sharding_size;
-    int32_t replica_rank;
-    int32_t replica_size;
-  };
-
-  Mesh(Comm &comm, int32_t sharding_group_size, const Options *options = nullptr) {
-    check(shardrec_mesh_create(comm.get(), sharding_group_size, detail::options(options), out()));
-  }
-  Place place() const {
-    Place place{};
-    check(shardrec_mesh_place(get(), &place.sharding_rank, &place.sharding_size,
-                              &place.replica_rank, &place.replica_size));
-    return place;
-  }
 };
 
 class Collection : public detail::Handle<shardrec_collection, shardrec_collection_destroy> {

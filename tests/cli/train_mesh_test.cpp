@@ -1,0 +1,128 @@
+// `shardrec train` on a mesh: who is in which group, and what replicas learn together.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+constexpr const char* kRows = SHARDREC_SANITIZED ? "3000" : "8000";
+
+class TrainOnMesh : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new Scratch;
+    const Finished result = run({"generate", "--rows", kRows, "--output", data_->path("log.tsv")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  static Finished train(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "train", "--format",  "criteo", "--data", data_->path("log.tsv"), "--ranks", "4", "--batch",
+        "128",   "--threads", "1",      "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+  static nlohmann::json trained(const std::vector<std::string>& more) {
+    const Finished result = train(more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? result.json() : nlohmann::json();
+  }
+
+  static Scratch* data_;
+};
+Scratch* TrainOnMesh::data_ = nullptr;
+
+using Groups = std::vector<std::vector<int>>;
+
+TEST_F(TrainOnMesh, ShowsTheRanksOfBothKindsOfGroups) {
+  const Finished sync = train({"--sharding-group-size", "2", "--sync-every", "8"});
+  ASSERT_EQ(sync.exit_code, 0) << sync.err;
+  EXPECT_EQ(
+      sync.out.find("mesh: 4 ranks, sharding groups of 2, placement intra_node_sync, replicas "
+                    "averaged every 8 steps\n"
+                    "group             ranks  holds\n"
+                    "----------------  -----  ------------------------------\n"
+                    "sharding group 0  0, 2   replica 0 of all tables\n"
+                    "sharding group 1  1, 3   replica 1 of all tables\n"
+                    "replica group 0   0, 1   the boxes of the plan's rank 0\n"
+                    "replica group 1   2, 3   the boxes of the plan's rank 1\n"),
+      0U)
+      << sync.out;
+  EXPECT_NE(sync.out.find(" on 2 ranks, 2 per node\n"), std::string::npos) << sync.out;
+  const nlohmann::json mesh = sync.json().at("mesh");
+  EXPECT_EQ(mesh.at("sharding_groups"), nlohmann::json(Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(mesh.at("replica_groups"), nlohmann::json(Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(mesh.at("sync_every"), 8);
+  EXPECT_EQ(mesh.at("placement"), "intra_node_sync");
+
+  const nlohmann::json shard =
+      trained({"--sharding-group-size", "2", "--placement", "intra_node_shard"}).at("mesh");
+  EXPECT_EQ(shard.at("sharding_groups"), nlohmann::json(Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(shard.at("replica_groups"), nlohmann::json(Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(shard.at("sync_every"), 1);
+  EXPECT_FALSE(trained({}).contains("mesh"));
+}
+
+// With SGD, averaging after every step is a step by the mean of the replicas' gradients.
+TEST_F(TrainOnMesh, AveragingEveryStepOfSgdIsTrainingOnAllRanks) {
+  const std::vector<std::string> sgd{"--optimizer", "sgd", "--learning-rate", "0.5"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), sgd.begin(), sgd.end());
+    return trained(more);
+  };
+  const nlohmann::json all = with({});
+  const nlohmann::json mesh = with({"--sharding-group-size", "2"});
+  EXPECT_NEAR(mesh.at("test_auc").get<double>(), all.at("test_auc").get<double>(), 0.0005);
+  ASSERT_EQ(mesh.at("first_losses").size(), 20U);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_NEAR(mesh.at("first_losses")[i].get<double>(), all.at("first_losses")[i].get<double>(),
+                1e-5)
+        << i;
+  }
+  // Replicas that go their own way for a while see other losses.
+  const nlohmann::json apart = with({"--sharding-group-size", "2", "--sync-every", "1000000"});
+  EXPECT_GT(std::abs(apart.at("first_losses")[19].get<double>() -
+                     all.at("first_losses")[19].get<double>()),
+            1e-5);
+}
+
+TEST_F(TrainOnMesh, OneShardingGroupOfAllRanksIsNoMesh) {
+  const nlohmann::json all = trained({"--sharding", "row_wise"});
+  const nlohmann::json mesh = trained({"--sharding", "row_wise", "--sharding-group-size", "4"});
+  EXPECT_EQ(mesh.at("test_auc"), all.at("test_auc"));
+  EXPECT_EQ(mesh.at("first_losses"), all.at("first_losses"));
+}
+
+TEST_F(TrainOnMesh, WhatItSavesLoadsWithoutAMesh) {
+  const Scratch scratch;
+  const nlohmann::json mesh = trained(
+      {"--sharding-group-size", "2", "--sync-every", "16", "--save", scratch.path("saved")});
+  const nlohmann::json loaded = trained({"--epochs", "0", "--load", scratch.path("saved")});
+  EXPECT_NEAR(loaded.at("test_auc").get<double>(), mesh.at("test_auc").get<double>(), 1e-6);
+  EXPECT_NEAR(loaded.at("test_ne").get<double>(), mesh.at("test_ne").get<double>(), 1e-6);
+}
+
+TEST_F(TrainOnMesh, SaysWhatCannotBe) {
+  EXPECT_EQ(train({"--sync-every", "2"}).exit_code, 2);
+  EXPECT_EQ(train({"--placement", "intra_node_sync"}).exit_code, 2);
+  const Finished odd = train({"--sharding-group-size", "3"});
+  EXPECT_EQ(odd.exit_code, 1);
+  EXPECT_NE(odd.err.find("sharding_group_size is 3"), std::string::npos) << odd.err;
+  const Finished replicated = train({"--sharding-group-size", "2", "--sharding", "data_parallel"});
+  EXPECT_EQ(replicated.exit_code, 1);
+  EXPECT_NE(replicated.err.find("on a mesh, tables are cut over the sharding group"),
+            std::string::npos)
+      << replicated.err;
+  const Finished place = train({"--sharding-group-size", "2", "--placement", "anywhere"});
+  EXPECT_EQ(place.exit_code, 1);
+  EXPECT_NE(place.err.find("intra_node_sync, intra_node_shard"), std::string::npos) << place.err;
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test

@@ -1,0 +1,136 @@
+// shardrec_plan_collective_on_mesh: one plan for all replicas, without replicated tables.
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "shardrec/shardrec.h"
+#include "support/ranks.h"
+
+namespace shardrec::test {
+namespace {
+
+// A rank's mesh of sharding groups of two, and a model of two tables.
+struct Rank {
+  explicit Rank(shardrec_comm* comm, const char* placement = "intra_node_sync",
+                const char* allowed = "all") {
+    shardrec_options* options = nullptr;
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_MESH, &options));
+    SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_PLACEMENT, placement));
+    SR_EXPECT_OK(shardrec_mesh_create(comm, 2, options, &mesh));
+    shardrec_options_destroy(&options);
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_TABLE, &options));
+    SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_ALLOWED_SHARDING, allowed));
+    SR_EXPECT_OK(shardrec_model_create(nullptr, &model));
+    SR_EXPECT_OK(shardrec_model_add_table(model, "small", 10, 8, options, nullptr));
+    SR_EXPECT_OK(shardrec_model_add_table(model, "large", 10000, 8, nullptr, nullptr));
+    SR_EXPECT_OK(shardrec_model_add_feature(model, 0, "f", SHARDREC_POOLING_SUM));
+    shardrec_options_destroy(&options);
+  }
+  ~Rank() {
+    shardrec_plan_destroy(&plan);
+    shardrec_model_destroy(&model);
+    shardrec_mesh_destroy(&mesh);
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  shardrec_status make(const char* sharding) {
+    shardrec_options* options = nullptr;
+    SR_EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+    SR_EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_SHARDING, sharding));
+    const shardrec_status status = shardrec_plan_collective_on_mesh(mesh, model, options, &plan);
+    shardrec_options_destroy(&options);
+    return status;
+  }
+  std::string json() const {
+    char* text = nullptr;
+    SR_EXPECT_OK(shardrec_plan_to_json(plan, &text));
+    const std::string copy = text == nullptr ? "" : text;
+    shardrec_text_free(text);
+    return copy;
+  }
+
+  shardrec_mesh* mesh = nullptr;
+  shardrec_model* model = nullptr;
+  shardrec_plan* plan = nullptr;
+};
+
+TEST(PlanOnMesh, IsTheSameOnAllRanksForTheShardingGroupWithoutReplicatedTables) {
+  for (const char* placement : {"intra_node_sync", "intra_node_shard"}) {
+    for (const char* sharding : {"auto", "mixed", "row_wise"}) {
+      SCOPED_TRACE(std::string(placement) + " " + sharding);
+      std::mutex mutex;
+      std::set<std::string> plans;
+      run_ranks(4, 2, [&](int, shardrec_comm* comm) {
+        Rank rank(comm, placement);
+        ASSERT_EQ(rank.make(sharding), SHARDREC_OK) << shardrec_last_error();
+        shardrec_collection* tables = nullptr;
+        EXPECT_EQ(
+            shardrec_collection_create_on_mesh(rank.mesh, rank.model, rank.plan, nullptr, &tables),
+            SHARDREC_OK)
+            << shardrec_last_error();
+        shardrec_collection_destroy(&tables);
+        const std::lock_guard lock(mutex);
+        plans.insert(rank.json());
+      });
+      ASSERT_EQ(plans.size(), 1U);
+      EXPECT_NE(plans.begin()->find("\"ranks\": 2,"), std::string::npos) << *plans.begin();
+      EXPECT_EQ(plans.begin()->find("\"replicated\": true"), std::string::npos) << *plans.begin();
+      const bool together = std::string(placement) == "intra_node_shard";
+      EXPECT_NE(plans.begin()->find(together ? "\"ranks_per_node\": 2" : "\"ranks_per_node\": 1"),
+                std::string::npos)
+          << *plans.begin();
+    }
+  }
+}
+
+TEST(PlanOnMesh, HasANodePerRankWhereShardingGroupsLieDifferently) {
+  // Nodes {0, 1, 2} and {3}: the group {0, 1} is one node, {2, 3} is two.
+  run_ranks(4, 3, [&](int, shardrec_comm* comm) {
+    Rank rank(comm, "intra_node_shard");
+    ASSERT_EQ(rank.make("row_wise"), SHARDREC_OK) << shardrec_last_error();
+    EXPECT_NE(rank.json().find("\"ranks_per_node\": 1"), std::string::npos) << rank.json();
+  });
+}
+
+TEST(PlanOnMesh, RefusesWhatAMeshCannotHoldOnAllRanks) {
+  run_ranks(4, 2, [&](int, shardrec_comm* comm) {
+    Rank rank(comm);
+    EXPECT_EQ(rank.make("data_parallel"), SHARDREC_UNSUPPORTED);
+    EXPECT_NE(std::string(shardrec_last_error()).find("\"small\""), std::string::npos)
+        << shardrec_last_error();
+    EXPECT_EQ(rank.plan, nullptr);
+    EXPECT_EQ(rank.make("auto"), SHARDREC_OK) << shardrec_last_error();  // the mesh lives on
+    Rank only(comm, "intra_node_sync", "data_parallel");
+    EXPECT_EQ(only.make("auto"), SHARDREC_UNSUPPORTED);
+    EXPECT_NE(std::string(shardrec_last_error()).find("ALLOWED_SHARDING"), std::string::npos)
+        << shardrec_last_error();
+  });
+}
+
+TEST(PlanOnMesh, WhatDiffersIsAMismatchNamingTheRankOfTheWholeMesh) {
+  run_ranks(4, 2, [&](int number, shardrec_comm* comm) {
+    Rank rank(comm);
+    EXPECT_EQ(rank.make(number == 3 ? "row_wise" : "table_wise"), SHARDREC_MISMATCH);
+    int64_t culprit = -1;
+    EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit), SHARDREC_OK);
+    EXPECT_EQ(culprit, 3);
+    EXPECT_EQ(rank.make("table_wise"), SHARDREC_OK) << shardrec_last_error();
+  });
+}
+
+TEST(PlanOnMesh, NeedsAMeshThatLives) {
+  run_ranks(2, 2, [&](int, shardrec_comm* comm) {
+    Rank rank(comm);
+    shardrec_plan* out = nullptr;
+    EXPECT_EQ(shardrec_plan_collective_on_mesh(nullptr, rank.model, nullptr, &out),
+              SHARDREC_INVALID_HANDLE);
+    SR_EXPECT_OK(shardrec_comm_close(comm));
+    EXPECT_EQ(rank.make("auto"), SHARDREC_CLOSED) << shardrec_last_error();
+  });
+}
+
+}  // namespace
+}  // namespace shardrec::test
