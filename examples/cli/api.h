@@ -69,6 +69,8 @@ using Lookup = Handle<shardrec_lookup, shardrec_lookup_destroy>;
 using Mlp = Handle<shardrec_mlp, shardrec_mlp_destroy>;
 using Interaction = Handle<shardrec_interaction, shardrec_interaction_destroy>;
 using Ddp = Handle<shardrec_ddp, shardrec_ddp_destroy>;
+using Control = Handle<shardrec_control, shardrec_control_destroy>;
+using Checkpoint = Handle<shardrec_checkpoint, shardrec_checkpoint_destroy>;
 using Metrics = Handle<shardrec_metrics, shardrec_metrics_destroy>;
 
 class Options {

@@ -41,18 +41,24 @@ void BatchFeed::produce() {
     std::vector<int64_t> order;
     GlobalBatch batch;
     bool wanted = true;
+    int64_t made = 0;
+    const auto hand_out = [&] {
+      if (made++ >= options_.skip) return push(std::exchange(batch, {}));
+      batch = {};
+      return true;
+    };
     for (int64_t number = 0; wanted && read_block(*pass, number, block, order); ++number) {
       for (const int64_t index : order) {
         batch.samples.add(block, index);
         if (batch.samples.size() < options_.batch) continue;
         batch.fraction = pass->fraction();
-        wanted = push(std::exchange(batch, {})) && !stop_on_interrupt();
+        wanted = hand_out() && !stop_on_interrupt();
         if (!wanted) break;
       }
     }
     if (wanted && batch.samples.size() > 0) {
       batch.fraction = 1;
-      push(std::move(batch));
+      hand_out();
     }
   } catch (const std::exception&) {
     const std::scoped_lock lock(mutex_);

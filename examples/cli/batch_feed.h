@@ -35,6 +35,7 @@ struct FeedOptions {
   int64_t batch = 1;
   int readers = 1;
   bool interruptible = true;  // false: whoever reads looks for interrupts
+  int64_t skip = 0;           // batches of the pass that nobody gets: a run goes on behind them
 };
 
 class BatchFeed {

@@ -66,6 +66,7 @@ struct ClickLogOptions {
   uint64_t seed = 0;           // of the split
   bool strict = false;         // an unreadable line is an error
   int64_t rows_per_table = 0;  // Criteo; 0: 64 x the values where they are known, else 65,536
+  std::vector<int64_t> table_rows{};  // Criteo: of each table, as a checkpoint has them; or empty
 };
 
 // Both read text files and gzip files (byte_source.h).

@@ -22,7 +22,9 @@ Schema make_schema(const ClickLogOptions& options) {
   const auto meta = read_planted_meta(options.path);
   for (int k = 0; k < kCriteoIds; ++k) {
     int64_t rows = kRowsPerTable;
-    if (options.rows_per_table > 0) {
+    if (options.table_rows.size() == kCriteoIds) {
+      rows = options.table_rows[static_cast<size_t>(k)];
+    } else if (options.rows_per_table > 0) {
       rows = options.rows_per_table;
     } else if (meta) {
       rows = kRowsPerValue * meta->values[static_cast<size_t>(k)] +

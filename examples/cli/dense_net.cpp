@@ -128,12 +128,12 @@ void DenseNet::step() {
   check(shardrec_mlp_step(top_.get()));
 }
 
-void DenseNet::save(const std::string& directory) const {
-  check(shardrec_mlp_save(bottom_.get(), stack_path(directory, "bottom").c_str()));
-  check(shardrec_mlp_save(top_.get(), stack_path(directory, "top").c_str()));
+void DenseNet::add_to(shardrec_checkpoint* checkpoint) {
+  check(shardrec_checkpoint_add_mlp(checkpoint, "bottom", bottom_.get()));
+  check(shardrec_checkpoint_add_mlp(checkpoint, "top", top_.get()));
 }
 
-void DenseNet::load(const std::string& directory) {
+void DenseNet::load_format_1(const std::string& directory) {
   check(shardrec_mlp_load(bottom_.get(), stack_path(directory, "bottom").c_str()));
   check(shardrec_mlp_load(top_.get(), stack_path(directory, "top").c_str()));
 }

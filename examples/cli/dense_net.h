@@ -37,8 +37,9 @@ class DenseNet {
   void reduce();
   void step();
 
-  void save(const std::string& directory) const;
-  void load(const std::string& directory);
+  void add_to(shardrec_checkpoint* checkpoint);
+  // What an earlier release has saved beside the tables.
+  void load_format_1(const std::string& directory);
 
  private:
   void add_parameters(const std::string& name, shardrec_mlp* mlp);

@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "usage.h"
 
 namespace shardrec::cli {
@@ -46,6 +47,10 @@ int main(int argc, char** argv) {
   try {
     return cli::run_command(argc, argv);
   } catch (const cli::ApiError& error) {
+    if (error.status() == SHARDREC_CANCELLED && cli::interrupted()) {
+      std::cerr << "shardrec: stopped by an interrupt\n";
+      return cli::kInterruptedExit;
+    }
     std::cerr << "shardrec: " << error.what() << " (" << shardrec_status_name(error.status())
               << ")\n";
   } catch (const std::exception& error) {

@@ -42,6 +42,15 @@ std::string with_separators(int64_t value) {
   return digits;
 }
 
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  constexpr std::array kUnits{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  size_t unit = 0;
+  double value = static_cast<double>(bytes) / 1024;
+  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
+  return fixed(value, value < 100 ? 1 : 0) + " " + kUnits[unit];
+}
+
 std::optional<double> parse_real(std::string_view text) {
   const auto value = parse_whole<double>(text);
   if (!value || !std::isfinite(*value)) return std::nullopt;

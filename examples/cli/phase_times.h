@@ -19,12 +19,14 @@ enum class Phase {
   kSync,      // on a mesh: averaging the replicas
   kDenseStep,
   kMetrics,
+  kSave,
   kOther,
 };
-inline constexpr std::array<const char*, 11> kPhaseNames{
-    "read batch",   "tables: begin",    "tables: forward", "dense forward", "dense backward",
-    "dense reduce", "tables: backward", "tables: sync",    "dense step",    "metrics",
-    "other"};
+inline constexpr std::array<const char*, 12> kPhaseNames{
+    "read batch",       "tables: begin",  "tables: forward",
+    "dense forward",    "dense backward", "dense reduce",
+    "tables: backward", "tables: sync",   "dense step",
+    "metrics",          "save",           "other"};
 
 class PhaseTimes {
  public:

@@ -3,10 +3,13 @@
 #include <algorithm>
 
 #include "interrupt.h"
-#include "train_mesh.h"
+#include "long_work.h"
 
 namespace shardrec::cli {
 namespace {
+
+// Of the collection in a checkpoint.
+constexpr const char* kTablesName = "tables";
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -21,7 +24,6 @@ RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& opti
       rank_(rank),
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
-      saves_tables_(!mesh || is_first_replica(mesh)),
       sync_every_(mesh ? options.sync_every : 0),
       own_feed_(options.engine != "local"),
       schema_(schema),
@@ -115,7 +117,9 @@ void RankTrainer::step(Slot& slot) {
   if (++steps_unsynced_ == sync_every_) average();
   times_.enter(Phase::kDenseStep);
   net_.step();
-  samples_trained_ += slot.global();
+  ++position_.batches;
+  ++position_.steps;
+  position_.samples += slot.global();
 }
 
 // All ranks have made as many steps. Without a mesh there is nothing to average.
@@ -127,7 +131,12 @@ void RankTrainer::average() {
   steps_unsynced_ = 0;
 }
 
-void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& progress) {
+void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title,
+                        Progress& progress, const Saving& saving) {
+  if (position_.epoch != epoch) {
+    position_.epoch = epoch;
+    position_.batches = 0;
+  }
   started_ = std::chrono::steady_clock::now();
   seconds_before_ = seconds_trained_;
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
@@ -142,6 +151,11 @@ void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& pro
     step(slot);
     ++steps;
     report(slot, steps, title, progress);
+    if (saving.every > 0 && position_.steps % saving.every == 0) {
+      average();  // a checkpoint is one model
+      times_.enter(Phase::kSave);
+      saving.save(position_);
+    }
   }
   average();  // what is evaluated and saved is one model
   times_.enter(Phase::kMetrics);
@@ -151,7 +165,7 @@ void RankTrainer::train(BatchFeed& feed, const std::string& title, Progress& pro
     const Slot& last = slots_[1 - now];
     progress.show({title, last.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
                    last_window_.auc, last_window_.known,
-                   static_cast<double>(samples_trained_) / seconds_trained_},
+                   static_cast<double>(samples_trained()) / seconds_trained_},
                   true);
   }
   times_.enter(Phase::kOther);
@@ -165,7 +179,7 @@ void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& tit
   const double seconds = seconds_before_ + seconds_since(started_);
   progress.show(
       {title, slot.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
-       last_window_.auc, last_window_.known, static_cast<double>(samples_trained_) / seconds},
+       last_window_.auc, last_window_.known, static_cast<double>(samples_trained()) / seconds},
       false);
 }
 
@@ -217,16 +231,20 @@ Quality RankTrainer::quality(Metrics& metrics) {
   return result;
 }
 
-void RankTrainer::save(const std::string& directory) {
-  if (saves_tables_) {
-    check(shardrec_collection_save(collection_.get(), directory.c_str(), nullptr));
-  }
-  if (rank_ == 0) net_.save(directory);
+void RankTrainer::add_to(shardrec_checkpoint* checkpoint) {
+  check(shardrec_checkpoint_add_collection(checkpoint, kTablesName, collection_.get()));
+  net_.add_to(checkpoint);
 }
 
-void RankTrainer::load(const std::string& directory) {
-  check(shardrec_collection_load(collection_.get(), directory.c_str(), nullptr));
-  net_.load(directory);
+void RankTrainer::load_format_1(const std::string& directory) {
+  const LongWork work("loading " + directory, rank_ == 0, LongWork::OnInterrupt::kCancel);
+  check(shardrec_collection_load(collection_.get(), directory.c_str(), work.control()));
+  net_.load_format_1(directory);
+}
+
+void RankTrainer::start_at(const TrainPosition& position) {
+  position_ = position;
+  samples_before_ = position.samples;
 }
 
 }  // namespace shardrec::cli

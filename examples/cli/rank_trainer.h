@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "progress.h"
 #include "ranks.h"
 #include "train_options.h"
+#include "train_settings.h"
 
 namespace shardrec::cli {
 
@@ -49,19 +51,34 @@ class RankTrainer {
 
   static int64_t test_batch(const TrainOptions& options);
 
-  void train(BatchFeed& feed, const std::string& title, Progress& progress);
+  // Called behind every `every` steps of the run, on all ranks; 0: never.
+  struct Saving {
+    int64_t every = 0;
+    std::function<void(const TrainPosition&)> save;
+  };
+
+  // The feed's batches are those of the epoch behind the position at hand.
+  void train(BatchFeed& feed, int64_t epoch, const std::string& title, Progress& progress,
+             const Saving& saving);
   // predictions: of rank 0; the same calls are made on all ranks.
   // Of a feed with batches of test_batch(). The same numbers for any number of ranks with the same
   // model.
   Quality evaluate(BatchFeed& feed, PredictionFile& predictions);
-  void save(const std::string& directory);
-  void load(const std::string& directory);
+
+  // Tables and layers, to be saved and loaded.
+  void add_to(shardrec_checkpoint* checkpoint);
+  // What an earlier release has saved. Collective.
+  void load_format_1(const std::string& directory);
+  // Before the first train(): goes on behind these steps.
+  void start_at(const TrainPosition& position);
+  [[nodiscard]] const TrainPosition& position() const { return position_; }
 
   // Per step, the loss summed over this rank's samples, divided by the global batch.
   [[nodiscard]] const std::vector<double>& first_losses() const { return first_losses_; }
   [[nodiscard]] const PhaseTimes& times() const { return times_; }
   [[nodiscard]] const Collection& collection() const { return collection_; }
-  [[nodiscard]] int64_t samples_trained() const { return samples_trained_; }
+  // By this process; position() has those of the whole run.
+  [[nodiscard]] int64_t samples_trained() const { return position_.samples - samples_before_; }
   [[nodiscard]] double seconds_trained() const { return seconds_trained_; }
   void enter(Phase phase) { times_.enter(phase); }
   // The ranks have agreed to end before the feed did.
@@ -93,7 +110,6 @@ class RankTrainer {
   int rank_;
   int ranks_;
   bool writes_predictions_;
-  bool saves_tables_;   // on a mesh, the first replica only
   int64_t sync_every_;  // steps; 0: no mesh
   int64_t steps_unsynced_ = 0;
   bool own_feed_;  // of this process; else the ranks share one
@@ -108,7 +124,8 @@ class RankTrainer {
   Quality last_window_;
   PhaseTimes times_;
   std::vector<double> first_losses_;
-  int64_t samples_trained_ = 0;
+  TrainPosition position_;
+  int64_t samples_before_ = 0;
   double seconds_trained_ = 0;
   double seconds_before_ = 0;
   std::chrono::steady_clock::time_point started_;

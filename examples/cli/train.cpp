@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.h"
 #include "interrupt.h"
@@ -11,6 +11,7 @@
 #include "processes.h"
 #include "rank_trainer.h"
 #include "trace_file.h"
+#include "train_checkpoint.h"
 #include "train_mesh.h"
 #include "train_report.h"
 
@@ -30,7 +31,8 @@ FormatDefaults defaults_of(const std::string& format) {
 }
 
 std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
-  const ClickLogOptions log{options.data, options.seed, options.strict, options.rows_per_table};
+  const ClickLogOptions log{options.data, options.seed, options.strict, options.rows_per_table,
+                            options.table_rows};
   return options.format == "movielens" ? open_movielens(log) : open_criteo(log);
 }
 
@@ -97,19 +99,22 @@ Plan agree_on_plan(int rank, shardrec_comm* comm, const Mesh& mesh, const TrainO
 class Feeds {
  public:
   Feeds(ClickLog& log, const TrainOptions& options) : log_(log), options_(options) {}
-  BatchFeed& train(int epoch) { return at(static_cast<size_t>(epoch) + 1, Split::kTrain, epoch); }
-  BatchFeed& test() { return at(0, Split::kTest, 0); }
+  // skip: batches that were trained before.
+  BatchFeed& train(int epoch, int64_t skip) {
+    return at(static_cast<size_t>(epoch) + 1, Split::kTrain, epoch, skip);
+  }
+  BatchFeed& test() { return at(0, Split::kTest, 0, 0); }
 
  private:
-  BatchFeed& at(size_t index, Split split, int epoch) {
+  BatchFeed& at(size_t index, Split split, int epoch, int64_t skip) {
     const std::scoped_lock lock(mutex_);
     if (feeds_.size() <= index) feeds_.resize(index + 1);
     if (feeds_[index] == nullptr) {
       const bool shared = options_.engine == "local";
       const int64_t batch =
           split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
-      const FeedOptions feed{split, options_.seed, epoch, batch, shared ? options_.ranks : 1,
-                             shared};
+      const FeedOptions feed{split,  options_.seed, epoch, batch, shared ? options_.ranks : 1,
+                             shared, skip};
       feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
     }
     return *feeds_[index];
@@ -132,39 +137,72 @@ RankReport report_of(const RankTrainer& trainer) {
   return report;
 }
 
+// What a run begins with: nothing, a checkpoint of its own, or one of another run.
+struct Start {
+  std::optional<SavedRun> resumed;  // of --save
+  std::optional<SavedRun> loaded;   // of --load
+};
+
 RankGroup group_of(const TrainOptions& options) {
   return {
       .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
 }
 
+// Fills tables and layers from a checkpoint, if the run begins with one. Collective.
+void begin(const TrainOptions& options, const Start& start, shardrec_comm* comm, int rank,
+           RankTrainer& trainer, std::optional<RunStore>& store) {
+  if (start.resumed) {
+    store->load(start.resumed->step);
+    trainer.start_at(start.resumed->position);
+  } else if (start.loaded && start.loaded->settings.empty()) {
+    trainer.load_format_1(options.load);
+  } else if (start.loaded) {
+    RunStore other(comm, rank, options.load, 0);
+    trainer.add_to(other.get());
+    other.load(start.loaded->step);
+  }
+}
+
 // Where rank 0 lives, the result; elsewhere only whether it was interrupted.
-TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace,
+TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, TraceFile& trace,
                 PredictionFile& predictions) {
   TrainResult result;
   Feeds feeds(log, options);
+  const std::string settings = settings_json(options, log.schema());
   run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
     const Model model = make_model(options, log.schema());
     Mesh mesh;
     if (trains_on_mesh(options)) mesh = make_mesh(comm, options);
     const Plan plan = agree_on_plan(rank, comm, mesh, options, model, result.mesh);
     RankTrainer trainer(comm, rank, options, log.schema(), model, plan, mesh);
-    if (!options.load.empty()) trainer.load(options.load);
+    std::optional<RunStore> store;
+    if (!options.save.empty()) {
+      store.emplace(comm, rank, options.save, options.keep);
+      trainer.add_to(store->get());
+    }
+    begin(options, start, comm, rank, trainer, store);
+    const RankTrainer::Saving saving{
+        .every = store ? options.save_every : 0,
+        .save = [&](const TrainPosition& position) { store->commit(settings, position); }};
+    const TrainPosition first = trainer.position();
     Progress progress(rank == 0);
     bool stopped = false;
-    for (int epoch = 0; epoch < options.epochs && !stopped; ++epoch) {
-      BatchFeed& feed = feeds.train(epoch);
-      trainer.train(feed,
+    for (auto epoch = static_cast<int>(first.epoch); epoch < options.epochs && !stopped; ++epoch) {
+      BatchFeed& feed = feeds.train(epoch, epoch == first.epoch ? first.batches : 0);
+      trainer.train(feed, epoch,
                     "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(options.epochs),
-                    progress);
+                    progress, saving);
       stopped = feed.cut_short() || trainer.stopped();
     }
+    trainer.enter(Phase::kSave);
+    if (store) store->commit(settings, trainer.position());
+    trainer.enter(Phase::kOther);
     Quality test;
     if (!stopped) {
       BatchFeed& feed = feeds.test();
       test = trainer.evaluate(feed, predictions);
       stopped = feed.cut_short() || trainer.stopped();
     }
-    if (!options.save.empty()) trainer.save(options.save);
     trainer.enter(Phase::kOther);
     trace.write(comm);
     const auto reports = gather(comm, numbers_of(report_of(trainer)));
@@ -175,6 +213,7 @@ TrainResult run(const TrainOptions& options, ClickLog& log, TraceFile& trace,
       }
       result.test = test;
       result.samples_trained = trainer.samples_trained();
+      result.position = trainer.position();
       result.seconds_trained = trainer.seconds_trained();
     }
   });
@@ -190,27 +229,60 @@ void print_bad_lines(const BadLines& bad_lines) {
   }
 }
 
+// Also takes the settings of the checkpoint that the run begins with.
+Start start_of(TrainOptions& options) {
+  Start start;
+  if (!options.save.empty()) start.resumed = newest_run(options.save);
+  if (start.resumed) {
+    if (start.resumed->settings.empty()) {
+      throw UserError(options.save +
+                      " holds a checkpoint already, of an earlier release: --load starts from it, "
+                      "--save needs another directory.");
+    }
+    if (!options.resume) {
+      throw UserError(options.save +
+                      " holds a checkpoint already; --resume goes on with it, a new run needs "
+                      "another directory for --save.");
+    }
+    take_settings(start.resumed->settings, options.save, TakeSettings::kRun, options);
+  } else if (!options.load.empty()) {
+    start.loaded = newest_run(options.load);
+    if (!start.loaded) throw UserError(options.load + " holds no checkpoint.");
+    if (!start.loaded->settings.empty()) {
+      take_settings(start.loaded->settings, options.load, TakeSettings::kModel, options);
+    }
+  }
+  return start;
+}
+
+void print_start(const TrainOptions& options, const Start& start) {
+  if (!start.resumed) return;
+  const TrainPosition& position = start.resumed->position;
+  std::cout << "goes on with " << options.save << " behind step " << with_separators(position.steps)
+            << " (epoch " << position.epoch + 1 << ", batch " << with_separators(position.batches)
+            << ")\n";
+}
+
 int train(TrainOptions options) {
+  const Start start = start_of(options);
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
   if (options.epochs < 0) options.epochs = defaults_of(options.format).epochs;
   if (options.learning_rate < 0) options.learning_rate = defaults_of(options.format).learning_rate;
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
-  if (!options.save.empty() && std::filesystem::exists(options.save + "/manifest.json")) {
-    throw UserError(options.save + " holds a checkpoint already; --save needs another directory.");
-  }
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
-  const auto start = std::chrono::steady_clock::now();
+  const auto begun = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
   const int own = options.engine == "local" ? 0 : own_rank(options.engine);
+  if (own == 0) print_start(options, start);
   TraceFile trace(options.trace, options.engine == "local" ? -1 : own);
   PredictionFile predictions(own == 0 ? options.output : "");
-  TrainResult result = run(options, *log, trace, predictions);
+  TrainResult result = run(options, start, *log, trace, predictions);
   if (!result.interrupted) predictions.finish();
   trace.finish();
   if (own != 0) return result.interrupted ? kInterruptedExit : 0;
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
   result.unreadable_lines = log->bad_lines().count();
   if (!result.interrupted) result.best_auc = planted_best_auc(options, result.test);
   print_bad_lines(log->bad_lines());
@@ -313,8 +385,24 @@ Run add_train(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--backward-compression", o.backward_compression, "The same of gradients")
       ->capture_default_str();
-  command->add_option("--save", o.save, "Directory for a checkpoint at the end");
-  command->add_option("--load", o.load, "Directory of a checkpoint to start from");
+  CLI::Option* save = command->add_option(
+      "--save", o.save,
+      "Directory for checkpoints: one at the end, also where Ctrl-C ends the run");
+  command->add_option("--save-every", o.save_every, "And one behind every so many steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(save);
+  command->add_option("--keep", o.keep, "Checkpoints that stay, the newest ones; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->needs(save)
+      ->capture_default_str();
+  command
+      ->add_flag("--resume", o.resume,
+                 "Go on where the run in --save stopped, with its settings where no others are "
+                 "given; starts anew where it holds none")
+      ->needs(save);
+  command->add_option("--load", o.load,
+                      "Directory of checkpoints, or one of them, to start from with tables and "
+                      "layers as they are there");
   command->add_option(
       "--output", o.output,
       "File for the predictions of the test part: ROW, LABEL, PROBABILITY, separated "
@@ -323,7 +411,12 @@ Run add_train(CLI::App& app) {
                       "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
   command->add_flag("--json", o.json, "End with one line of JSON");
   command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
-  return [options] { return train(*options); };
+  return [options, command] {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0) options->given.insert(option->get_name());
+    }
+    return train(*options);
+  };
 }
 
 }  // namespace shardrec::cli

@@ -60,8 +60,6 @@ Plan plan_on(const Mesh& mesh, const TrainOptions& options, const Model& model) 
   return plan;
 }
 
-bool is_first_replica(const Mesh& mesh) { return place_of(mesh).replica_rank == 0; }
-
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {
   using Align = TextTable::Align;
   TextTable table({{"group", Align::kLeft}, {"ranks", Align::kLeft}, {"holds", Align::kLeft}});

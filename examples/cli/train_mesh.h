@@ -25,8 +25,6 @@ Mesh make_mesh(shardrec_comm* comm, const TrainOptions& options);
 MeshGroups groups_of(shardrec_comm* comm, const Mesh& mesh);
 // The plan of a sharding group's ranks. Collective over the mesh.
 Plan plan_on(const Mesh& mesh, const TrainOptions& options, const Model& model);
-// Is this rank of the replica that is saved?
-bool is_first_replica(const Mesh& mesh);
 
 // The groups as a table for people, with what the mesh is in a line before it.
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,16 @@ struct TrainOptions {
   int threads = 0;  // per rank; 0: the library's default
   int64_t rows_per_table = 0;
   std::string save;
+  int64_t save_every = 0;  // steps; 0: at the end only
+  int64_t keep = 3;        // checkpoints that stay; 0: all
+  bool resume = false;
   std::string load;
   std::string output;  // file for the predictions of the test part
   std::string trace;
   bool json = false;
   bool strict = false;
+  std::set<std::string> given;      // names of the options on the command line
+  std::vector<int64_t> table_rows;  // of a checkpoint to start from; empty: as the data say
 };
 
 }  // namespace shardrec::cli

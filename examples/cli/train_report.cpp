@@ -75,7 +75,8 @@ std::string json_line(const TrainOptions& options, const TrainResult& result) {
   if (result.best_auc) json["best_auc"] = *result.best_auc;
   json["samples_per_second"] = samples_per_second(result);
   json["seconds"] = result.seconds;
-  json["train_samples"] = result.samples_trained;
+  json["train_samples"] = result.position.samples;
+  json["steps"] = result.position.steps;
   json["test_samples"] = result.test.samples;
   json["unreadable_lines"] = result.unreadable_lines;
   json["interrupted"] = result.interrupted;
@@ -142,7 +143,10 @@ void print_report(const TrainOptions& options, const TrainResult& result) {
             << fixed(result.seconds_trained, 2)
             << " s: " << with_separators(static_cast<int64_t>(samples_per_second(result)))
             << " samples/s; " << fixed(result.seconds, 2) << " s in all\n";
-  if (!options.save.empty()) std::cout << "saved to " << options.save << "\n";
+  if (!options.save.empty()) {
+    std::cout << "saved to " << options.save << ", step " << with_separators(result.position.steps)
+              << "\n";
+  }
   if (result.interrupted) {
     std::cout << "stopped by an interrupt\n";
   } else if (result.test.known) {

@@ -45,6 +45,7 @@ struct TrainResult {
   Quality test;
   std::optional<double> best_auc;
   bool interrupted = false;
+  TrainPosition position;  // of the whole run
   int64_t samples_trained = 0;
   double seconds_trained = 0;
   double seconds = 0;

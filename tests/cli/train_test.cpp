@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -13,7 +12,7 @@
 #include "api.h"
 #include "click_log.h"
 #include "command.h"
-#include "ranks.h"
+#include "saved_model.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -144,60 +143,15 @@ TEST_F(Train, PrintsThePlanAndWhereTheTimeWent) {
   EXPECT_NE(result.err.find("AUC"), std::string::npos);  // the line at the end of the epoch
 }
 
-// Weights and state of every table of a checkpoint, read on one rank.
-std::vector<std::vector<float>> tables_of(const std::string& directory, const std::string& log) {
-  const Schema schema = open_criteo({log, 0, false, 0})->schema();
-  std::vector<std::vector<float>> tables;
-  run_ranks({.ranks = 1}, [&](int, shardrec_comm* comm) {
-    Model model;
-    check(shardrec_model_create(nullptr, model.out()));
-    Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-    optimizer.set(SHARDREC_OPTION_OPTIMIZER, int64_t{SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD})
-        .set(SHARDREC_OPTION_LEARNING_RATE, 0.1);
-    check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
-    for (const Feature& feature : schema.features) {
-      int32_t table = 0;
-      check(shardrec_model_add_table(model.get(), feature.name.c_str(), feature.rows, 16, nullptr,
-                                     &table));
-      check(shardrec_model_add_feature(model.get(), table, feature.name.c_str(),
-                                       SHARDREC_POOLING_SUM));
-    }
-    Plan plan;
-    check(shardrec_plan_collective(comm, model.get(), nullptr, plan.out()));
-    Collection collection;
-    check(shardrec_collection_create(comm, model.get(), plan.get(), nullptr, collection.out()));
-    check(shardrec_collection_load(collection.get(), directory.c_str(), nullptr));
-    for (size_t t = 0; t < schema.features.size(); ++t) {
-      for (const auto& [part, columns] : {std::pair(SHARDREC_TABLE_WEIGHTS, int64_t{16}),
-                                          std::pair(SHARDREC_TABLE_STATE, int64_t{1})}) {
-        const int64_t rows = schema.features[t].rows;
-        std::vector<float> values(static_cast<size_t>(rows * columns));
-        const shardrec_tensor view = matrix_view(values.data(), rows, columns);
-        check(shardrec_collection_read(collection.get(), static_cast<int32_t>(t), part, 0, rows,
-                                       &view));
-        tables.push_back(std::move(values));
-      }
-    }
-  });
-  return tables;
-}
-
-bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
 TEST_F(Train, CheckpointOfFourRowWiseRanksLoadsOnTwoColumnWiseRanksWithTheSameBytes) {
   const Scratch folder;
   const auto saved =
       trained({"--ranks", "4", "--sharding", "row_wise", "--save", folder.path("four")});
   const auto loaded = trained({"--ranks", "2", "--sharding", "column_wise", "--epochs", "0",
                                "--load", folder.path("four"), "--save", folder.path("two")});
-  const auto four = tables_of(folder.path("four"), log());
-  const auto two = tables_of(folder.path("two"), log());
-  ASSERT_EQ(four.size(), 52u);
-  ASSERT_EQ(two.size(), 52u);
-  for (size_t i = 0; i < four.size(); ++i)
-    EXPECT_TRUE(same_bytes(four[i], two[i])) << "array " << i;
+  const SavedModel four = saved_model(folder.path("four"));
+  EXPECT_EQ(four.size(), 26u * 2 + 4 + 6);
+  EXPECT_TRUE(same_bytes(four, saved_model(folder.path("two"))));
   // The dense half came along.
   EXPECT_NEAR(loaded.at("test_auc").get<double>(), saved.at("test_auc").get<double>(), 1e-6);
   EXPECT_EQ(loaded.at("train_samples"), 0);
@@ -251,7 +205,7 @@ TEST_F(Train, InterruptEndsInOrderAndSaves) {
   EXPECT_TRUE(result.json().at("interrupted").get<bool>());
   EXPECT_TRUE(result.json().at("test_auc").is_null());
   EXPECT_GT(result.json().at("train_samples").get<int>(), 0);
-  EXPECT_EQ(tables_of(folder.path("checkpoint"), log()).size(), 52u);
+  EXPECT_EQ(saved_model(folder.path("checkpoint")).size(), 26u * 2 + 4 + 6);
 }
 
 TEST_F(Train, SaysWhatIsWrongWithItsArguments) {

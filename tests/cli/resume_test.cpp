@@ -1,0 +1,247 @@
+// `train --save --resume --load`: a run that was killed or interrupted goes on to the bits that it
+// would have come to without a stop.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "command.h"
+#include "numbers.h"
+#include "saved_model.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRows = SHARDREC_SANITIZED ? "1500" : "6000";
+
+class Resume : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new Scratch;
+    const Finished result =
+        cli::test::run({"generate", "--rows", kRows, "--output", data_->path("log.tsv")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  static void TearDownTestSuite() {
+    delete data_;
+    data_ = nullptr;
+  }
+
+  // What is asked for anew also when a run goes on.
+  static std::vector<std::string> data() {
+    return {"train",     "--format", "criteo", "--data", data_->path("log.tsv"),
+            "--threads", "1",        "--json"};
+  }
+  static std::vector<std::string> with(std::vector<std::string> arguments,
+                                       const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  static std::vector<std::string> model(const std::string& epochs = "3") {
+    return with(data(), {"--batch", "64", "--dim", "8", "--bottom", "24", "--top", "24,12",
+                         "--rows-per-table", "500", "--epochs", epochs, "--seed", "5"});
+  }
+  static nlohmann::json trained(const std::vector<std::string>& arguments) {
+    const Finished result = cli::test::run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.exit_code == 0 ? result.json() : nlohmann::json();
+  }
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+  std::vector<std::string> steps(const std::string& directory) const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path(directory))) {
+      if (entry.is_directory()) names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // Starts a run, waits for its first checkpoint, and ends it there by the signal.
+  Finished stopped(const std::vector<std::string>& arguments, const std::string& directory,
+                   void (Running::*by)() const) const {
+    const Scratch output;
+    Running running(output, arguments);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+    while (!fs::exists(path(directory) + "/LATEST") && std::chrono::steady_clock::now() < give_up) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    (running.*by)();
+    return running.wait();
+  }
+
+  static Scratch* data_;
+  Scratch scratch_;
+};
+Scratch* Resume::data_ = nullptr;
+
+void expect_same_end(const nlohmann::json& one, const nlohmann::json& other) {
+  for (const char* key : {"test_auc", "test_ne", "train_samples", "test_samples", "steps"}) {
+    EXPECT_EQ(one.at(key), other.at(key)) << key;
+  }
+}
+
+TEST_F(Resume, AKilledRunGoesOnToTheSameBits) {
+  const std::vector<std::string> ranks{"--ranks", "2", "--sharding", "mixed"};
+  const auto whole =
+      trained(with(with(model(), ranks), {"--save", path("whole"), "--output", path("p1")}));
+  const std::vector<std::string> saving{"--save", path("run"), "--save-every", "3"};
+  const Finished killed =
+      stopped(with(with(model(), ranks), saving), "run", &Running::kill_at_once);
+  ASSERT_EQ(killed.exit_code, 137) << "it had ended before: " << killed.out << killed.err;
+  // Neither dims nor layers nor ranks are asked for again.
+  const Finished resumed = cli::test::run(with(
+      data(), {"--save", path("run"), "--save-every", "3", "--resume", "--output", path("p2")}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("goes on with " + path("run") + " behind step "), std::string::npos)
+      << resumed.out;
+  expect_same_end(whole, resumed.json());
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+  EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));
+}
+
+TEST_F(Resume, AnInterruptedRunSavesWhereItIsAndGoesOnToTheSameBits) {
+  const auto whole = trained(with(model(), {"--save", path("whole")}));
+  const Finished interrupted = stopped(with(model(), {"--save", path("run"), "--save-every", "4"}),
+                                       "run", &Running::interrupt);
+  ASSERT_EQ(interrupted.exit_code, 130) << interrupted.err;
+  const auto there = interrupted.json().at("steps").get<int64_t>();
+  EXPECT_LT(there, whole.at("steps").get<int64_t>());
+  const Finished resumed = cli::test::run(with(data(), {"--save", path("run"), "--resume"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("behind step " + with_separators(there) + " "), std::string::npos)
+      << resumed.out;
+  expect_same_end(whole, resumed.json());
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+}
+
+TEST_F(Resume, OnAMeshReplicasAreAveragedBeforeTheyAreSaved) {
+  const std::vector<std::string> mesh{"--ranks",      "2", "--sharding-group-size", "1",
+                                      "--sync-every", "7", "--save-every",          "5"};
+  const auto whole = trained(with(with(model(), mesh), {"--save", path("whole")}));
+  const Finished killed =
+      stopped(with(with(model(), mesh), {"--save", path("run")}), "run", &Running::kill_at_once);
+  ASSERT_EQ(killed.exit_code, 137) << "it had ended before: " << killed.out << killed.err;
+  const auto resumed =
+      trained(with(data(), {"--save", path("run"), "--save-every", "5", "--resume"}));
+  expect_same_end(whole, resumed);
+  EXPECT_EQ(resumed.at("mesh").at("sync_every"), 7);
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+}
+
+TEST_F(Resume, GoesOnOverProcessesAsOverThreads) {
+  const Finished version = cli::test::run({"--version"});
+  if (version.out.find("gloo") == std::string::npos) {
+    GTEST_SKIP() << "the plug-in of the engine gloo was not built";
+  }
+  const auto whole = trained(with(model(), {"--ranks", "2", "--save", path("whole")}));
+  trained(with(model("1"), {"--ranks", "2", "--save", path("run")}));
+  const auto resumed = trained(
+      with(data(), {"--epochs", "3", "--engine", "gloo", "--save", path("run"), "--resume"}));
+  expect_same_end(whole, resumed);
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+}
+
+TEST_F(Resume, OtherRanksAndPlansGoOnWithTheSameModel) {
+  const auto whole = trained(with(model(), {"--ranks", "2"}));
+  trained(with(model("1"), {"--ranks", "2", "--save", path("run")}));
+  const auto resumed = trained(with(data(), {"--ranks", "3", "--sharding", "row_wise", "--epochs",
+                                             "3", "--save", path("run"), "--resume"}));
+  EXPECT_NEAR(whole.at("test_auc").get<double>(), resumed.at("test_auc").get<double>(), 0.0005);
+  EXPECT_EQ(resumed.at("ranks"), 3);
+  EXPECT_EQ(whole.at("train_samples"), resumed.at("train_samples"));
+}
+
+TEST_F(Resume, StartsAnewWhereNothingIsAndEndsAtOnceWhereAllIsDone) {
+  const std::vector<std::string> again = with(model(), {"--save", path("run"), "--resume"});
+  const auto first = trained(again);
+  const auto second = trained(again);
+  expect_same_end(first, second);
+  EXPECT_EQ(second.at("first_losses").size(), 0u);
+  EXPECT_EQ(steps("run").size(), 1u);
+}
+
+TEST_F(Resume, KeepsTheNewestCheckpoints) {
+  const auto whole = trained(with(model(), {"--save", path("run"), "--save-every", "10"}));
+  EXPECT_EQ(steps("run").size(), 3u);
+  trained(with(model(), {"--save", path("one"), "--save-every", "10", "--keep", "1"}));
+  EXPECT_EQ(steps("one").size(), 1u);
+  trained(with(model(), {"--save", path("all"), "--save-every", "10", "--keep", "0"}));
+  const auto made = whole.at("steps").get<int64_t>();
+  EXPECT_EQ(static_cast<int64_t>(steps("all").size()), (made + 9) / 10);
+}
+
+TEST_F(Resume, WhatDoesNotGoWithACheckpointIsRefused) {
+  trained(with(model("0"), {"--save", path("run")}));
+  const std::vector<std::string> resume{"--save", path("run"), "--resume"};
+  for (const auto& [option, value, saved] :
+       {std::tuple("--dim", "16", "8"), std::tuple("--top", "24,13", "24,12"),
+        std::tuple("--batch", "65", "64"), std::tuple("--seed", "6", "5"),
+        std::tuple("--optimizer", "adam", "rowwise_adagrad")}) {
+    const Finished refused = cli::test::run(with(with(data(), resume), {option, value}));
+    EXPECT_EQ(refused.exit_code, 1) << option;
+    EXPECT_NE(refused.err.find(std::string("was trained with ") + option + " " + saved),
+              std::string::npos)
+        << refused.err;
+  }
+  const Finished rows = cli::test::run(with(with(data(), resume), {"--rows-per-table", "501"}));
+  EXPECT_EQ(rows.exit_code, 1);
+  EXPECT_NE(rows.err.find("--rows-per-table 501"), std::string::npos) << rows.err;
+
+  const Finished over = cli::test::run(with(data(), {"--save", path("run")}));
+  EXPECT_EQ(over.exit_code, 1);
+  EXPECT_NE(over.err.find("holds a checkpoint already; --resume goes on"), std::string::npos)
+      << over.err;
+  EXPECT_EQ(cli::test::run(with(data(), {"--resume"})).exit_code, 2);
+  EXPECT_EQ(cli::test::run(with(data(), {"--save-every", "3"})).exit_code, 2);
+}
+
+TEST_F(Resume, LoadTakesDimsAndLayersFromTheCheckpointAndStartsANewRun) {
+  const auto saved = trained(with(model(), {"--save", path("first"), "--output", path("p1")}));
+  // --seed: which samples are the test part.
+  const auto scored = trained(with(data(), {"--seed", "5", "--epochs", "0", "--load", path("first"),
+                                            "--output", path("p2"), "--ranks", "3"}));
+  EXPECT_EQ(scored.at("steps"), 0);
+  EXPECT_EQ(scored.at("test_auc"), saved.at("test_auc"));
+  EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));
+  const auto more =
+      trained(with(data(), {"--load", path("first"), "--epochs", "1", "--save", path("second")}));
+  EXPECT_GT(more.at("steps"), 0);
+  EXPECT_FALSE(same_bytes(saved_model(path("first")), saved_model(path("second"))));
+  const Finished nothing = cli::test::run(with(data(), {"--load", path("nothing")}));
+  EXPECT_EQ(nothing.exit_code, 1);
+  EXPECT_NE(nothing.err.find(path("nothing") + " holds no checkpoint"), std::string::npos);
+}
+
+TEST_F(Resume, DirectoriesOfTheEarlierReleaseStillLoad) {
+  trained(with(model(), {"--save", path("new"), "--output", path("p1")}));
+  // The tables by shardrec_collection_save, the layers in files beside them.
+  run_ranks({.ranks = 2, .ranks_per_node = 2}, [&](int rank, shardrec_comm* comm) {
+    const RestoredModel restored = restore(comm, path("new"));
+    check(shardrec_collection_save(restored.tables.get(), path("old").c_str(), nullptr));
+    if (rank != 0) return;
+    check(shardrec_mlp_save(restored.bottom.get(), path("old/dense_bottom.safetensors").c_str()));
+    check(shardrec_mlp_save(restored.top.get(), path("old/dense_top.safetensors").c_str()));
+  });
+  trained(with(model("0"), {"--load", path("old"), "--output", path("p2")}));
+  EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));
+  const Finished onto = cli::test::run(with(model(), {"--save", path("old"), "--resume"}));
+  EXPECT_EQ(onto.exit_code, 1);
+  EXPECT_NE(onto.err.find("earlier release"), std::string::npos) << onto.err;
+}
+
+TEST_F(Resume, ADamagedCheckpointIsRefusedByName) {
+  trained(with(model(), {"--save", path("run")}));
+  const std::string file = path("run") + "/" + steps("run").back() + "/manifest.json";
+  std::string text = read_file(file);
+  text[text.size() / 2] = static_cast<char>(text[text.size() / 2] ^ 1);
+  scratch_.write("run/" + steps("run").back() + "/manifest.json", text);
+  const Finished refused = cli::test::run(with(data(), {"--save", path("run"), "--resume"}));
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.err.find("CORRUPT_DATA"), std::string::npos) << refused.err;
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test
