@@ -1,4 +1,4 @@
-// shardrec: train, plan, generate, replay, bench, probe, launch and trace, through the C API of
+// shardrec: train, plan, generate, replay, bench, probe, launch, trace and inspect, through the C API of
 // libshardrec.
 #include <exception>
 #include <iostream>
@@ -25,7 +25,7 @@ int run_command(int argc, char** argv) {
   const std::vector<std::pair<const char*, Run>> runs{
       {"train", add_train(app)},   {"plan", add_plan(app)},   {"generate", add_generate(app)},
       {"replay", add_replay(app)}, {"bench", add_bench(app)}, {"probe", add_probe(app)},
-      {"launch", add_launch(app)}, {"trace", add_trace(app)}};
+      {"launch", add_launch(app)}, {"trace", add_trace(app)}, {"inspect", add_inspect(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
