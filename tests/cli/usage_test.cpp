@@ -32,8 +32,7 @@ TEST(Usage, AnUnknownSubcommandIsRefusedWithTheNearestOne) {
                  "`shardrec trace --help` lists what there is.");
   const Finished far = run({"xylophone"});
   EXPECT_EQ(far.exit_code, 2);
-  EXPECT_NE(far.err.find("no subcommand 'xylophone'; there are train, generate,"),
-            std::string::npos)
+  EXPECT_NE(far.err.find("no subcommand 'xylophone'; there are train, plan,"), std::string::npos)
       << far.err;
 }
 
