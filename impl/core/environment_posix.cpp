@@ -1,3 +1,4 @@
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "core/environment.h"
@@ -22,9 +24,10 @@ namespace {
 [[noreturn]] void fail_with(const std::error_code& reason, const char* what,
                             const std::string& path,
                             shardrec_status if_missing = SHARDREC_IO_ERROR) {
-  const bool missing = reason == std::errc::no_such_file_or_directory;
-  fail(missing ? if_missing : SHARDREC_IO_ERROR,
-       sentence("cannot ", what, " ", path, ": ", reason.message()), {.path = path});
+  shardrec_status status = SHARDREC_IO_ERROR;
+  if (reason == std::errc::no_such_file_or_directory) status = if_missing;
+  if (reason == std::errc::not_enough_memory) status = SHARDREC_OUT_OF_MEMORY;
+  fail(status, sentence("cannot ", what, " ", path, ": ", reason.message()), {.path = path});
 }
 
 [[noreturn]] void fail_errno(const char* what, const std::string& path,
@@ -234,14 +237,22 @@ class PosixEnvironment final : public Environment {
     return result;
   }
 
+  // Not by std::filesystem, whose iterator ends the process where memory runs out.
   std::vector<std::string> list(const std::string& directory) override {
-    std::error_code reason;
+    struct Close {
+      void operator()(DIR* open) const noexcept { ::closedir(open); }
+    };
+    const std::unique_ptr<DIR, Close> open(::opendir(directory.c_str()));
+    if (open == nullptr) fail_errno("list the directory", directory, SHARDREC_NOT_FOUND);
     std::vector<std::string> names;
-    for (std::filesystem::directory_iterator at(directory, reason), end; !reason && at != end;
-         at.increment(reason)) {
-      names.push_back(at->path().filename().string());
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(open.get());
+      if (entry == nullptr) break;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
     }
-    if (reason) fail_with(reason, "list the directory", directory, SHARDREC_NOT_FOUND);
+    if (errno != 0) fail_errno("list the directory", directory);
     std::sort(names.begin(), names.end());
     return names;
   }
