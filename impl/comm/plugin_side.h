@@ -58,6 +58,12 @@ int32_t guarded(shardrec_transport_error* error, const Function& function) noexc
     return tell(error, failure.status(), failure.peer(), failure.what());
   } catch (const std::bad_alloc&) {
     return tell(error, SHARDREC_TRANSPORT_OUT_OF_MEMORY, -1, "out of memory");
+  } catch (const std::system_error& thrown) {
+    // A thread that cannot be started, for one.
+    const bool shortage = thrown.code() == std::errc::resource_unavailable_try_again ||
+                          thrown.code() == std::errc::not_enough_memory;
+    return tell(error, shortage ? SHARDREC_TRANSPORT_OUT_OF_MEMORY : SHARDREC_TRANSPORT_UNUSABLE,
+                -1, thrown.what());
   } catch (const std::exception& thrown) {
     return tell(error, SHARDREC_TRANSPORT_UNUSABLE, -1, thrown.what());
   } catch (...) {

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -18,8 +19,22 @@ constinit thread_local bool fired = false;
 constinit thread_local bool lasting = false;
 constinit thread_local int64_t left = 0;
 
+constinit thread_local bool spared = false;
+constinit std::atomic<bool> elsewhere_armed{false};
+constinit std::atomic<bool> elsewhere_fired{false};
+constinit std::atomic<bool> elsewhere_lasting{false};
+constinit std::atomic<int64_t> elsewhere_left{0};
+
+bool fails_elsewhere() noexcept {
+  if (!elsewhere_armed.load() || spared) return false;
+  if (elsewhere_fired.load()) return elsewhere_lasting.load();
+  if (elsewhere_left.fetch_sub(1) != 1) return false;
+  elsewhere_fired.store(true);
+  return true;
+}
+
 bool fails() noexcept {
-  if (!armed) return false;
+  if (!armed) return fails_elsewhere();
   if (fired) return lasting;
   if (--left > 0) return false;
   fired = true;
@@ -144,6 +159,18 @@ bool end_shortage() {
   armed = false;
   return fired;
 }
+
+void fail_allocation_elsewhere(int64_t k, Shortage shortage) {
+  elsewhere_left = k;
+  elsewhere_fired = false;
+  elsewhere_lasting = shortage == Shortage::kLasting;
+  elsewhere_armed = true;
+}
+bool end_shortage_elsewhere() {
+  elsewhere_armed = false;
+  return elsewhere_fired;
+}
+void spare_this_thread() { spared = true; }
 
 NoShortage::NoShortage() : armed_(armed) { armed = false; }
 NoShortage::~NoShortage() { armed = armed_; }

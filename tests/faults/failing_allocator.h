@@ -1,5 +1,5 @@
-// Makes allocations of one thread fail: malloc and its family, operator new, and anonymous mmap,
-// wherever they are called from (the library, the C++ run time, oneTBB).
+// Makes allocations of one thread, or of all but some, fail: malloc and its family, operator new,
+// and anonymous mmap, wherever they are called from (the library, the C++ run time, oneTBB).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,12 @@ void fail_allocation(int64_t k, Shortage shortage);
 bool end_shortage();
 // Has an allocation failed since fail_allocation?
 bool allocation_has_failed();
+
+// The same of all threads but the spared ones, whose allocations are counted together: those that a
+// library has started.
+void fail_allocation_elsewhere(int64_t k, Shortage shortage);
+bool end_shortage_elsewhere();
+void spare_this_thread();
 
 // Within its scope allocations of this thread neither fail nor count.
 class NoShortage {

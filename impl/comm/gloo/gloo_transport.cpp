@@ -66,6 +66,7 @@ void Transport::close_connections() noexcept {
   const int helpers = std::min(size_ / 8, kAtOnce);
   int started = 0;
   try {
+    threads.reserve(static_cast<size_t>(helpers));  // so that none is lost once it runs
     for (; started < helpers; ++started)
       threads.push_back(plugin::start_thread([=] { close_some(started, helpers); }));
   } catch (const std::exception&) {  // no thread to be had: what is left is closed below
@@ -227,12 +228,12 @@ void Transport::end(Request& request) noexcept {
   request.changed.notify_all();
 }
 
-void Transport::break_connection(int peer, const std::string& why) noexcept {
+void Transport::break_connection(int peer, std::string_view why) noexcept {
   lose(peer, why);
   mesh_.context->getPair(peer)->close();
 }
 
-void Transport::lose(int peer, const std::string& why) noexcept {
+void Transport::lose(int peer, std::string_view why) noexcept {
   const std::lock_guard lock(mutex_);
   Peer& lost = peers_[static_cast<size_t>(peer)];
   if (lost.lost) return;
@@ -259,19 +260,19 @@ void Transport::watch() {
       canary = std::make_unique<Message>(mesh_.context, Way::kReceive, &nothing, sizeof nothing);
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
-      continue;
     }
     {
       const std::lock_guard lock(mutex_);
       if (closing_) return;
       canary_ = canary.get();
     }
+    if (canary == nullptr) continue;
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_ || is_lost(peer)) continue;
       try {
         canary->recv(peer, kCanarySlot, 0, sizeof nothing);
       } catch (const std::exception& thrown) {
-        lose(peer, message_of(thrown));
+        break_connection(peer, message_of(thrown));
       }
     }
     // Ends when some connection is lost: whose, the next round finds out.

@@ -22,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -94,7 +95,7 @@ class Transport {
   void accept_offers(int peer);
   void withdraw(Request& request) noexcept;
   int32_t wait_for_reader(Request& request, plugin::Clock::time_point deadline);
-  void break_connection(int peer, const std::string& why) noexcept;
+  void break_connection(int peer, std::string_view why) noexcept;
   void meet(const shardrec_transport_job& job);
   void greet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   template <class Word>
@@ -105,7 +106,7 @@ class Transport {
   void watch();
   static void end(Request& request) noexcept;
   // Messages of this peer that are not through end; no more are begun.
-  void lose(int peer, const std::string& why) noexcept;
+  void lose(int peer, std::string_view why) noexcept;
   bool is_lost(int peer) const;
   void close_connections() noexcept;
   [[noreturn]] void fail(int peer) const;

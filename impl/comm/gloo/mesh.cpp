@@ -3,21 +3,26 @@
 #include <gloo/transport/address.h>
 #include <gloo/transport/pair.h>
 #include <gloo/transport/tcp/device.h>
-#include <sys/random.h>
+#include <netdb.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
+#include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "comm/gloo/guarded_context.h"
 #include "comm/gloo/silence.h"
+#include "core/random.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -29,17 +34,40 @@ using plugin::sentence;
 constexpr std::chrono::milliseconds kGlance{100};  // how often the job's health is looked at
 constexpr int kPeersPerKey = 128;                  // so that a value stays below the store's limit
 
+// So short that a std::string needs no memory for it.
+constexpr std::string_view kNoMemory = "out of memory";
+
 std::string key_of(int rank, int peer) { return sentence("gloo/", rank, "/", peer / kPeersPerKey); }
 
 Secret random_secret() {
   Secret secret{};
-  // So few bytes come whole, or not at all when a signal came first.
-  while (getrandom(secret.data(), sizeof secret, 0) != sizeof secret) {
-    if (errno != EINTR)
-      throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1,
-                    sentence("no random numbers: getrandom: ", strerror(errno)));
+  try {
+    core::fill_random(std::as_writable_bytes(std::span(secret)));
+  } catch (const core::Error& error) {
+    throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, error.sentence());
   }
   return secret;
+}
+
+// Of an address in numbers. Not by Gloo, which crashes where the system's look-up of it fails.
+gloo::transport::tcp::attr attributes_of(const std::string& address) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(address.c_str(), nullptr, &hints, &found);
+  if (error == EAI_MEMORY) throw std::bad_alloc();
+  if (error != 0) throw std::runtime_error(gai_strerror(error));
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  gloo::transport::tcp::attr attributes;
+  attributes.ai_family = found->ai_family;
+  attributes.ai_socktype = found->ai_socktype;
+  attributes.ai_protocol = found->ai_protocol;
+  attributes.ai_addrlen = static_cast<int>(found->ai_addrlen);
+  std::memset(&attributes.ai_addr, 0, sizeof attributes.ai_addr);
+  std::memcpy(&attributes.ai_addr, found->ai_addr, found->ai_addrlen);
+  return attributes;
 }
 
 // Runs on a thread of its own, so that the caller can keep an eye on the job, and end it.
@@ -101,11 +129,9 @@ class Connector {
 
   void listen() {
     try {
-      gloo::transport::tcp::attr attributes(address_.c_str());
-      mesh_.device = gloo::transport::tcp::CreateDevice(attributes);
-      mesh_.context = std::dynamic_pointer_cast<gloo::transport::tcp::Context>(
-          mesh_.device->createContext(job_.rank, job_.size));
-      if (mesh_.context == nullptr) throw std::runtime_error("its device is not one of TCP");
+      auto device = std::make_shared<gloo::transport::tcp::Device>(attributes_of(address_));
+      mesh_.device = device;
+      mesh_.context = std::make_shared<GuardedContext>(std::move(device), job_.rank, job_.size);
       // Gloo waits five times as long for a connection.
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
           std::max(deadline_ - Clock::now(), Clock::duration(kGlance)));
@@ -239,10 +265,12 @@ void check_job(const shardrec_transport_job& job) {
     throw Failure(status, -1, "the job ended while its ranks were meeting");
 }
 
-std::string message_of(const std::exception& thrown) {
-  const std::string text = thrown.what();
+std::string_view message_of(const std::exception& thrown) noexcept {
+  if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr) return kNoMemory;
+  std::string_view text = thrown.what();
   const size_t end = text.find("] ");
-  return !text.empty() && text[0] == '[' && end != std::string::npos ? text.substr(end + 2) : text;
+  if (text.starts_with('[') && end != std::string_view::npos) text.remove_prefix(end + 2);
+  return text;
 }
 
 }  // namespace shardrec::comm::gloo_plugin

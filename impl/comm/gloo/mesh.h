@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "comm/plugin_side.h"
@@ -32,7 +33,8 @@ Mesh connect_mesh(const shardrec_transport_job& job, plugin::Clock::time_point d
 // Throws plugin::Failure when the store says that the job has failed. Does not wait.
 void check_job(const shardrec_transport_job& job);
 
-// "[/build/file.cc:12] Connection closed" without the place in Gloo's source.
-std::string message_of(const std::exception& thrown);
+// "[/build/file.cc:12] Connection closed" without the place in Gloo's source; valid as long as what
+// was thrown. Needs no memory.
+std::string_view message_of(const std::exception& thrown) noexcept;
 
 }  // namespace shardrec::comm::gloo_plugin

@@ -27,7 +27,7 @@ std::string Message::why() {
   try {
     throwIfException();
   } catch (const std::exception& thrown) {
-    return message_of(thrown);
+    return std::string(message_of(thrown));
   }
   return {};
 }

@@ -1,5 +1,6 @@
 // A transport's direct messages, as their receiver handles them (direct.h).
 #include <exception>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -47,8 +48,12 @@ void Transport::read(Request& request) {
       answer(request);
     }
   } catch (const std::exception& thrown) {
-    wrong = message_of(thrown);
-    break_connection(request.peer, wrong);
+    break_connection(request.peer, message_of(thrown));
+    try {
+      wrong = message_of(thrown);
+    } catch (const std::bad_alloc& none) {
+      wrong = message_of(none);  // needs no memory
+    }
   }
   const std::lock_guard lock(mutex_);
   request.done = wrong.empty();
@@ -124,7 +129,7 @@ void Transport::accept_offers(int from) {
       if (ended != Ended::kDone) return;
       accept(from, offer);
     } catch (const std::exception& thrown) {
-      break_connection(from, message_of(thrown));
+      return break_connection(from, message_of(thrown));
     }
   }
 }

@@ -63,9 +63,12 @@ uint32_t Engine::open(Transport& transport) {
       thread_started_ = true;
     }
     // Under one lock, so that the numbers are in the order of the commands.
-    transport.set_number(opened_++);
+    closing_.reserve(open_ + 1);
+    transport.set_number(opened_);
     commands_.push_back({.kind = Command::Kind::kOpen, .transport = &transport});
     has_commands_.store(true, std::memory_order_release);
+    ++opened_;
+    ++open_;
   }
   pushed_.notify_one();
   return transport.number();
@@ -73,7 +76,6 @@ uint32_t Engine::open(Transport& transport) {
 
 bool Engine::close(Transport& transport) noexcept {
   bool closed = false;
-  Command command{.kind = Command::Kind::kClose, .transport = &transport};
   const auto let_go = [&] {
     return std::none_of(closing_.begin(), closing_.end(),
                         [&](const Closing& one) { return one.transport == &transport; });
@@ -82,8 +84,6 @@ bool Engine::close(Transport& transport) noexcept {
     std::unique_lock lock(mutex_);
     closing_.push_back({.transport = &transport, .flush_by = Clock::now() + kFlush});
     has_closing_.store(true);
-    commands_.push_back(std::move(command));
-    has_commands_.store(true, std::memory_order_release);
     pushed_.notify_one();
     closed = let_go_.wait_for(lock, kLetGo, let_go);
   }
@@ -100,11 +100,14 @@ void Engine::send(std::unique_ptr<Letter> letter) {
 
 void Engine::begin(Request& request) { push({.kind = Command::Kind::kBegin, .request = &request}); }
 
-void Engine::give_up(Request& request) {
-  push({.kind = Command::Kind::kGiveUp, .request = &request});
+void Engine::give_up(Request& request) noexcept {
+  const std::lock_guard lock(mutex_);
+  request.next_to_give_up = std::exchange(to_give_up_, &request);
+  has_commands_.store(true, std::memory_order_release);
+  if (asleep_) pushed_.notify_one();
 }
 
-void Engine::break_off(const std::string& why) noexcept {
+void Engine::break_off(std::string_view why) noexcept {
   orderly_.store(false);
   const std::lock_guard lock(mutex_);
   if (broken_.load()) return;
@@ -123,6 +126,7 @@ void Engine::run() noexcept {
     try {
       bool happened = obey();
       if (!broken_.load() && wire_.started()) happened = wire_.poll(*this) || happened;
+      start_closing();
       finish_closing();
       if (happened) {
         since = Clock::now();
@@ -138,19 +142,31 @@ void Engine::run() noexcept {
 
 bool Engine::obey() {
   if (!has_commands_.load(std::memory_order_acquire)) return false;
+  Request* given_up = nullptr;
+  bool finishing = false;
   {
     const std::lock_guard lock(mutex_);
     taken_.swap(commands_);
+    given_up = std::exchange(to_give_up_, nullptr);
+    finishing = std::exchange(finish_asked_, false);
     has_commands_.store(false, std::memory_order_relaxed);
   }
-  for (Command& command : taken_) {
+  // The others are told that the engine is broken.
+  const auto try_to = [this](const auto& call) {
     try {
-      obey(command);
-    } catch (const std::exception& thrown) {  // the others are told that the engine is broken
+      call();
+    } catch (const std::exception& thrown) {
       break_off(thrown.what());
     }
-  }
+  };
+  for (Command& command : taken_) try_to([&] { obey(command); });
   taken_.clear();
+  // After the commands, one of which may have begun it. Who has been given back may end it at once.
+  while (given_up != nullptr) {
+    Request& request = *std::exchange(given_up, given_up->next_to_give_up);
+    try_to([&] { obey_give_up(request); });
+  }
+  if (finishing) finish();
   return true;
 }
 
@@ -159,30 +175,18 @@ void Engine::obey(Command& command) {
   switch (command.kind) {
     case Kind::kOpen:
       return open_exchange(*command.transport);
-    case Kind::kClose: {
-      const auto found = exchanges_.find(command.transport->number());
-      if (found != exchanges_.end() && !broken_.load()) found->second->give_up_all();
-      const std::lock_guard lock(mutex_);
-      for (Closing& one : closing_) one.obeyed = one.obeyed || one.transport == command.transport;
-      return;
-    }
     case Kind::kSend:
       if (!broken_.load()) wire_.send(std::move(command.letter));
       return;
     case Kind::kBegin:
-    case Kind::kGiveUp:
-      return obey_request(command.kind, *command.request);
-    case Kind::kFinish:
-      return finish();
+      return obey_begin(*command.request);
   }
 }
 
-void Engine::obey_request(Command::Kind kind, Request& request) {
-  Transport& transport = *request.transport;
-  const auto found = exchanges_.find(transport.number());
+void Engine::obey_begin(Request& request) {
+  const auto found = exchanges_.find(request.transport->number());
   if (!broken_.load() && found != exchanges_.end()) {
     Exchange& exchange = *found->second;
-    if (kind == Command::Kind::kGiveUp) return exchange.give_up(request);
     try {
       return exchange.begin(request);
     } catch (const std::exception& thrown) {
@@ -190,12 +194,24 @@ void Engine::obey_request(Command::Kind kind, Request& request) {
       if (exchange.holds(request)) return;  // told with the others
     }
   }
-  if (kind == Command::Kind::kBegin) {
-    transport.ended(request, SHARDREC_TRANSPORT_FAILED, why_broken_);
-  } else {
-    if (found != exchanges_.end()) found->second->fail_all(why_broken_);
-    transport.given_back(request);
+  end_broken(request);
+}
+
+void Engine::obey_give_up(Request& request) {
+  Transport& transport = *request.transport;
+  const auto found = exchanges_.find(transport.number());
+  if (!broken_.load() && found != exchanges_.end()) return found->second->give_up(request);
+  if (found != exchanges_.end()) found->second->fail_all(why_broken_);
+  transport.given_back(request);
+}
+
+void Engine::end_broken(Request& request) noexcept {
+  std::string why;
+  try {
+    why = why_broken_;
+  } catch (const std::bad_alloc&) {  // it stays empty
   }
+  request.transport->ended(request, SHARDREC_TRANSPORT_FAILED, std::move(why));
 }
 
 void Engine::open_exchange(Transport& transport) {
@@ -229,6 +245,24 @@ void Engine::open_exchange(Transport& transport) {
   }
 }
 
+// Gives up what is under way on transports that are to be closed, after all that was asked of them
+// before.
+void Engine::start_closing() {
+  while (has_closing_.load()) {
+    Transport* transport = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto next = std::find_if(closing_.begin(), closing_.end(),
+                                     [](const Closing& one) { return !one.obeyed; });
+      if (next == closing_.end() || has_commands_.load()) return;
+      next->obeyed = true;
+      transport = next->transport;
+    }
+    const auto found = exchanges_.find(transport->number());
+    if (found != exchanges_.end() && !broken_.load()) found->second->give_up_all();
+  }
+}
+
 // Lets go of transports whose messages MPI has let go of, and whose letters are on their way.
 void Engine::finish_closing() {
   if (!has_closing_.load()) return;
@@ -247,6 +281,7 @@ void Engine::finish_closing() {
     return true;
   });
   if (closing_.size() == before) return;
+  open_ -= before - closing_.size();
   has_closing_.store(!closing_.empty());
   let_go_.notify_all();
   if (exchanges_.empty()) go_quiet();
@@ -282,7 +317,7 @@ void Engine::nap(Clock::time_point since) {
   const Clock::duration idle = Clock::now() - since;
   if (under_way && awaited && idle < kSpin) return;
   std::unique_lock lock(mutex_);
-  if (!commands_.empty()) return;
+  if (has_commands_.load()) return;
   asleep_ = true;
   if (under_way || !closing_.empty()) {
     pushed_.wait_for(lock, awaited && idle < kShortNaps ? kShortNap
@@ -313,7 +348,7 @@ void Engine::finish() noexcept {
 
 void Engine::wait_for_finish() noexcept {
   std::unique_lock lock(mutex_);
-  commands_.push_back({.kind = Command::Kind::kFinish});
+  finish_asked_ = true;
   has_commands_.store(true, std::memory_order_release);
   pushed_.notify_one();
   const auto finished = [this] { return finished_; };

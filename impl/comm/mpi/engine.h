@@ -6,6 +6,9 @@
 // When MPI returns an error, or does not let go of memory that was given up, the engine breaks: it
 // never calls MPI again, so that this memory is safe, and everything fails.
 //
+// Where memory runs out on the engine's thread, the engine breaks too. Giving up a message, closing
+// a transport and ending MPI need no memory.
+//
 // Thread rule: any thread. Never destroyed: threads may be inside while the process ends.
 #pragma once
 
@@ -17,6 +20,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/mpi/exchange.h"
@@ -40,18 +44,18 @@ class Engine final : private Post {
 
   void send(std::unique_ptr<Letter> letter);
   void begin(Request& request);
-  void give_up(Request& request);
+  void give_up(Request& request) noexcept;
   // Around a wait for a message: where nobody waits, the thread leaves the processor to others.
   void begin_wait() noexcept;
   void end_wait() noexcept { waiting_.fetch_sub(1); }
-  void break_off(const std::string& why) noexcept;
+  void break_off(std::string_view why) noexcept;
   // A communicator has failed: MPI_Finalize at the end of the process is not waited for without
   // end.
   void expect_no_orderly_end() noexcept { orderly_.store(false); }
 
  private:
   struct Command {
-    enum class Kind : uint8_t { kOpen, kClose, kSend, kBegin, kGiveUp, kFinish };
+    enum class Kind : uint8_t { kOpen, kSend, kBegin };
     Kind kind;
     Transport* transport = nullptr;
     Request* request = nullptr;
@@ -67,8 +71,11 @@ class Engine final : private Post {
   void run() noexcept;
   bool obey();
   void obey(Command& command);
-  void obey_request(Command::Kind kind, Request& request);
+  void obey_begin(Request& request);
+  void obey_give_up(Request& request);
+  void end_broken(Request& request) noexcept;
   void open_exchange(Transport& transport);
+  void start_closing();
   void finish_closing();
   void go_quiet();
   void fail_everything() noexcept;
@@ -85,10 +92,12 @@ class Engine final : private Post {
   std::condition_variable pushed_;
   std::condition_variable let_go_;
   std::vector<Command> commands_;
+  Request* to_give_up_ = nullptr;  // a list, by Request::next_to_give_up
   std::atomic<bool> has_commands_{false};
   std::atomic<int> waiting_{0};
   bool asleep_ = false;
   bool thread_started_ = false;
+  bool finish_asked_ = false;
   bool finished_ = false;
   uint32_t opened_ = 0;
   struct Closing {
@@ -96,7 +105,9 @@ class Engine final : private Post {
     plugin::Clock::time_point flush_by;
     bool obeyed = false;
   };
+  // Has room for every open transport.
   std::vector<Closing> closing_;
+  size_t open_ = 0;
   std::atomic<bool> has_closing_{false};
   std::atomic<bool> broken_{false};
   std::string why_broken_;  // set before broken_

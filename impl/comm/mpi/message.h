@@ -66,6 +66,9 @@ struct Request {
   std::string text{};
   std::condition_variable changed{};
 
+  // Under the engine's mutex: the next of those that it is asked to give up.
+  Request* next_to_give_up = nullptr;
+
   // Of the engine's thread.
   uint32_t lane = 0;
   int parts = 0;       // of it that MPI has

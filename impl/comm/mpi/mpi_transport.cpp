@@ -197,8 +197,7 @@ void Transport::forget(Request& request) noexcept {
     if (!request.changed.wait_until(lock, plugin::after(kLetGo), over)) {
       lock.unlock();
       Engine::instance().break_off(
-          sentence("a message to or from rank ", request.peer,
-                   " was given up half through, and MPI does not let go of its memory"));
+          "a message was given up half through, and MPI does not let go of its memory");
       lock.lock();
       if (!request.changed.wait_until(lock, plugin::after(kLetGo), over)) return;  // lost with it
     }

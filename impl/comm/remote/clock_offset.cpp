@@ -5,7 +5,6 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <thread>
 
@@ -13,6 +12,7 @@
 #include "comm/failure.h"
 #include "comm/transport_plugin.h"
 #include "core/error.h"
+#include "core/random.h"
 
 namespace shardrec::comm::remote {
 namespace {
@@ -56,8 +56,8 @@ class Measurement {
 
   core::ClockOffset run() {
     if (communicator_.rank() != 0) return answer();
-    std::random_device random;
-    core::ClockOffset own{.reference = uint64_t{random()} << 32 | random()};
+    core::ClockOffset own{};
+    core::fill_random(std::as_writable_bytes(std::span(&own.reference, 1)));
     for (int peer = 1; peer < communicator_.size(); ++peer) ask(peer, own.reference);
     return own;
   }

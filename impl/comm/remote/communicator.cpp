@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
-#include <random>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +16,7 @@
 #include "comm/remote/link.h"
 #include "comm/split.h"
 #include "core/error.h"
+#include "core/random.h"
 #include "core/threads.h"
 
 namespace shardrec::comm::remote {
@@ -29,8 +30,9 @@ struct Answer {
 
 uint64_t this_process() {
   static const uint64_t number = [] {
-    std::random_device random;
-    return uint64_t{random()} << 32 | random();
+    uint64_t drawn = 0;
+    core::fill_random(std::as_writable_bytes(std::span(&drawn, 1)));
+    return drawn;
   }();
   return number;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "core/error.h"
 
@@ -14,7 +15,8 @@ using core::fail;
 using core::sentence;
 
 constexpr size_t kScratchBytes = 65536;
-constexpr size_t kNewsBytes = 64;  // what an entry takes beside its bulletin, about
+constexpr size_t kRanks = size_t{kMostRanks} + 1;  // that a message can name
+constexpr size_t kNewsBytes = 64;                  // what an entry takes beside its bulletin, about
 constexpr milliseconds kDefaultSilence{static_cast<int64_t>(kSilenceSeconds * 1000)};
 
 }  // namespace
@@ -26,13 +28,18 @@ ClientLoop::ClientLoop(Connection connection, const Join& join)
       scratch_(kScratchBytes),
       silence_(kDefaultSilence),
       awake_(Clock::now(), 2 * beat_interval(kDefaultSilence)),
-      next_beat_(Clock::now()) {
+      next_beat_(Clock::now()),
+      left_(kRanks),
+      lost_(kRanks),
+      beat_frame_(framed(Beat{})),
+      goodbye_frame_(framed(Goodbye{})),
+      lost_without_words_(kRanks) {
   connection_.queue(framed(join));
 }
 
 void ClientLoop::run() noexcept {
   thread_.store(std::this_thread::get_id());
-  while (!finished_) {
+  while (!is_over()) {
     try {
       turn();
     } catch (const std::exception& error) {
@@ -41,13 +48,16 @@ void ClientLoop::run() noexcept {
   }
 }
 
+bool ClientLoop::is_over() noexcept {
+  const std::lock_guard lock(mutex_);
+  return closed_ && ended_;
+}
+
 void ClientLoop::turn() {
   take_orders();
   if (connected_) talk();
   if (connected_) beat();
   deliver();
-  const std::lock_guard lock(mutex_);
-  finished_ = closed_ && ended_;
 }
 
 void ClientLoop::take_orders() {
@@ -67,7 +77,7 @@ void ClientLoop::take_orders() {
   orders_.clear();
   if (closed_ && !goodbye_said_) {
     goodbye_said_ = Clock::now();
-    connection_.queue(framed(Goodbye{}));
+    connection_.queue(goodbye_frame_);
   }
 }
 
@@ -132,9 +142,11 @@ void ClientLoop::hear(const Frame& frame) {
       ending_ = sentence("it has given up this rank ", rank_, ": ", lost.how);
       return;
     }
-    case FrameKind::kLeft:
-      left_.insert(read<Left>(frame.payload).rank);
-      return note_gone(read<Left>(frame.payload).rank, "it said goodbye");
+    case FrameKind::kLeft: {
+      const int rank = read<Left>(frame.payload).rank;
+      left_[static_cast<size_t>(rank)] = true;
+      return note_gone(rank, "it said goodbye");
+    }
     case FrameKind::kEnd:
       read<End>(frame.payload);
       ending_ = "it was destroyed";
@@ -164,65 +176,96 @@ void ClientLoop::beat() {
   if (goodbye_said_ && now - *goodbye_said_ >= kGoodbyeTime) return end("it did not say goodbye");
   if (now < next_beat_) return;
   next_beat_ = now + beat_interval(silence_);
-  connection_.queue(framed(Beat{}));
+  connection_.queue(beat_frame_);
 }
 
-void ClientLoop::end(const std::string& how) {
+void ClientLoop::end(std::string_view how) noexcept {
   connected_ = false;
-  connection_ = Connection(Socket());
   bool is_loss = false;
   {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     ended_ = true;
-    how_ = how;
-    is_loss = formed_.has_value() && !closed_ && !left_.contains(0);
+    try {
+      how_ = how;
+    } catch (const std::bad_alloc&) {  // it stays empty
+    }
+    is_loss = formed_.has_value() && !closed_ && !left_.front();
     changed_.notify_all();
   }
-  if (is_loss) {
+  alarm_.ring();  // the thread goes on, and tells what is left to tell
+  if (is_loss) tell_lost_server(how);
+  connection_ = Connection(Socket());  // last: `how` may be its own
+}
+
+void ClientLoop::tell_lost_server(std::string_view how) noexcept {
+  try {
     tell_lost(
         0, sentence("the connection to the rendezvous, which ends with rank 0's process, ended: ",
                     how));
+  } catch (const std::bad_alloc&) {
+    tell_lost(0, no_words_);
   }
 }
 
-void ClientLoop::tell_lost(int rank, const std::string& how) {
-  if (!lost_.insert(rank).second) return;
+void ClientLoop::tell_lost(int rank, std::string_view how) noexcept {
+  const auto at = static_cast<size_t>(rank);
+  if (lost_[at]) return;
+  lost_[at] = true;
   note_gone(rank, how);
-  tell({.rank = rank, .lost = true, .how = how});
+  try {
+    tell({.rank = rank, .lost = true, .how = std::string(how)});
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    lost_without_words_[at] = true;
+  }
 }
 
-void ClientLoop::note_gone(int rank, const std::string& how) {
+void ClientLoop::note_gone(int rank, std::string_view how) noexcept {
   const std::lock_guard lock(mutex_);
   if (gone_) return;
   gone_ = rank;
-  gone_how_ = how;
+  try {
+    gone_how_ = how;
+  } catch (const std::bad_alloc&) {  // it stays empty
+  }
   changed_.notify_all();
 }
 
 void ClientLoop::tell(News news) {
   const std::lock_guard lock(mutex_);
-  news_bytes_ += news.bulletin.size() + kNewsBytes;
-  if (news_bytes_ > kMostUnread && !news.lost) {
+  const size_t bytes = news_bytes_ + news.bulletin.size() + kNewsBytes;
+  if (bytes > kMostUnread && !news.lost) {
     fail(SHARDREC_OUT_OF_MEMORY, "this rank has not listened to what the others announced");
   }
   news_.push_back(std::move(news));
+  news_bytes_ = bytes;
 }
 
 void ClientLoop::deliver() {
   for (;;) {
     const std::lock_guard telling(telling_);
     News news;
+    std::optional<int> wordless;
     std::shared_ptr<const Listener> listener;
     {
       const std::lock_guard lock(mutex_);
-      if (listener_ == nullptr || news_.empty()) return;
+      if (listener_ == nullptr) return;
+      if (!news_.empty()) {
+        news = std::move(news_.front());
+        news_.pop_front();
+        news_bytes_ -= news.bulletin.size() + kNewsBytes;
+      } else {
+        const auto first = std::find(lost_without_words_.begin(), lost_without_words_.end(), true);
+        if (first == lost_without_words_.end()) return;
+        *first = false;
+        wordless = static_cast<int>(first - lost_without_words_.begin());
+      }
       listener = listener_;
-      news = std::move(news_.front());
-      news_.pop_front();
-      news_bytes_ -= news.bulletin.size() + kNewsBytes;
     }
-    if (news.lost) {
+    if (wordless) {
+      listener->lost(*wordless, no_words_);
+    } else if (news.lost) {
       listener->lost(news.rank, news.how);
     } else {
       listener->heard(news.rank, news.bulletin);

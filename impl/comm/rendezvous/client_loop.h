@@ -9,10 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "comm/remote/link.h"
 #include "comm/rendezvous/awake_clock.h"
@@ -28,7 +28,8 @@ class ClientLoop {
   ClientLoop(Connection connection, const Join& join);
 
   // The thread: until close(), and goodbye is said and heard. After the connection has ended it
-  // still tells a listener what became of the others.
+  // still tells a listener what became of the others. Where memory runs out the connection ends;
+  // that this thread ends after close(), and that it tells the loss of a rank, needs none.
   void run() noexcept;
 
   // Any thread, as in client.h.
@@ -60,10 +61,13 @@ class ClientLoop {
   void hear(const Frame& frame);
   void answer(const Reply& reply);
   void beat();
-  void end(const std::string& how);
-  void tell_lost(int rank, const std::string& how);
-  void note_gone(int rank, const std::string& how);
+  // Of the connection. `how` is left out where there is no memory for it.
+  void end(std::string_view how) noexcept;
+  void tell_lost(int rank, std::string_view how) noexcept;
+  void tell_lost_server(std::string_view how) noexcept;
+  void note_gone(int rank, std::string_view how) noexcept;
   void tell(News news);
+  bool is_over() noexcept;
   void deliver();
 
   void order(ConstBytes frame);  // under mutex_
@@ -84,9 +88,12 @@ class ClientLoop {
   Clock::time_point next_beat_;
   std::optional<Clock::time_point> goodbye_said_;
   std::string ending_;  // why the connection is to end, as the server said
-  bool finished_ = false;
-  std::set<int> left_;  // have said goodbye
-  std::set<int> lost_;  // were told lost
+  // By rank: has said goodbye; was told lost.
+  std::vector<bool> left_;
+  std::vector<bool> lost_;
+  // Made beforehand: a rank that has no memory left still says that it lives, and goodbye.
+  const Bytes beat_frame_;
+  const Bytes goodbye_frame_;
 
   Alarm alarm_;
   std::atomic<std::thread::id> thread_{};
@@ -108,6 +115,9 @@ class ClientLoop {
   uint64_t next_question_ = 1;
   std::deque<News> news_;
   size_t news_bytes_ = 0;
+  // Losses that there was no memory for among the news, by rank; told after them.
+  std::vector<bool> lost_without_words_;
+  const std::string no_words_ = "there is no memory left on this rank to say why";
   std::shared_ptr<const Listener> listener_;
 
   // Held while a function of the listener runs. Taken before mutex_.

@@ -17,12 +17,10 @@ using core::sentence;
 static_assert(crypto_auth_hmacsha256_BYTES == kMacBytes);
 static_assert(crypto_auth_hmacsha256_KEYBYTES == 32);
 
+// Of libsodium only what needs no sodium_init() is used, which draws random numbers and ends the
+// process where there are none.
 constexpr std::string_view kMagic = "shardrec";
 constexpr uint16_t kVersion = 1;
-
-void start_sodium() {
-  if (sodium_init() < 0) fail(SHARDREC_INTERNAL, "the system has no source of random numbers");
-}
 
 const unsigned char* chars(ConstBytes bytes) {
   return static_cast<const unsigned char*>(static_cast<const void*>(bytes.data()));
@@ -87,13 +85,7 @@ bool has_magic(Reader& reader) { return equal(reader.bytes(kMagic.size()), bytes
 
 }  // namespace
 
-void fill_random(std::span<std::byte> out) {
-  start_sodium();
-  randombytes_buf(out.data(), out.size());
-}
-
 Key::Key(std::string_view secret, std::string_view job) {
-  start_sodium();
   Bytes label;
   Writer(label).bytes(bytes_of("shardrec rendezvous 1:"));
   Writer(label).bytes(bytes_of(job));

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "comm/communicator.h"
+#include "core/random.h"
 
 namespace shardrec::comm::rendezvous {
 
@@ -34,12 +35,11 @@ using Challenge = std::array<std::byte, kChallengeBytes>;
 using Answer = std::array<std::byte, kAnswerBytes>;
 using Verdict = std::array<std::byte, kVerdictBytes>;
 
-// From the system's random source.
-void fill_random(std::span<std::byte> out);
+// From the system's random source. Throws IO_ERROR.
 template <size_t kCount>
 std::array<std::byte, kCount> random_bytes() {
   std::array<std::byte, kCount> bytes;
-  fill_random(bytes);
+  core::fill_random(bytes);
   return bytes;
 }
 

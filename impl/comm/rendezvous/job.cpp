@@ -218,4 +218,12 @@ void Job::end() {
   present_ = 0;
 }
 
+void Job::give_up(const std::string& why) {
+  if (formed_ || failure_) return;
+  fail({.status = SHARDREC_PEER_FAILED,
+        .rank = 0,
+        .text =
+            sentence("the rendezvous, in rank 0's process as a rule, cannot let ranks in: ", why)});
+}
+
 }  // namespace shardrec::comm::rendezvous

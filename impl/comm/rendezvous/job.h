@@ -46,9 +46,13 @@ class Job {
   void beat(Time now, uint32_t turned_away);
   // The server ends.
   void end();
+  // The server cannot let anybody in any more, and says why: a group that has not formed never
+  // will.
+  void give_up(const std::string& why);
 
   // Ranks that are in and neither gone nor lost.
   int present() const noexcept { return present_; }
+  bool formed() const noexcept { return formed_; }
   bool failed() const noexcept { return failure_.has_value(); }
 
  private:

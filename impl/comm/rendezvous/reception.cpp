@@ -27,7 +27,7 @@ bool Reception::open_door(Poller& poller, uint64_t& next_name, Clock::time_point
     if (strangers_.size() >= kMostStrangers) strangers_.erase(strangers_.begin());
     Stranger stranger{.socket = std::move(socket), .since = now};
     stranger.socket.watch(patience_);
-    fill_random(stranger.nonce);
+    core::fill_random(stranger.nonce);
     const Challenge challenge = make_challenge(job_, stranger.nonce);
     const Io io = stranger.socket.write(challenge);
     if (io.outcome != Io::Outcome::kDone || io.bytes != challenge.size()) continue;
@@ -66,6 +66,11 @@ std::optional<Reception::Guest> Reception::listen_to(uint64_t name) {
   return Guest{.socket = std::move(heard.socket),
                .rank = *rank,
                .verdict = make_verdict(key_, heard.nonce, heard.answer, Code::kWelcome)};
+}
+
+void Reception::end() noexcept {
+  strangers_.clear();
+  listener_ = Socket();
 }
 
 void Reception::clear(Clock::time_point now) {

@@ -35,6 +35,8 @@ class Reception {
   std::optional<Guest> listen_to(uint64_t name);
   // Sends away who has been here too long.
   void clear(Clock::time_point now);
+  // Sends all away, and listens no more.
+  void end() noexcept;
 
   size_t count() const noexcept { return strangers_.size(); }
   uint32_t turned_away() const noexcept { return turned_away_; }

@@ -1,6 +1,7 @@
 #include "comm/rendezvous/server_loop.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 
 #include "core/error.h"
@@ -13,6 +14,13 @@ constexpr size_t kScratchBytes = 65536;
 constexpr milliseconds kShutDoor{50};
 // Between looks at deadlines of connections, while there are such.
 constexpr milliseconds kLook{50};
+
+void log_end(const std::exception& error) noexcept {
+  try {
+    core::log(SHARDREC_LOG_ERROR, -1, core::sentence("the rendezvous has ended: ", error.what()));
+  } catch (const std::bad_alloc&) {  // then nobody is told why
+  }
+}
 
 }  // namespace
 
@@ -37,9 +45,10 @@ void ServerLoop::run() noexcept {
   try {
     while (!is_over(Clock::now())) turn();
   } catch (const std::exception& error) {
-    // Every connection ends with this object, and the ranks notice.
-    core::log(SHARDREC_LOG_ERROR, -1, error.what());
+    // The ranks notice that their connections end, and who comes finds nobody listening.
     guests_.clear();
+    reception_.end();
+    log_end(error);
   }
 }
 
@@ -100,7 +109,15 @@ bool ServerLoop::is_over(Clock::time_point now) {
 void ServerLoop::open_door(Clock::time_point now) {
   // Enough ranks for any group: the others wait outside.
   const bool room = guests_.size() < static_cast<size_t>(kMostRanks) + kMostStrangers;
-  if (room && reception_.open_door(poller_, next_name_, now)) return;
+  try {
+    if (room && reception_.open_door(poller_, next_name_, now)) return;
+  } catch (const core::Error& error) {
+    // A group that has formed does without.
+    if (job_.formed()) return;
+    job_.give_up(error.sentence());
+    reception_.end();
+    return settle();
+  }
   door_opens_ = now + kShutDoor;
   poller_.change(reception_.listener().descriptor(), kDoor, {.read = false});
 }

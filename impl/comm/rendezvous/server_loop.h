@@ -22,7 +22,8 @@ class ServerLoop final : private Ways {
   ServerLoop(Reception reception, milliseconds silence);
 
   // Until stop(); then it waits a little for the ranks to say goodbye, tells those that are left,
-  // and returns within 2 * kGoodbyeTime.
+  // and returns within 2 * kGoodbyeTime. Where memory runs out it returns at once, and every
+  // connection ends.
   void run() noexcept;
   // Any thread.
   void stop() noexcept;
