@@ -1,6 +1,7 @@
 #include "comm/rendezvous/token_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -40,13 +41,35 @@ class Descriptor {
   int number_;
 };
 
+[[noreturn]] void refuse(const std::string& path, std::string_view what) {
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("the file \"", path, "\" of the rendezvous ", what,
+                            "; a regular file that belongs to this user (number ", ::geteuid(),
+                            ") or to root, and that no other user may write to, is accepted"),
+             {.path = path});
+}
+
+// Of the open file, so that nobody can put another in its place meanwhile.
+void check_trusted(const Descriptor& file, const std::string& path) {
+  struct stat about{};
+  if (::fstat(file.number(), &about) != 0) fail_with("looked at", path);
+  if (!S_ISREG(about.st_mode)) refuse(path, "is no regular file");
+  if (about.st_uid != ::geteuid() && about.st_uid != 0) {
+    refuse(path, core::sentence("belongs to the user with the number ", about.st_uid));
+  }
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) refuse(path, "may be written to by other users");
+}
+
 // At most kMostBytes; none where there is no such file.
 std::optional<std::string> read_text(const std::string& path) {
-  const Descriptor file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  // O_NONBLOCK: a pipe is refused, not waited for.
+  const Descriptor file(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (file.number() < 0) {
     if (errno == ENOENT) return std::nullopt;
+    if (errno == ELOOP) refuse(path, "is a symbolic link");
     fail_with("opened", path);
   }
+  check_trusted(file, path);
   std::array<char, kMostBytes> text{};
   size_t size = 0;
   while (size < text.size()) {
@@ -70,6 +93,7 @@ void write_text(const std::string& path, const std::string& text) {
     done += static_cast<size_t>(count);
   }
   if (::fsync(file.number()) != 0 && errno != EINVAL) fail_with("written", path);
+  check_trusted(file, path);
 }
 
 }  // namespace
