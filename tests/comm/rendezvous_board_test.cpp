@@ -3,12 +3,24 @@
 #include <array>
 #include <cstring>
 
+#include "comm/rendezvous/client_loop.h"
+#include "comm/rendezvous/layout.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
 
 ConstBytes bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+// When this returns, `client` has been told, and has told its listener, all that the server had
+// heard, and all ends of connections that it could have seen, when it was called. What arrives goes
+// out in its order: the first round passes what the server hears together with it, the second what
+// it then says, the third the turn of the client's thread in which that is told.
+void settle(Client& client) {
+  for (int round = 0; round < 3; ++round) {
+    client.set("settle", bytes(std::to_string(round)), in(60));  // returns with the answer to it
+  }
+}
 
 TEST(RendezvousBoard, BulletinsReachEveryOtherRankInOneOrder) {
   constexpr int kRanks = 4;
@@ -56,7 +68,8 @@ TEST(RendezvousBoard, WhatCameBeforeTheListenerIsTold) {
   const std::string longest(kMostBulletinBytes, 'x');
   meetings[0].client->announce(bytes(longest));
   meetings[0].client->announce({});
-  std::this_thread::sleep_for(milliseconds(100));
+  settle(*meetings[0].client);  // the server has heard it
+  settle(*meetings[1].client);
   Ear ear;
   meetings[1].client->listen(ear.listener());
   const auto heard = ear.bulletins(2);
@@ -66,8 +79,9 @@ TEST(RendezvousBoard, WhatCameBeforeTheListenerIsTold) {
   // After the end of listening, nothing is told.
   meetings[1].client->listen({});
   meetings[0].client->announce(bytes("unheard"));
-  std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_EQ(ear.bulletins(2).size(), 2U);
+  settle(*meetings[0].client);
+  settle(*meetings[1].client);
+  EXPECT_EQ(ear.bulletins(2, 0).size(), 2U);
 }
 
 TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
@@ -79,22 +93,32 @@ TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
   meetings[1] = {};
   EXPECT_EQ(ears[0].bulletins(50).size(), 50U);
   EXPECT_EQ(ears[2].bulletins(50).size(), 50U);
-  EXPECT_TRUE(ears[0].losses(1, 0.7).empty());
+  // It has closed its connection too.
+  settle(*meetings[0].client);
+  settle(*meetings[2].client);
+  EXPECT_TRUE(ears[0].losses(1, 0).empty());
   EXPECT_TRUE(ears[2].losses(1, 0).empty());
-  // Rank 0 leaves, then its server ends: that is in order too.
+  // Rank 0 leaves: that is in order too.
   meetings[0] = {};
-  std::this_thread::sleep_for(milliseconds(100));
-  EXPECT_TRUE(ears[2].losses(1, 0.2).empty());
+  settle(*meetings[2].client);
+  EXPECT_TRUE(ears[2].losses(1, 0).empty());
 }
 
 TEST(RendezvousBoard, RankZerosOrderlyEndWithItsServerIsNoLoss) {
   auto server = std::make_unique<Server>(ServerOptions{});
-  auto meetings = meet(server->token(), 2);
+  ClientLoop loop(connect(server->token(), 1, in(60), {.has_started = true}),
+                  {.rank = 1, .size = 2, .host = this_host(), .process = this_process()});
+  std::thread thread([&] { loop.run(); });
+  Outcome zero = try_join(server->token(), 0, 2, {.seconds = 60});
+  ASSERT_FALSE(zero.error) << zero.error->sentence();
   Ear ear;
-  meetings[1].client->listen(ear.listener());
-  meetings[0] = {};
+  loop.listen(ear.listener());
+  zero.meeting.reset();
   server.reset();
-  EXPECT_TRUE(ear.losses(1, 0.3).empty());
+  EXPECT_TRUE(error_of([&] { loop.set("k", {}, in(60)); })) << "the connection has ended";
+  loop.close();
+  thread.join();  // it has told all that it had to tell
+  EXPECT_TRUE(ear.losses(1, 0).empty());
 }
 
 TEST(RendezvousBoard, AServerThatEndsBeforeItsRanksIsTheLossOfRankZero) {
