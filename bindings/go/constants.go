@@ -258,6 +258,7 @@ const (
 	OptionEngine               Option = 900
 	OptionCommSetupSeconds     Option = 901
 	OptionInterface            Option = 902
+	OptionRankZeroSeconds      Option = 903
 	OptionAddress              Option = 1000
 	OptionPort                 Option = 1001
 	OptionAdvertisedAddress    Option = 1002

@@ -59,6 +59,7 @@ const char* engine_name(shardrec_engine engine) {
 comm::EngineOptions engine_options(const Options& options, std::string engine) {
   return {.engine = std::move(engine),
           .seconds = options.f64(SHARDREC_OPTION_COMM_SETUP_SECONDS),
+          .rank_zero_seconds = options.f64(SHARDREC_OPTION_RANK_ZERO_SECONDS),
           .interface = options.text(SHARDREC_OPTION_INTERFACE),
           .allow_plain_tcp = options.i64(SHARDREC_OPTION_ALLOW_PLAIN_TCP) == 1};
 }

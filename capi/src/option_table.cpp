@@ -256,6 +256,7 @@ constexpr std::array kRows = {
     text(KEY(INTERFACE), kComm,
          "a network interface's name, an IPv4 or an IPv6 address, or an empty text,",
          is_interface_or_empty, ""),
+    real(KEY(RANK_ZERO_SECONDS), kComm, kFinitePositive, positive, 60.0),
     text(KEY(ADDRESS), kRendezvous, "a host's name, an IPv4 or an IPv6 address", is_host,
          "127.0.0.1"),
     integer(KEY(PORT), kRendezvous, "an integer in [0, 65535]", 0, 65535, 0),

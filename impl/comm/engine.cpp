@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/clock.h"
+#include "comm/gloo/direct_bytes.h"
 #include "comm/processors.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
@@ -53,6 +54,12 @@ std::string address_for(const EngineOptions& options, const rendezvous::Address&
                        "SHARDREC_ALLOW_PLAIN_TCP=1), is accepted"));
   }
   return chosen.host();
+}
+
+// What the engine would refuse only when the ranks have met.
+void check_environment(const std::string& engine) {
+  if (engine != "gloo" || gloo_plugin::direct_bytes_of_env()) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT, gloo_plugin::kDirectBytesAccepted);
 }
 
 // Who fails while the connections are made does not know for what they are.
@@ -152,15 +159,19 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
                                       int rank, int size,
                                       std::shared_ptr<rendezvous::Server> server) {
   remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
-  rendezvous::Meeting meeting =
-      rendezvous::join(token, rank, size, {.seconds = options.seconds, .has_started = true});
+  check_environment(options.engine);
+  rendezvous::Meeting meeting = rendezvous::join(
+      token, rank, size, {.seconds = options.seconds, .belief = {.has_started = true}});
   meeting.server = std::move(server);
   return over(std::move(meeting), options);
 }
 
 std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options) {
   remote::load_transport(options.engine);
-  return over(rendezvous::from_environment(options.seconds), options);
+  check_environment(options.engine);
+  return over(rendezvous::from_environment({.seconds = options.seconds,
+                                            .seconds_until_rank_zero = options.rank_zero_seconds}),
+              options);
 }
 
 std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) {

@@ -20,6 +20,8 @@ namespace shardrec::comm {
 struct EngineOptions {
   std::string engine = "gloo";
   double seconds = 1800;  // to meet in
+  // Of ranks that meet as the environment says: how much later than another rank 0 may be.
+  double rank_zero_seconds = 60;
   // Of engines that do not come with a launcher: a network interface or an address of this machine
   // for this rank's connections; empty: the address that it reaches the rendezvous from.
   std::string interface{};

@@ -57,7 +57,7 @@ TEST(RendezvousEnvironment, RanksMeetAsTheirEnvironmentSaysAgainAndAgain) {
       threads.emplace_back([&, rank] {
         Environment environment = complete(rank, 3, port);
         errors[static_cast<size_t>(rank)] = error_of([&] {
-          const Meeting meeting = from_environment(20, environment.reader());
+          const Meeting meeting = from_environment({.seconds = 20}, environment.reader());
           EXPECT_EQ(meeting.roster.rank, rank);
           EXPECT_EQ(meeting.roster.ranks_per_node, 3);
           EXPECT_EQ(meeting.server != nullptr, rank == 0);
@@ -73,7 +73,7 @@ TEST(RendezvousEnvironment, ATokenInTheEnvironmentIsEnough) {
   Server server({});
   Environment environment = {
       {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"SHARDREC_TOKEN", server.token().text()}};
-  EXPECT_EQ(from_environment(20, environment.reader()).roster.size, 1);
+  EXPECT_EQ(from_environment({.seconds = 20}, environment.reader()).roster.size, 1);
 }
 
 TEST(RendezvousEnvironment, EachVariableMissingOrMalformedHasItsSentence) {
@@ -103,11 +103,47 @@ TEST(RendezvousEnvironment, EachVariableMissingOrMalformedHasItsSentence) {
   }};
   for (const auto& [name, value, text] : bad) {
     Environment environment = good.with(name, value);
-    const auto error = error_of([&] { from_environment(20, environment.reader()); });
+    const auto error = error_of([&] { from_environment({.seconds = 20}, environment.reader()); });
     ASSERT_TRUE(error) << name << "=" << value;
     EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT) << error->sentence();
     EXPECT_SAYS(*error, text);
   }
+}
+
+TEST(RendezvousEnvironment, AMistakeShowsOnEveryRankAlsoWhereNothingIsReadFromIt) {
+  Server server({});
+  const Environment with_token = {
+      {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"SHARDREC_TOKEN", server.token().text()}};
+  const std::vector<std::array<const char*, 2>> bad = {{
+      {"SHARDREC_ALLOW_PLAIN_TCP", "yes"},
+      {"SHARDREC_ALLOW_PLAIN_TCP", "2"},
+      {"SHARDREC_BIND", "a b"},
+      {"SHARDREC_JOB", "a:b"},
+      {"SHARDREC_PORT", "4711x"},
+      {"SHARDREC_SECRET", "short"},
+  }};
+  for (const Environment& good : {with_token, complete(1, 2, "4711")}) {
+    for (const auto& [name, value] : bad) {
+      Environment environment = good.with(name, value);
+      const auto error = error_of([&] { from_environment({.seconds = 20}, environment.reader()); });
+      ASSERT_TRUE(error) << name << "=" << value;
+      EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT) << error->sentence();
+      EXPECT_SAYS(*error, name);
+    }
+  }
+}
+
+// The deadline is far: who waited for it would say TIMEOUT.
+TEST(RendezvousEnvironment, ARankZeroThatNobodyFindsIsLostLongBeforeTheDeadline) {
+  Environment environment = complete(1, 2, free_port());
+  const auto error = error_of([&] {
+    from_environment({.seconds = 300, .seconds_until_rank_zero = 0.2}, environment.reader());
+  });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status(), SHARDREC_PEER_FAILED) << error->sentence();
+  EXPECT_EQ(error->parts().rank, 0);
+  EXPECT_SAYS(*error, "nothing has listened at 127.0.0.1:");
+  EXPECT_SAYS(*error, "SHARDREC_OPTION_RANK_ZERO_SECONDS");
 }
 
 // A folder for one test.
@@ -134,7 +170,7 @@ class ByFile : public testing::Test {
       threads.emplace_back([&, rank] {
         Environment mine = environment(rank, size);
         errors[static_cast<size_t>(rank)] = error_of([&] {
-          const Meeting meeting = from_environment(seconds, mine.reader());
+          const Meeting meeting = from_environment({.seconds = seconds}, mine.reader());
           EXPECT_EQ(meeting.roster.rank, rank);
           EXPECT_EQ(meeting.roster.size, size);
         });
@@ -166,15 +202,27 @@ TEST_F(ByFile, WhatAGroupThatEndedHasLeftIsNoHindrance) {
   Server other({.job = "other"});
   const TokenFile file(path_, other.token());
   Environment mine = environment(1, 2).with("SHARDREC_JOB", "this");
-  const auto error = error_of([&] { from_environment(0.3, mine.reader()); });
+  const auto error = error_of([&] { from_environment({.seconds = 0.3}, mine.reader()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);
   EXPECT_SAYS(*error, "of the job \"other\", this one is \"this\"");
 }
 
+TEST_F(ByFile, ARankZeroThatHasLeftItsFileBehindIsLostLongBeforeTheDeadline) {
+  const Token token = Server({}).token();  // nobody listens there any more
+  const TokenFile file(path_, token);
+  Environment mine = environment(1, 2);
+  const auto error = error_of(
+      [&] { from_environment({.seconds = 300, .seconds_until_rank_zero = 0.2}, mine.reader()); });
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->status(), SHARDREC_PEER_FAILED) << error->sentence();
+  EXPECT_EQ(error->parts().rank, 0);
+  EXPECT_SAYS(*error, "rank 0 is gone");
+}
+
 TEST_F(ByFile, ARankZeroThatDoesNotComeIsATimeoutThatNamesTheFile) {
   Environment mine = environment(1, 2);
-  const auto error = error_of([&] { from_environment(0.3, mine.reader()); });
+  const auto error = error_of([&] { from_environment({.seconds = 0.3}, mine.reader()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);
   EXPECT_EQ(error->parts().rank, 0);
@@ -201,7 +249,7 @@ TEST_F(ByFile, TheFileIsItsUsersOnlyAndIsTakenAwayWhoeverFails) {
   EXPECT_EQ(files(), 1U) << "it was not its own any more";
   std::filesystem::remove(path_);
   Environment mine = environment(0, 2);
-  const auto error = error_of([&] { from_environment(0.3, mine.reader()); });
+  const auto error = error_of([&] { from_environment({.seconds = 0.3}, mine.reader()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);
   EXPECT_EQ(files(), 0U);
@@ -210,17 +258,17 @@ TEST_F(ByFile, TheFileIsItsUsersOnlyAndIsTakenAwayWhoeverFails) {
 TEST_F(ByFile, WhatIsNoTokenOrCannotBeReadIsSaidAtOnce) {
   Environment mine = environment(1, 2);
   std::ofstream(path_) << std::string(5000, 'x');
-  auto error = error_of([&] { from_environment(20, mine.reader()); });
+  auto error = error_of([&] { from_environment({.seconds = 20}, mine.reader()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT);
   EXPECT_SAYS(*error, path_);
   std::filesystem::remove(path_);
   std::filesystem::create_directory(path_);
-  error = error_of([&] { from_environment(20, mine.reader()); });
+  error = error_of([&] { from_environment({.seconds = 20}, mine.reader()); });
   ASSERT_TRUE(error);
-  EXPECT_EQ(error->status(), SHARDREC_IO_ERROR) << error->sentence();
+  EXPECT_EQ(error->status(), SHARDREC_INVALID_ARGUMENT) << error->sentence();
   Environment nowhere = environment(0, 2).with("SHARDREC_TOKEN_FILE", path_ + "/no/folder");
-  error = error_of([&] { from_environment(20, nowhere.reader()); });
+  error = error_of([&] { from_environment({.seconds = 20}, nowhere.reader()); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_IO_ERROR) << error->sentence();
 }

@@ -22,7 +22,12 @@ extern "C" {
  * 1 MiB and more in each other's memory, by process_vm_readv(2), where the system lets them (same
  * user; Yama's ptrace_scope 0); all others go through TCP, and so do all where it does not. The
  * environment variable SHARDREC_GLOO_DIRECT_BYTES sets the least size (at least 16385; 0: none are
- * read so); the largest of two ranks counts. */
+ * read so; anything else is INVALID_ARGUMENT of create); the largest of two ranks counts.
+ * Where memory runs out on a thread of the library or of Gloo, the communicator ends: calls on this
+ * rank return OUT_OF_MEMORY or PEER_FAILED, and the others are told that this rank is lost.
+ * Programs that the host starts inherit no descriptor; but Gloo opens its own without O_CLOEXEC,
+ * and they are marked right afterwards: a program that another thread starts within those
+ * microseconds of a create keeps a connection open until it ends. */
 typedef enum shardrec_engine {
   SHARDREC_ENGINE_GLOO = 1, /* TCP, by Gloo; needs no launcher; processes meet at a rendezvous */
   SHARDREC_ENGINE_MPI = 2,  /* the MPI whose launcher (mpirun, srun) has started the processes */
@@ -72,13 +77,13 @@ SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, i
 /* Joins a group of ranks that are processes, or several in one process each on a thread of its own.
  * Collective, blocking: returns when every rank has come, at most after the option
  * COMM_SETUP_SECONDS.
- * rank in [0, size), size in [1, 65536]. token: UTF-8, of the rendezvous (rendezvous.h). Of
+ * rank in [0, size), size in [1, 4096]. token: UTF-8, of the rendezvous (rendezvous.h). Of
  * ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
  * options: kind COMM, NULL: defaults. out: owned by the caller.
  * Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
  * cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
  * come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
- * rank is gone); OUT_OF_MEMORY. Since 0.1. */
+ * rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank,
                                                   int32_t size, const char *token,
                                                   const shardrec_options *options,
@@ -90,7 +95,11 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *   SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself
  *   SHARDREC_TOKEN_FILE                and writes its token to this file, on a disk that all share,
  *                                      until all have come; readable by its user only, and removed
- *                                      then. What follows is optional, for rank 0. Or all know:
+ *                                      then. Read only where it is a regular file, no symbolic
+ *                                      link, that belongs to the user of the rank (effective) or to
+ *                                      root and that nobody else may write to; else
+ *                                      INVALID_ARGUMENT: who may write it says where ranks connect.
+ *                                      What follows is optional, for rank 0. Or all know:
  *   MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
  *                                      hold that one)
  *   SHARDREC_SECRET                    the same on all ranks
@@ -101,6 +110,12 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  *                                      the option INTERFACE is not set
  *   SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
  *                                      for mpi nothing else is read
+ * Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
+ * Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
+ * them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
+ * that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+ * option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
+ * file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
  * `shardrec launch` sets them for processes of one machine. Collective, blocking.
  * Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_create_from_env(const shardrec_options *options,

@@ -261,6 +261,11 @@ typedef enum shardrec_option {
                                       than loopback needs ALLOW_PLAIN_TCP, here or of a rendezvous
                                       that is reached over the network. Empty (default): the
                                       interface that reaches the rendezvous */
+  SHARDREC_OPTION_RANK_ZERO_SECONDS = 903, /* f64, > 0: how much later than this rank rank 0 may come,
+                                              for shardrec_comm_create_from_env: where its address
+                                              is known and its machine answers, but nothing listens
+                                              there for so long, rank 0 is lost (PEER_FAILED);
+                                              default 60 */
   /* Rendezvous. */
   SHARDREC_OPTION_ADDRESS = 1000, /* text, a name or an address of this machine to listen at; default
                                      127.0.0.1. Any other than loopback needs SECRET and

@@ -8,7 +8,8 @@
  * others at once, one that says nothing for SILENCE_SECONDS (4 by default) after that time. The end
  * of the rendezvous' own process is the loss of rank 0, also to ranks that come only then: who finds
  * nobody listening at a token's address for half a second, or gets no answer for 4, does not wait for
- * one (a tunnel on the way has to be there first).
+ * one (a tunnel on the way has to be there first). Ranks without a token, which rank 0's address has to
+ * do for, wait longer: shardrec_comm_create_from_env.
  *
  * Who connects must prove that it knows the token's secret, which itself never travels (HMAC-SHA256
  * of nonces of both ends), before anything else it sends is looked at; what strangers can take of

@@ -7,18 +7,15 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
 
+#include "comm/gloo/direct_bytes.h"
 #include "comm/gloo/message.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
-
-// Below, the answer takes longer than the copies that it spares.
-constexpr uint64_t kLeastBytes = 1 << 20;
 
 void* address_of(uint64_t there) noexcept { return std::bit_cast<void*>(there); }
 
@@ -59,12 +56,9 @@ std::string machine_text() {
 }
 
 uint64_t least_bytes() {
-  const char* text = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
-  if (text == nullptr || *text == '\0') return kLeastBytes;
-  char* end = nullptr;
-  const uint64_t bytes = std::strtoull(text, &end, 10);
-  if (*end != '\0') return kLeastBytes;
-  return bytes == 0 ? UINT64_MAX : std::max(bytes, kShort + 1);
+  static_assert(kLeastDirectBytes == kShort + 1);
+  if (const auto bytes = direct_bytes_of_env()) return *bytes;
+  throw plugin::Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, kDirectBytesAccepted);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "comm/clock.h"
 #include "comm/rendezvous/handshake.h"
 #include "comm/rendezvous/rendezvous.h"
 #include "core/error.h"
@@ -60,7 +61,7 @@ void read_all(const Socket& socket, std::span<std::byte> out, Clock::time_point 
 }
 
 Connection try_address(const Address& address, const Token& token, const Key& key, int rank,
-                       Clock::time_point deadline) {
+                       const Nonce& nonce, Clock::time_point deadline) {
   Socket socket = Socket::connect(address);
   if (!wait_for(socket, POLLOUT, deadline)) throw Failed{"no answer"};
   if (const int error = socket.connect_error(); error != 0) {
@@ -70,8 +71,7 @@ Connection try_address(const Address& address, const Token& token, const Key& ke
   socket.watch(kHandshakeTime);
   Challenge challenge{};
   read_all(socket, challenge, deadline);
-  const Answer answer = answer_challenge(key, token.job, challenge, rank,
-                                         random_bytes<kNonceBytes>(), token.address());
+  const Answer answer = answer_challenge(key, token.job, challenge, rank, nonce, token.address());
   const Io io = socket.write(answer);
   if (io.outcome != Io::Outcome::kDone || io.bytes != answer.size()) {
     throw Failed{sentence("the connection ended: ", io.how)};
@@ -87,13 +87,26 @@ Connection try_address(const Address& address, const Token& token, const Key& ke
                             token.address(), ": ", why));
 }
 
+[[noreturn]] void fail_for_late(const Token& token, const std::string& why,
+                                Clock::duration waited) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(waited).count();
+  throw ServerGone(sentence("nothing has listened at ", token.address(),
+                            ", where rank 0 is to, for ", seconds, " s: ", why,
+                            "; rank 0 has ended, or comes later than "
+                            "SHARDREC_OPTION_RANK_ZERO_SECONDS allows"));
+}
+
 }  // namespace
 
-Connection connect(const Token& token, int rank, Clock::time_point deadline, bool has_started) {
+Connection connect(const Token& token, int rank, Clock::time_point deadline, const Belief& belief) {
   using How = Failed::How;
   const Key key(token.secret, token.job);
   const auto began = Clock::now();
-  const milliseconds longest_try = has_started ? kMostSilent : kHandshakeTime;
+  const milliseconds longest_try = belief.has_started ? kMostSilent : kHandshakeTime;
+  const auto most_refusing =
+      belief.has_started
+          ? Clock::duration(kMostRefusing)
+          : after(Clock::time_point(), belief.seconds_until_start).time_since_epoch();
   milliseconds pause = kFirstPause;
   auto refused_since = began;
   for (;;) {
@@ -101,12 +114,13 @@ Connection connect(const Token& token, int rank, Clock::time_point deadline, boo
     How how = How::kOther;
     for (const Address& address : look_up(token.host, token.port, why)) {
       const auto try_ends = std::min(deadline, Clock::now() + longest_try);
+      const auto nonce = random_bytes<kNonceBytes>();  // no other try helps where there is none
       try {
-        return try_address(address, token, key, rank, try_ends);
+        return try_address(address, token, key, rank, nonce, try_ends);
       } catch (const Failed& failed) {
         why = failed.why;
         how = failed.how;
-        if (how == How::kSilent && has_started && try_ends < deadline) {
+        if (how == How::kSilent && belief.has_started && try_ends < deadline) {
           fail_for_gone(token, sentence("it has said nothing for ", kMostSilent.count(), " ms"));
         }
       } catch (const core::Error& error) {
@@ -117,8 +131,9 @@ Connection connect(const Token& token, int rank, Clock::time_point deadline, boo
     }
     const auto now = Clock::now();
     if (how != How::kRefused) refused_since = now;
-    if (has_started && now - refused_since >= kMostRefusing) {
-      fail_for_gone(token, sentence("nothing listens there any more: ", why));
+    if (now - refused_since >= most_refusing && now < deadline) {
+      if (belief.has_started) fail_for_gone(token, "nothing listens there any more: " + why);
+      fail_for_late(token, why, most_refusing);
     }
     if (now >= deadline) {
       const auto waited = std::chrono::duration_cast<milliseconds>(now - began);

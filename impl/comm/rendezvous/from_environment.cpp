@@ -1,6 +1,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -94,28 +95,46 @@ Token token_of(const Variables& variables) {
   return token;
 }
 
+// Also what only rank 0 reads, or what something else stands in for: a mistake shows on every rank,
+// and not only where it matters first.
+void check_all(const Variables& variables, bool by_file) {
+  if (const auto address = variables.find("SHARDREC_BIND")) {
+    check_host(*address, "the environment variable SHARDREC_BIND");
+  }
+  if (const auto job = variables.find("SHARDREC_JOB")) {
+    check_job(*job, "the environment variable SHARDREC_JOB");
+  }
+  if (const auto secret = variables.find("SHARDREC_SECRET")) {
+    check_secret(*secret, "the environment variable SHARDREC_SECRET");
+  }
+  if (const auto port = variables.find("SHARDREC_PORT")) {
+    parse_port(*port, by_file ? 0 : 1, "the environment variable SHARDREC_PORT");
+  }
+  variables.find_number("SHARDREC_ALLOW_PLAIN_TCP", 0, 1);
+}
+
 // What rank 0 listens with where the others learn of it by a file.
 ServerOptions server_options_by_file(const Variables& variables) {
   Token token{.host = variables.find("MASTER_ADDR").value_or("127.0.0.1"),
               .job = variables.find("SHARDREC_JOB").value_or(""),
               .secret = variables.find("SHARDREC_SECRET").value_or(random_name())};
   check_host(token.host, "the environment variable MASTER_ADDR");
-  if (!token.job.empty()) check_job(token.job, "the environment variable SHARDREC_JOB");
-  check_secret(token.secret, "the environment variable SHARDREC_SECRET");
   if (const auto port = variables.find("SHARDREC_PORT")) {
     token.port = parse_port(*port, 0, "the environment variable SHARDREC_PORT");
   }
   return server_options(variables, token);
 }
 
-// A file that is there already may be of a group that has ended: until the deadline another one may
-// take its place.
+// A file that is there already may be of a group that has ended: for a while another one may take
+// its place.
 Meeting join_by_file(const Variables& variables, const std::string& path, int rank, int size,
                      JoinOptions options) {
   const auto job = variables.find("SHARDREC_JOB");
   const double seconds = options.seconds;
   const Clock::time_point deadline = after(Clock::now(), seconds);
   std::string old;
+  std::exception_ptr ended;  // what became of the group of `old`
+  Clock::time_point give_up = Clock::time_point::max();
   std::string why = "there is no such file";
   for (;;) {
     const auto token = read_token_file(path);
@@ -127,11 +146,15 @@ Meeting join_by_file(const Variables& variables, const std::string& path, int ra
         return join(*token, rank, size, options);
       } catch (const ServerGone& gone) {
         why = gone.sentence();
+        ended = std::current_exception();
       } catch (const GroupComplete& complete) {
         why = complete.sentence();
+        ended = std::current_exception();
       }
       old = token->text();
+      give_up = after(Clock::now(), options.belief.seconds_until_start);
     }
+    if (ended && Clock::now() >= give_up && give_up < deadline) std::rethrow_exception(ended);
     if (Clock::now() >= deadline) {
       fail(SHARDREC_TIMEOUT,
            sentence("rank ", rank, " found no token of its rank 0 in \"", path, "\" within ",
@@ -154,18 +177,20 @@ Meeting meet_by_file(const Variables& variables, const std::string& path, int ra
 
 }  // namespace
 
-Meeting from_environment(double seconds, const std::function<const char*(const char*)>& variable) {
+Meeting from_environment(const EnvironmentOptions& how, const Variable& variable) {
   const Variables variables(variable);
   const int size = variables.number("WORLD_SIZE", 1, kMostRanks, "the number of ranks");
   const int rank = variables.number("RANK", 0, size - 1, "the number of this rank, from 0");
-  JoinOptions options{.seconds = seconds,
+  JoinOptions options{.seconds = how.seconds,
                       .ranks_on_host = ranks_on_host(variables, size),
-                      .seconds_for_next_group = kNextGroupSeconds};
+                      .seconds_for_next_group = kNextGroupSeconds,
+                      .belief = {.seconds_until_start = how.seconds_until_rank_zero}};
   const auto token_text = variables.find("SHARDREC_TOKEN");
   const auto path = variables.find("SHARDREC_TOKEN_FILE");
+  check_all(variables, path.has_value());
   if (token_text || path) {
     options.seconds_for_next_group = 0;
-    options.has_started = true;
+    options.belief.has_started = true;
     return token_text ? join(parse_token(*token_text), rank, size, options)
                       : meet_by_file(variables, *path, rank, size, options);
   }
@@ -173,14 +198,15 @@ Meeting from_environment(double seconds, const std::function<const char*(const c
   std::shared_ptr<Server> server;
   if (rank == 0) {
     server = std::make_shared<Server>(server_options(variables, token));
+    options.belief.has_started = true;
   }
   Meeting meeting = join(token, rank, size, options);
   meeting.server = std::move(server);
   return meeting;
 }
 
-Meeting from_environment(double seconds) {
-  return from_environment(seconds, [](const char* name) { return std::getenv(name); });
+Meeting from_environment(const EnvironmentOptions& options) {
+  return from_environment(options, [](const char* name) { return std::getenv(name); });
 }
 
 }  // namespace shardrec::comm::rendezvous

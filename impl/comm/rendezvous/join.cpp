@@ -18,8 +18,8 @@ Clock::time_point after(double seconds) {
 }
 
 Meeting join_once(const Token& token, const Join& who, Clock::time_point deadline,
-                  bool has_started) {
-  auto client = std::make_shared<Client>(connect(token, who.rank, deadline, has_started), who);
+                  const Belief& belief) {
+  auto client = std::make_shared<Client>(connect(token, who.rank, deadline, belief), who);
   const Formed formed = client->wait_until_formed(deadline);
   return {.roster = {.rank = who.rank,
                      .size = who.size,
@@ -50,7 +50,7 @@ Meeting join(const Token& token, int rank, int size, const JoinOptions& options)
                  .ranks_on_host = options.ranks_on_host};
   for (;;) {
     try {
-      return join_once(token, who, deadline, options.has_started);
+      return join_once(token, who, deadline, options.belief);
     } catch (const GroupComplete&) {
       if (Clock::now() + kPause >= give_up) throw;
     }

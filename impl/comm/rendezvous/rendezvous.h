@@ -14,6 +14,7 @@
 
 #include "comm/remote/link.h"
 #include "comm/rendezvous/client.h"
+#include "comm/rendezvous/connect.h"
 #include "comm/rendezvous/server.h"
 #include "comm/rendezvous/token.h"
 #include "comm/transport_plugin.h"
@@ -42,8 +43,8 @@ struct JoinOptions {
   // How long to ask again where the group is complete: its server may be about to end and the next
   // one, at the same address, to start.
   double seconds_for_next_group = 0;
-  // The token is of a server that listens, or did: who does not find it need not wait for it.
-  bool has_started = false;
+  // How long to look for the server (connect.h).
+  Belief belief{};
 };
 
 struct Meeting {
@@ -58,19 +59,28 @@ struct Meeting {
 // twice), PEER_FAILED (a rank is gone).
 Meeting join(const Token& token, int rank, int size, const JoinOptions& options);
 
-// The same, as the environment says; `variable` is std::getenv but for tests:
+// The same, as the environment says; a Variable is std::getenv but for tests:
 //   RANK, WORLD_SIZE                    needed
 //   LOCAL_WORLD_SIZE, LOCAL_RANK        ranks of this node, and this one's place among them
 //   SHARDREC_TOKEN                      of a server that runs; else rank 0 starts one
-//   SHARDREC_TOKEN_FILE                 and writes its token there, for the others; or with:
+//   SHARDREC_TOKEN_FILE                 and writes its token there, for the others (token_file.h);
+//                                       or with:
 //   MASTER_ADDR, SHARDREC_PORT          where ranks find rank 0
 //   SHARDREC_SECRET                     16 to 128 letters, digits and -._~
 //   SHARDREC_JOB                        "default"; tells groups of the same secret apart
 //   SHARDREC_BIND                       where rank 0 listens, if not at MASTER_ADDR
 //   SHARDREC_ALLOW_PLAIN_TCP            1: other machines may take part
+// Every SHARDREC_ variable that is set is checked, on every rank. Of a rank 0 whose place is known
+// (MASTER_ADDR, or what its file says), but where nobody listens, the others think for
+// seconds_until_rank_zero that it is late; then they throw PEER_FAILED.
 // Throws INVALID_ARGUMENT naming the variable, and what join() and Server throw.
-Meeting from_environment(double seconds, const std::function<const char*(const char*)>& variable);
-Meeting from_environment(double seconds);
+struct EnvironmentOptions {
+  double seconds = 1800;
+  double seconds_until_rank_zero = Belief().seconds_until_start;
+};
+using Variable = std::function<const char*(const char*)>;
+Meeting from_environment(const EnvironmentOptions& options, const Variable& variable);
+Meeting from_environment(const EnvironmentOptions& options);
 
 // Gives the store to a transport, for as long as the client lives.
 void fill_store(shardrec_transport_job& job, Client& client);

@@ -239,6 +239,7 @@ pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
 pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
 pub const SHARDREC_OPTION_INTERFACE: shardrec_option = shardrec_option(902);
+pub const SHARDREC_OPTION_RANK_ZERO_SECONDS: shardrec_option = shardrec_option(903);
 pub const SHARDREC_OPTION_ADDRESS: shardrec_option = shardrec_option(1000);
 pub const SHARDREC_OPTION_PORT: shardrec_option = shardrec_option(1001);
 pub const SHARDREC_OPTION_ADVERTISED_ADDRESS: shardrec_option = shardrec_option(1002);
