@@ -142,18 +142,18 @@ class Gathered {
   std::list<checkpoint::LayersState> states_;
 };
 
-// Runs body(object, control) of a collective call; the control may be NULL. What one rank finds
-// wrong before anything is exchanged is every rank's error.
+// Runs the body of a collective call.
 template <class Body>
-void collective(const char* name, shardrec_checkpoint* handle, shardrec_control* control_handle,
-                Body body) {
+void collective(const char* name, shardrec_checkpoint* handle, Body body) {
   const auto use = enter(handle, Access::kExclusive);
   use->membership->require_open();
-  comm::tell_shortage(use->membership->communicator(), name, [&] {
-    std::shared_ptr<core::Control> control;
-    if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
-    body(*use, control.get());
-  });
+  comm::tell_shortage(use->membership->communicator(), name, [&] { body(*use); });
+}
+
+// Null for NULL. Asked for where ranks agree: one that got no good handle must not leave the others
+// waiting.
+std::shared_ptr<core::Control> shared_control(shardrec_control* handle) {
+  return handle == nullptr ? nullptr : enter(handle, Access::kShared).share();
 }
 
 comm::Operation preparing(const char* name) {
@@ -264,26 +264,27 @@ shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint* checkpoint, 
 shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint* checkpoint, int64_t step,
                                            shardrec_control* control) {
   return guard([&] {
-    collective("commit", checkpoint, control,
-               [&](CheckpointObject& object, core::Control* progress) {
-                 const checkpoint::Group group = object.channels.group();
-                 std::optional<Gathered> gathered;
-                 checkpoint::Contents contents;
-                 comm::agree(group.collectives, preparing("commit"), [&] {
-                   if (step < 0) refuse_value("step", step, "0 or more");
-                   require_any(object, true);
-                   gathered.emplace(object);
-                   contents = gathered->to_save(object);
-                 });
-                 checkpoint::commit_step(group, object.directory, step, object.keep, contents,
-                                         object.lineage, progress);
-               });
+    collective("commit", checkpoint, [&](CheckpointObject& object) {
+      const checkpoint::Group group = object.channels.group();
+      std::shared_ptr<core::Control> progress;
+      std::optional<Gathered> gathered;
+      checkpoint::Contents contents;
+      comm::agree(group.collectives, preparing("commit"), [&] {
+        progress = shared_control(control);
+        if (step < 0) refuse_value("step", step, "0 or more");
+        require_any(object, true);
+        gathered.emplace(object);
+        contents = gathered->to_save(object);
+      });
+      checkpoint::commit_step(group, object.directory, step, object.keep, contents, object.lineage,
+                              progress.get());
+    });
   });
 }
 
 shardrec_status shardrec_checkpoint_open(shardrec_checkpoint* checkpoint, int64_t step) {
   return guard([&] {
-    collective("open", checkpoint, nullptr, [&](CheckpointObject& object, core::Control*) {
+    collective("open", checkpoint, [&](CheckpointObject& object) {
       const checkpoint::Group group = object.channels.group();
       comm::agree(group.collectives, preparing("open"), [&] {
         if (step < -1) refuse_value("step", step, "-1 for the newest, 0 or more");
@@ -298,17 +299,19 @@ shardrec_status shardrec_checkpoint_open(shardrec_checkpoint* checkpoint, int64_
 shardrec_status shardrec_checkpoint_load(shardrec_checkpoint* checkpoint,
                                          shardrec_control* control) {
   return guard([&] {
-    collective("load", checkpoint, control, [&](CheckpointObject& object, core::Control* progress) {
+    collective("load", checkpoint, [&](CheckpointObject& object) {
       const checkpoint::Group group = object.channels.group();
+      std::shared_ptr<core::Control> progress;
       std::optional<Gathered> gathered;
       checkpoint::Contents contents;
       comm::agree(group.collectives, preparing("load"), [&] {
+        progress = shared_control(control);
         (void)object.require_opened();
         require_any(object, false);
         gathered.emplace(object);
         contents = gathered->to_load();
       });
-      checkpoint::load(group, *object.opened, contents, progress,
+      checkpoint::load(group, *object.opened, contents, progress.get(),
                        [&] { gathered->begin_filling(); });
       gathered->apply(contents);
     });
@@ -318,12 +321,14 @@ shardrec_status shardrec_checkpoint_load(shardrec_checkpoint* checkpoint,
 shardrec_status shardrec_checkpoint_verify(shardrec_checkpoint* checkpoint,
                                            shardrec_control* control) {
   return guard([&] {
-    collective("verify", checkpoint, control,
-               [](CheckpointObject& object, core::Control* progress) {
-                 const checkpoint::Group group = object.channels.group();
-                 comm::agree(group.collectives, preparing("verify"),
-                             [&] { (void)object.require_opened(); });
-                 checkpoint::verify(group, *object.opened, progress);
-               });
+    collective("verify", checkpoint, [&](CheckpointObject& object) {
+      const checkpoint::Group group = object.channels.group();
+      std::shared_ptr<core::Control> progress;
+      comm::agree(group.collectives, preparing("verify"), [&] {
+        progress = shared_control(control);
+        (void)object.require_opened();
+      });
+      checkpoint::verify(group, *object.opened, progress.get());
+    });
   });
 }

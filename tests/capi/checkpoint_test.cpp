@@ -535,6 +535,23 @@ TEST(CheckpointApi, RefusesWhatIsMisused) {
   });
 }
 
+TEST(CheckpointApi, WhatOneRankGetsWrongAllAreTold) {
+  Directory directory;
+  run(2, [&](Comm& comm, int rank) {
+    Checkpoint checkpoint(comm, directory.path());
+    checkpoint.set_tensor("x", std::vector<float>{1});
+    auto* no_control = reinterpret_cast<shardrec_control*>(comm.get());
+    const auto commit = [&] {
+      shardrec::check(
+          shardrec_checkpoint_commit(checkpoint.get(), 1, rank == 1 ? no_control : nullptr));
+    };
+    std::string sentence;
+    EXPECT_EQ(status_of(commit, &sentence), SHARDREC_INVALID_HANDLE);
+    EXPECT_NE(sentence.find("rank 1"), std::string::npos) << sentence;
+    checkpoint.commit(1);
+  });
+}
+
 TEST(CheckpointApi, StepsThatDifferBetweenRanksAreAMismatch) {
   Directory directory;
   run(2, [&](Comm& comm, int rank) {

@@ -108,9 +108,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint *che
                                                         int64_t step, shardrec_control *control);
 
 /* Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes part in its run:
- * commits go on in it. step: -1 for the newest. Reads and checks the manifest only. Commit chooses
- * what it has written. Collective, blocking (setup deadline). After an error the checkpoint that was
- * open before stays open.
+ * commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
+ * commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective, blocking (setup
+ * deadline). After an error the checkpoint that was open before stays open.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
  * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
  * 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
