@@ -2,7 +2,6 @@
 
 #include "collection_object.h"
 #include "core/tensor.h"
-#include "core/threads.h"
 #include "embedding/row_list.h"
 #include "embedding/rows.h"
 #include "guard.h"
@@ -87,11 +86,7 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
     require_out(out, "out");
     const auto use = enter(comm, Access::kExclusive);
     collective_call(use, "collection_create", [&] {
-      embedding::CollectionOptions settings = collection_options(options);
-      // Ranks of other parts of a split communicator may live in this process too.
-      if (settings.threads == 0) {
-        settings.threads = core::default_thread_count(use->membership->ranks_in_process());
-      }
+      const embedding::CollectionOptions settings = collection_options(options);
       // Copies: the collective part must not keep other threads from the caller's handles.
       const plan::Model tables = *enter(model, Access::kExclusive);
       const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;

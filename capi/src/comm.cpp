@@ -297,7 +297,7 @@ shardrec_status shardrec_comm_split(shardrec_comm* comm, int32_t color, int32_t 
         *out = nullptr;
         return;
       }
-      const auto membership = std::make_shared<Membership>(std::move(part), *use->membership);
+      const auto membership = std::make_shared<Membership>(Membership::Part{}, std::move(part));
       auto object = std::make_shared<Comm>(membership);
       use->membership->add_child(membership);
       reserved.publish(out, std::move(object));

@@ -25,20 +25,16 @@ class Membership {
  public:
   explicit Membership(std::shared_ptr<comm::Communicator> communicator)
       : recorder_(std::make_shared<comm::Recorder>(communicator->rank(), communicator->size())),
-        communicator_(comm::recorded(std::move(communicator), recorder_)),
-        ranks_in_process_(communicator_->ranks_in_process()) {}
+        communicator_(comm::recorded(std::move(communicator), recorder_)) {}
   // Of a communicator that was split from another one's.
-  Membership(std::shared_ptr<comm::Communicator> part, const Membership& whole)
-      : recorder_(comm::recorder_of(*part)),
-        communicator_(std::move(part)),
-        ranks_in_process_(whole.ranks_in_process()) {}
+  struct Part {};
+  Membership(Part, std::shared_ptr<comm::Communicator> communicator)
+      : recorder_(comm::recorder_of(*communicator)), communicator_(std::move(communicator)) {}
 
   comm::Communicator& communicator() const noexcept { return *communicator_; }
   const comm::Recorder& recorder() const noexcept { return *recorder_; }
   // Of the memberships of this process, in the order of their making.
   uint64_t number() const noexcept { return number_; }
-  // Ranks that share this process: also those of other parts of the communicator it was split from.
-  int ranks_in_process() const noexcept { return ranks_in_process_; }
   // Numbers the collections on it; the same on all ranks.
   uint32_t next_collection() noexcept { return collections_.fetch_add(1); }
   const std::shared_ptr<comm::Communicator>& share() const noexcept { return communicator_; }
@@ -113,7 +109,6 @@ class Membership {
 
   std::shared_ptr<comm::Recorder> recorder_;
   std::shared_ptr<comm::Communicator> communicator_;
-  const int ranks_in_process_;
   const uint64_t number_ = next_number();
   std::atomic<uint32_t> collections_{0};
   std::atomic<bool> closed_{false};

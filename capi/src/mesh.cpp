@@ -58,7 +58,7 @@ void make_group_comm(shardrec_mesh* mesh, const comm::Operation& operation,
     use->collectives.barrier(operation);
     comm::Communicator& whole = *(use->mesh.*group);
     auto part = whole.split(0, whole.rank());
-    const auto membership = std::make_shared<Membership>(std::move(part), *use->world);
+    const auto membership = std::make_shared<Membership>(Membership::Part{}, std::move(part));
     auto object = std::make_shared<Comm>(membership);
     object->made_of = use.share();
     use->world->add_child(membership);
