@@ -139,6 +139,12 @@ class Comparison {
       parts_.table = reference_.tables[i].name;
       compare_optimizers(sentence(" of table \"", parts_.table, "\""), other_.optimizer_of(table),
                          reference_.optimizer_of(table));
+      const auto own = [table](const plan::Model& model) {
+        return std::string(model.tables[static_cast<size_t>(table)].optimizer ? "its own"
+                                                                              : "the model's");
+      };
+      compare(sentence("the choice of the optimizer of table \"", parts_.table, "\""), own(other_),
+              own(reference_));
     }
     if (found_.empty()) parts_.table.clear();
   }
