@@ -254,6 +254,7 @@ const (
 	OptionWeightGradient       Option = 501
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601
+	OptionAccumulateGradients  Option = 700
 	OptionPlacement            Option = 800
 	OptionEngine               Option = 900
 	OptionCommSetupSeconds     Option = 901

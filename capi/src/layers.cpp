@@ -17,7 +17,8 @@ dense::MlpOptions mlp_options(const Options& options) {
   const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
   return {.optimizer = optimizer_from(options),
           .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),
-          .threads = threads ? static_cast<int>(*threads) : default_threads()};
+          .threads = threads ? static_cast<int>(*threads) : default_threads(),
+          .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0};
 }
 
 }  // namespace shardrec::capi
@@ -100,6 +101,10 @@ shardrec_status shardrec_mlp_backward(shardrec_mlp* mlp, const shardrec_tensor* 
                   input_gradient == nullptr ? core::Matrix{}
                                             : core::matrix_view(input_gradient, "input_gradient"));
   });
+}
+
+shardrec_status shardrec_mlp_zero_gradient(shardrec_mlp* mlp) {
+  return guard([&] { enter(mlp, Access::kExclusive)->zero_gradients(); });
 }
 
 shardrec_status shardrec_mlp_step(shardrec_mlp* mlp) {

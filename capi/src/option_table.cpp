@@ -26,6 +26,7 @@ constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
+constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
@@ -250,6 +251,7 @@ constexpr std::array kRows = {
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
+    integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kChoicesIn<kEngines>, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),

@@ -68,6 +68,7 @@ void add_tree(float* parts, int64_t count, int64_t stride, int64_t begin, int64_
 Mlp::Mlp(int64_t inputs, const MlpOptions& options)
     : inputs_(inputs),
       seed_(options.seed),
+      accumulate_(options.accumulate),
       gemm_(gemm()),
       threads_(options.threads),
       parameters_(options.optimizer) {
@@ -224,7 +225,7 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
     dx = normalised(dx, "input_gradient");
   }
   if (batch_ == 0) {
-    std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F);
+    if (!accumulate_) zero_gradients();
     has_gradients_ = true;
     return;
   }
@@ -236,7 +237,7 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
     if (has_buffers(l))
       layer.gradients.resize_as<float>(static_cast<size_t>(batch_ * layer.outputs));
     layer.bias_sums.resize_as<float>(static_cast<size_t>(tiles * layer.outputs));
-    if (its.chunks > 1) {
+    if (in_parts(its)) {
       layer.partials.resize_as<float>(
           static_cast<size_t>(its.chunks * layer.inputs * layer.outputs));
     }
@@ -306,8 +307,8 @@ void Mlp::weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
   const int64_t chunk = task / cut.blocks;
   const int64_t first = task % cut.blocks * kWeightBlock;
   const int64_t row = chunk * cut.rows;
-  float* target = cut.chunks > 1 ? writable(layer.partials) + chunk * layer.inputs * layer.outputs
-                                 : parameters_.gradients(layer.weight);
+  float* target = in_parts(cut) ? writable(layer.partials) + chunk * layer.inputs * layer.outputs
+                                : parameters_.gradients(layer.weight);
   const shardrec_gemm job{.m = std::min(kWeightBlock, layer.outputs - first),
                           .n = layer.inputs,
                           .k = std::min(cut.rows, batch_ - row),
@@ -327,14 +328,21 @@ void Mlp::add_up(const Layer& layer, const Cut& cut) {
   const auto reduce = [this](float* parts, int64_t count, int64_t size, int64_t to) {
     threads_.parallel_for(size, kAddGrain, [&](int64_t begin, int64_t end) {
       add_tree(parts, count, size, begin, end);
-      std::copy(parts + begin, parts + end, parameters_.gradients(to) + begin);
+      float* const gradients = parameters_.gradients(to);
+      if (accumulate_) {
+        kernels().add(parts + begin, gradients + begin, end - begin);
+      } else {
+        std::copy(parts + begin, parts + end, gradients + begin);
+      }
     });
   };
   reduce(writable(layer.bias_sums), tile_count(batch_), layer.outputs, layer.bias);
-  if (cut.chunks > 1) {
+  if (in_parts(cut)) {
     reduce(writable(layer.partials), cut.chunks, layer.inputs * layer.outputs, layer.weight);
   }
 }
+
+void Mlp::zero_gradients() { std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F); }
 
 void Mlp::step() {
   if (!has_gradients_) {

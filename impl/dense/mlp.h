@@ -24,6 +24,7 @@ struct MlpOptions {
   plan::Optimizer optimizer;
   uint64_t seed = 0;
   int threads = 1;
+  bool accumulate = false;  // does backward add to the gradients?
 };
 
 // What a layer was added with.
@@ -52,8 +53,12 @@ class Mlp {
   // shapes.
   void forward(const core::Matrix& input, const core::Matrix& output);
 
-  // Overwrites all gradients. input_gradient.data null: not wanted.
+  // Overwrites all gradients, or adds to them: each gets the bits that it would be overwritten with,
+  // added in float32. Where it throws, they are as before. The input's are always overwritten;
+  // input_gradient.data null: not wanted.
   void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
+
+  void zero_gradients();
 
   // Throws INVALID_STATE before the first backward.
   void step();
@@ -68,7 +73,7 @@ class Mlp {
     core::Scratch activations;  // [batch, outputs]; unused in a last layer without activation
     core::Scratch gradients;    // of what enters the activation; as activations
     core::Scratch bias_sums;    // [tiles, outputs]
-    core::Scratch partials;     // [chunks, outputs, inputs] when there are several chunks
+    core::Scratch partials;     // [chunks, outputs, inputs] where in_parts() says so
   };
   // How the rows of a batch are cut for one layer's weight gradient.
   struct Cut {
@@ -79,6 +84,8 @@ class Mlp {
 
   bool has_buffers(size_t layer) const noexcept;
   Cut cut(const Layer& layer) const noexcept;
+  // Are weight gradients added up from parts, or written where they belong?
+  bool in_parts(const Cut& cut) const noexcept { return cut.chunks > 1 || accumulate_; }
   // Where layer l's output, or the gradient before its activation, stands.
   core::Matrix output_of(size_t layer, const core::Matrix& last) const noexcept;
   core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
@@ -92,6 +99,7 @@ class Mlp {
 
   int64_t inputs_;
   uint64_t seed_;
+  bool accumulate_;
   const Gemm& gemm_;
   core::Threads threads_;
   Parameters parameters_;

@@ -112,7 +112,8 @@ TEST(SteadyStep, LayersAllocateNothing) {
   constexpr int64_t kBatch = 700, kFeatures = 9, kDim = 16;
   constexpr int64_t kProducts = kDim + (kFeatures + 1) * kFeatures / 2;
   std::mt19937 random(1);
-  Mlp bottom(13, {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM}, .threads = 2});
+  Mlp bottom(13,
+             {.optimizer = {.kind = SHARDREC_OPTIMIZER_ADAM}, .threads = 2, .accumulate = true});
   bottom.add_linear(64, SHARDREC_ACTIVATION_RELU);
   bottom.add_linear(kDim, SHARDREC_ACTIVATION_RELU);
   Interaction interaction(kFeatures, kDim, 2);

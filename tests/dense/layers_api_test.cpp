@@ -96,6 +96,48 @@ TEST(LayersApi, ALinearModelLearnsALine) {
   EXPECT_NEAR(*static_cast<float*>(bias.data), -2, 1e-3);
 }
 
+// The sum of two halves is the whole, and a step takes it; without the option the last half stays.
+TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
+  Options options;
+  ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_MLP, options.out()));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 1));
+  ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_ACCUMULATE_GRADIENTS, 1));
+  Mlp added = small_stack(options), plain = small_stack();
+  std::vector<float> first = {1, 2}, second = {-3, 0.5f}, out(1), one = {1};
+  const shardrec_tensor output = matrix(out, 1, 1), dy = matrix(one, 1, 1);
+  const auto bias_gradient = [](shardrec_mlp* mlp) {
+    shardrec_tensor gradient{};
+    EXPECT_OK(shardrec_mlp_parameter(mlp, 3, nullptr, &gradient));
+    return *static_cast<const float*>(gradient.data);
+  };
+  const auto backward = [&](shardrec_mlp* mlp, std::vector<float>& x) {
+    const shardrec_tensor input = matrix(x, 1, 2);
+    EXPECT_OK(shardrec_mlp_forward(mlp, &input, &output));
+    EXPECT_OK(shardrec_mlp_backward(mlp, &dy, nullptr));
+  };
+  EXPECT_OK(shardrec_mlp_zero_gradient(added));
+  EXPECT_EQ(shardrec_mlp_step(added), SHARDREC_INVALID_STATE) << "no backward yet";
+  shardrec_tensor bias{};
+  ASSERT_OK(shardrec_mlp_parameter(added, 3, &bias, nullptr));
+  const float before = *static_cast<const float*>(bias.data);
+  for (shardrec_mlp* mlp : {added.get(), plain.get()}) {
+    backward(mlp, first);
+    backward(mlp, second);
+  }
+  EXPECT_EQ(bias_gradient(added), 2);
+  EXPECT_EQ(bias_gradient(plain), 1);
+  ASSERT_OK(shardrec_mlp_step(added));
+  EXPECT_EQ(*static_cast<const float*>(bias.data), before - 2);
+  EXPECT_EQ(bias_gradient(added), 2) << "a step leaves the gradients";
+  ASSERT_OK(shardrec_mlp_zero_gradient(added));
+  EXPECT_EQ(bias_gradient(added), 0);
+  ASSERT_OK(shardrec_mlp_step(added));
+  EXPECT_EQ(*static_cast<const float*>(bias.data), before - 2);
+  backward(added, second);
+  EXPECT_EQ(bias_gradient(added), 1);
+  EXPECT_EQ(shardrec_mlp_zero_gradient(nullptr), SHARDREC_INVALID_HANDLE);
+}
+
 TEST(LayersApi, MalformedCallsAreRefusedByName) {
   Mlp mlp = small_stack(), untouched = small_stack(), bad;
   Interaction interaction, none;

@@ -28,9 +28,11 @@ struct Shape {
 };
 
 std::unique_ptr<Mlp> make(const Shape& shape, int threads = 1, plan::Optimizer optimizer = {},
-                          uint64_t seed = 7) {
+                          uint64_t seed = 7, bool accumulate = false) {
   auto mlp = std::make_unique<Mlp>(
-      shape.inputs, MlpOptions{.optimizer = optimizer, .seed = seed, .threads = threads});
+      shape.inputs,
+      MlpOptions{
+          .optimizer = optimizer, .seed = seed, .threads = threads, .accumulate = accumulate});
   for (size_t l = 0; l < shape.outputs.size(); ++l) {
     mlp->add_linear(shape.outputs[l],
                     shape.relu[l] ? SHARDREC_ACTIVATION_RELU : SHARDREC_ACTIVATION_NONE);
@@ -187,6 +189,49 @@ TEST(Mlp, BackwardWithoutInputGradientGivesTheSameParameterGradients) {
   std::fill_n(mlp->parameters().gradients(), mlp->parameters().size(), 99.0F);
   mlp->backward(dy.view(), {});
   EXPECT_TRUE(same_bits(with, all)) << "also: gradients are overwritten, not added to";
+}
+
+// Micro-batches of all sizes, with one chunk of rows and with several: the sum of what each gives
+// alone, in float32 and in the order of the calls; near the double reference of all samples.
+TEST(Mlp, AccumulatedGradientsAreTheSumOverMicroBatchesInCallOrder) {
+  for (const int threads : {1, 3}) {
+    std::mt19937 random(21);
+    const Shape& shape = kTop;
+    auto alone = make(shape, threads);
+    auto added = make(shape, threads, {}, 7, true);
+    const auto size = static_cast<size_t>(added->parameters().size());
+    std::vector<float> sum(size, 0);
+    const ReferenceMlp reference(*added, shape.relu);
+    std::vector<std::vector<double>> weight, bias;
+    for (const int64_t batch : {65, 0, 2500, 1}) {
+      Rows input(batch, 13), output(batch, 1), dy(batch, 1), dx(batch, 13), other(batch, 13);
+      input.fill(random);
+      dy.fill(random);
+      alone->forward(input.view(), output.view());
+      alone->backward(dy.view(), dx.view());
+      added->forward(input.view(), output.view());
+      added->backward(dy.view(), other.view());
+      EXPECT_TRUE(same_bits(dx.values(), other.values())) << "the input's gradient is overwritten";
+      for (size_t i = 0; i < size; ++i) sum[i] += alone->parameters().gradients()[i];
+      const auto expected = reference.gradients(input, dy);
+      if (weight.empty()) {
+        weight = expected.weight;
+        bias = expected.bias;
+        continue;
+      }
+      for (size_t l = 0; l < weight.size(); ++l) {
+        for (size_t i = 0; i < weight[l].size(); ++i) weight[l][i] += expected.weight[l][i];
+        for (size_t i = 0; i < bias[l].size(); ++i) bias[l][i] += expected.bias[l][i];
+      }
+    }
+    EXPECT_TRUE(same_bits(sum, {added->parameters().gradients(), size}));
+    for (size_t l = 0; l < weight.size(); ++l) {
+      test::expect_near(gradients_of(*added, 2 * l), weight[l], 3e-4, "weight gradient");
+      test::expect_near(gradients_of(*added, 2 * l + 1), bias[l], 3e-4, "bias gradient");
+    }
+    added->zero_gradients();
+    EXPECT_TRUE(same_bits(std::vector<float>(size, 0), {added->parameters().gradients(), size}));
+  }
 }
 
 TEST(Mlp, AnEmptyBatchGivesZeroGradients) {

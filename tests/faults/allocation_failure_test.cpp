@@ -142,7 +142,7 @@ class Rank {
               [&] { return shardrec_lookup_create(handles_.tables, nullptr, &handles_.lookup); })) {
       return;
     }
-    if (!read_and_write_rows()) return;
+    if (!read_and_write_rows() || !exchange_tensors()) return;
     for (int step = 0; step < kSteps; ++step) {
       if (!train_step(step)) return;
       note(step + 1);
@@ -170,6 +170,25 @@ class Rank {
       }
     }
     return true;
+  }
+
+  bool exchange_tensors() {
+    const shardrec_tensor mine = vector_of(ids_);
+    shardrec_tensor all = vector_of(values_);
+    all.shape[0] = kRanks * mine.shape[0];
+    shardrec_comm* part = nullptr;
+    const bool good =
+        make("all_gather", [&] { return shardrec_comm_all_gather(comm_, &mine, &all); }) &&
+        make("broadcast", [&] { return shardrec_comm_broadcast(comm_, &all, 1); }) &&
+        make("reduce_scatter",
+             [&] {
+               return shardrec_comm_reduce_scatter(comm_, &all, &mine, SHARDREC_REDUCTION_SUM);
+             }) &&
+        make("all_to_all",
+             [&] { return shardrec_comm_all_to_all(comm_, &all, nullptr, &all, nullptr); }) &&
+        make("split", [&] { return shardrec_comm_split(comm_, 0, 0, &part); });
+    shardrec_comm_destroy(&part);
+    return good;
   }
 
   bool train_step(int step) {

@@ -548,6 +548,7 @@ void Rank::dense_call(Input& in) {
       note(shardrec_mlp_forward(mlp, input, output));
       note(shardrec_mlp_backward(mlp, output_gradient, input_gradient));
       note(shardrec_mlp_step(mlp));
+      if (in.one_in(2)) note(shardrec_mlp_zero_gradient(mlp));
       return;
     }
     case 6: {

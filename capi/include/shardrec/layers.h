@@ -26,7 +26,7 @@ typedef enum shardrec_activation {
 } shardrec_activation;
 
 /* Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
- * options: kind MLP or NULL (seed, threads, optimizer: SGD, ADAGRAD or ADAM).
+ * options: kind MLP or NULL (seed, threads, optimizer: SGD, ADAGRAD or ADAM; ACCUMULATE_GRADIENTS).
  *   SGD      w -= lr * g
  *   ADAGRAD  h += g^2; w -= lr * g / (sqrt(h) + eps)                           (Duchi et al. 2011)
  *   ADAM     m, v as exponential means of g, g^2;
@@ -64,14 +64,24 @@ SHARDREC_API shardrec_status shardrec_mlp_parameter(shardrec_mlp *mlp, int32_t i
 SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shardrec_tensor *input,
                                                   const shardrec_tensor *output);
 
-/* Gradients of the parameters (overwritten, not added to) and of the input, for the batch of the last
- * forward. output_gradient as output; input_gradient as input, or NULL when it is not wanted.
- * Errors: as shardrec_mlp_forward; INVALID_STATE (no forward). Since 0.1. */
+/* Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
+ * output; input_gradient as input, or NULL when it is not wanted.
+ * Gradients of the parameters are overwritten. With the option ACCUMULATE_GRADIENTS they are added
+ * to, as in PyTorch, until shardrec_mlp_zero_gradient: what this batch alone would give is added in
+ * float32 to what is there, zero at first, so that the sum over micro-batches is in the order of the
+ * calls. For the mean, divide output_gradient by their number; reduce over ranks once, after the last
+ * one. It keeps one more copy of the weights' size. input_gradient is always overwritten: it belongs
+ * to its batch, as do the gradients of shardrec_interaction_backward.
+ * After an error the gradients of the parameters are as before. Errors: as shardrec_mlp_forward; INVALID_STATE (no forward). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_backward(shardrec_mlp *mlp,
                                                    const shardrec_tensor *output_gradient,
                                                    const shardrec_tensor *input_gradient);
 
-/* One optimizer step on all parameters with their gradients. Errors: INVALID_HANDLE, CLOSED, BUSY,
+/* Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
+ * gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_mlp_zero_gradient(shardrec_mlp *mlp);
+
+/* One optimizer step on all parameters with their gradients, which stay as they are. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE (no backward yet). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
 

@@ -250,6 +250,9 @@ typedef enum shardrec_option {
   /* DDP. */
   SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
+  /* Layers. */
+  SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
+                                                 gradients of the parameters; default 0 */
   /* Mesh. */
   SHARDREC_OPTION_PLACEMENT = 800, /* i64, shardrec_placement; default INTRA_NODE_SYNC */
   /* Communicator. */

@@ -210,23 +210,23 @@ typedef _gostring_ swig_type_177;
 typedef _gostring_ swig_type_178;
 typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
-typedef long long swig_type_181;
+typedef _gostring_ swig_type_181;
 typedef long long swig_type_182;
-typedef _gostring_ swig_type_183;
+typedef long long swig_type_183;
 typedef _gostring_ swig_type_184;
-typedef _goslice_ swig_type_185;
+typedef _gostring_ swig_type_185;
 typedef _goslice_ swig_type_186;
 typedef _goslice_ swig_type_187;
-typedef _gostring_ swig_type_188;
-typedef _goslice_ swig_type_189;
+typedef _goslice_ swig_type_188;
+typedef _gostring_ swig_type_189;
 typedef _goslice_ swig_type_190;
 typedef _goslice_ swig_type_191;
-typedef _gostring_ swig_type_192;
-typedef _goslice_ swig_type_193;
+typedef _goslice_ swig_type_192;
+typedef _gostring_ swig_type_193;
 typedef _goslice_ swig_type_194;
 typedef _goslice_ swig_type_195;
 typedef _goslice_ swig_type_196;
-typedef _gostring_ swig_type_197;
+typedef _goslice_ swig_type_197;
 typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
 typedef _gostring_ swig_type_200;
@@ -236,12 +236,12 @@ typedef _gostring_ swig_type_203;
 typedef _gostring_ swig_type_204;
 typedef _gostring_ swig_type_205;
 typedef _gostring_ swig_type_206;
-typedef _goslice_ swig_type_207;
-typedef _gostring_ swig_type_208;
-typedef long long swig_type_209;
-typedef _gostring_ swig_type_210;
-typedef long long swig_type_211;
-typedef _gostring_ swig_type_212;
+typedef _gostring_ swig_type_207;
+typedef _goslice_ swig_type_208;
+typedef _gostring_ swig_type_209;
+typedef long long swig_type_210;
+typedef _gostring_ swig_type_211;
+typedef long long swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
 typedef _gostring_ swig_type_215;
@@ -253,24 +253,25 @@ typedef _gostring_ swig_type_220;
 typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
 typedef _gostring_ swig_type_223;
-typedef _goslice_ swig_type_224;
-typedef _gostring_ swig_type_225;
+typedef _gostring_ swig_type_224;
+typedef _goslice_ swig_type_225;
 typedef _gostring_ swig_type_226;
 typedef _gostring_ swig_type_227;
 typedef _gostring_ swig_type_228;
 typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
-typedef _goslice_ swig_type_231;
+typedef _gostring_ swig_type_231;
 typedef _goslice_ swig_type_232;
-typedef _gostring_ swig_type_233;
+typedef _goslice_ swig_type_233;
 typedef _gostring_ swig_type_234;
 typedef _gostring_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
-typedef long long swig_type_238;
-typedef _gostring_ swig_type_239;
+typedef _gostring_ swig_type_238;
+typedef long long swig_type_239;
 typedef _gostring_ swig_type_240;
 typedef _gostring_ swig_type_241;
+typedef _gostring_ swig_type_242;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -394,46 +395,47 @@ extern swig_type_166 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp a
 extern swig_type_167 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern swig_type_168 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3);
 extern swig_type_171 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
-extern swig_type_174 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_175 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_176 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_177 arg2);
-extern swig_type_178 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_179 arg2);
-extern swig_type_180 _wrap_interaction_create_capi(swig_type_181 arg1, swig_type_182 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_174 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
+extern swig_type_175 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_176 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_177 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_178 arg2);
+extern swig_type_179 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_180 arg2);
+extern swig_type_181 _wrap_interaction_create_capi(swig_type_182 arg1, swig_type_183 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_183 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_184 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_185 arg2, swig_type_186 arg3, swig_type_187 arg4);
-extern swig_type_188 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_189 arg2, swig_type_190 arg3, swig_type_191 arg4);
-extern swig_type_192 _wrap_bce_with_logits_capi(swig_type_193 arg1, swig_type_194 arg2, swig_type_195 arg3, swig_type_196 arg4, swig_voidp arg5);
-extern swig_type_197 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_198 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_184 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_185 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3, swig_type_188 arg4);
+extern swig_type_189 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3, swig_type_192 arg4);
+extern swig_type_193 _wrap_bce_with_logits_capi(swig_type_194 arg1, swig_type_195 arg2, swig_type_196 arg3, swig_type_197 arg4, swig_voidp arg5);
+extern swig_type_198 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_199 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_199 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_200 arg2, uintptr_t arg3);
-extern swig_type_201 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_202 arg2, uintptr_t arg3);
-extern swig_type_203 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_204 arg2, uintptr_t arg3);
-extern swig_type_205 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
-extern swig_type_208 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_209 arg2, uintptr_t arg3);
-extern swig_type_210 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_211 arg2);
-extern swig_type_212 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_213 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_214 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_215 arg2, swig_voidp arg3);
-extern swig_type_216 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_217 arg2, swig_voidp arg3);
-extern swig_type_218 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_219 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_220 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_221 arg2, int arg3, swig_voidp arg4);
-extern swig_type_222 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_223 arg2, int arg3, swig_type_224 arg4);
-extern swig_type_225 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_226 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_227 _wrap_checkpoint_list_json_capi(swig_type_228 arg1, swig_voidp arg2);
-extern swig_type_229 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_200 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_201 arg2, uintptr_t arg3);
+extern swig_type_202 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_203 arg2, uintptr_t arg3);
+extern swig_type_204 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_205 arg2, uintptr_t arg3);
+extern swig_type_206 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_207 arg2, swig_type_208 arg3);
+extern swig_type_209 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_210 arg2, uintptr_t arg3);
+extern swig_type_211 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_212 arg2);
+extern swig_type_213 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_214 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_215 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_216 arg2, swig_voidp arg3);
+extern swig_type_217 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_218 arg2, swig_voidp arg3);
+extern swig_type_219 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_220 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_221 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_222 arg2, int arg3, swig_voidp arg4);
+extern swig_type_223 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_224 arg2, int arg3, swig_type_225 arg4);
+extern swig_type_226 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_227 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_228 _wrap_checkpoint_list_json_capi(swig_type_229 arg1, swig_voidp arg2);
+extern swig_type_230 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_230 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_231 arg2, swig_type_232 arg3);
-extern swig_type_233 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_234 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_235 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_236 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_237 _wrap_trace_start_capi(swig_type_238 arg1);
+extern swig_type_231 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3);
+extern swig_type_234 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_235 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_236 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_237 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_238 _wrap_trace_start_capi(swig_type_239 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_239 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_240 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_241 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_240 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_241 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_242 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -2097,6 +2099,16 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Mlp_zero_gradient(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_mlp_zero_gradient_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Mlp_step(arg1 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -2128,7 +2140,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2148,7 +2160,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2164,7 +2176,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_181(_swig_i_0), C.swig_type_182(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_182(_swig_i_0), C.swig_type_183(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2196,7 +2208,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_185)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2221,7 +2233,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_189)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2248,7 +2260,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_193)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_194)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_194)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2279,7 +2291,7 @@ func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2305,7 +2317,7 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_200)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2326,7 +2338,7 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2347,7 +2359,7 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2369,7 +2381,7 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2387,7 +2399,7 @@ func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_209(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_210(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2398,7 +2410,7 @@ func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_212(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2438,7 +2450,7 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2459,7 +2471,7 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2481,7 +2493,7 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2503,7 +2515,7 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_222)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2526,7 +2538,7 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2574,7 +2586,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_228)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_229)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -2608,7 +2620,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2668,7 +2680,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_238(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_239(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

@@ -3329,6 +3329,27 @@ _gostring_ _wrap_mlp_backward_capi(shardrec_mlp *_swig_go_0, _goslice_ _swig_go_
 }
 
 
+_gostring_ _wrap_mlp_zero_gradient_capi(shardrec_mlp *_swig_go_0) {
+  shardrec_mlp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_mlp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_mlp_zero_gradient(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_mlp_step_capi(shardrec_mlp *_swig_go_0) {
   shardrec_mlp *arg1 = 0 ;
   shardrec_status result;

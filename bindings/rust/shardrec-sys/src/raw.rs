@@ -235,6 +235,7 @@ pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
+pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
 pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
@@ -587,6 +588,7 @@ extern "C" {
     pub fn shardrec_mlp_parameter(mlp: *mut shardrec_mlp, index: i32, out_parameter: *mut shardrec_tensor, out_gradient: *mut shardrec_tensor) -> shardrec_status;
     pub fn shardrec_mlp_forward(mlp: *mut shardrec_mlp, input: *const shardrec_tensor, output: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_mlp_backward(mlp: *mut shardrec_mlp, output_gradient: *const shardrec_tensor, input_gradient: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_mlp_zero_gradient(mlp: *mut shardrec_mlp) -> shardrec_status;
     pub fn shardrec_mlp_step(mlp: *mut shardrec_mlp) -> shardrec_status;
     pub fn shardrec_mlp_set_learning_rate(mlp: *mut shardrec_mlp, learning_rate: f64) -> shardrec_status;
     pub fn shardrec_mlp_save(mlp: *const shardrec_mlp, path: *const c_char) -> shardrec_status;

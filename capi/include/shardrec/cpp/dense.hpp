@@ -61,6 +61,7 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   void backward(const Matrix &output_gradient, const Matrix &input_gradient = nullptr) {
     check(shardrec_mlp_backward(get(), output_gradient.get(), input_gradient.get()));
   }
+  void zero_gradient() { check(shardrec_mlp_zero_gradient(get())); }
   void step() { check(shardrec_mlp_step(get())); }
   void set_learning_rate(double learning_rate) {
     check(shardrec_mlp_set_learning_rate(get(), learning_rate));
