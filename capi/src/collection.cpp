@@ -93,10 +93,11 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
       Reserved<shardrec_collection> reserved;
       auto object = std::make_shared<CollectionObject>();
       object->membership = use->membership;
+      // Before the collective part: what fails behind it fails on this rank alone.
+      object->plan = boxes;
+      object->checkpoints = std::make_unique<CheckpointChannels>(use->membership->communicator());
       object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
                                                                    boxes, settings);
-      object->plan = plan::plan_to_json(boxes, tables);
-      object->checkpoints = std::make_unique<CheckpointChannels>(use->membership->communicator());
       object->number_it();
       reserved.publish(out, std::move(object));
     });

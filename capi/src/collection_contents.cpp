@@ -34,7 +34,7 @@ checkpoint::CollectionContents contents_of(CollectionObject& object, const std::
   checkpoint::CollectionContents contents{
       .name = name,
       .model = &collection.model(),
-      .plan = object.plan,
+      .plan = plan::plan_to_json(object.plan, collection.model()),
       .step = collection.step(),
       .tables = checkpoint::manifest_tables(collection.model())};
   for (size_t t = 0; t < contents.tables.size(); ++t) {

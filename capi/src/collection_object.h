@@ -47,7 +47,7 @@ struct CollectionObject {
   std::shared_ptr<Membership> membership;
   std::shared_ptr<embedding::Collection> collection;
   std::unique_ptr<replica::ReplicaSync> sync;  // on a mesh
-  std::string plan;                            // plan::plan_to_json of the sharding group
+  plan::Plan plan;                             // of the sharding group
   // Of all ranks of the membership: on a mesh, of all replicas.
   std::unique_ptr<CheckpointChannels> checkpoints;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks

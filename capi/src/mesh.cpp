@@ -193,6 +193,9 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       Reserved<shardrec_collection> reserved;
       auto object = std::make_shared<CollectionObject>();
       object->membership = use->world;
+      // Before the collective part: what fails behind it fails on this rank alone.
+      object->plan = boxes;
+      object->checkpoints = std::make_unique<CheckpointChannels>(world);
       object->sync =
           std::make_unique<replica::ReplicaSync>(use->world->share(), use->mesh.replicas);
       comm::agree(use->collectives, kCreate, [&] { refuse_replicated_tables(tables, boxes); });
@@ -204,8 +207,6 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       }
       comm::require_same(use->collectives, kCreate, values);
       object->collection = make_replica(*use, tables, boxes, settings);
-      object->plan = plan::plan_to_json(boxes, tables);
-      object->checkpoints = std::make_unique<CheckpointChannels>(world);
       object->number_it();
       reserved.publish(out, std::move(object));
     });

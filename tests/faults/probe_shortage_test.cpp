@@ -171,8 +171,9 @@ TEST_P(ProbeShortage, StoringReplacesTheWholeFileOrNothing) {
       ADD_FAILURE() << k << ": " << error.sentence();
     }
     const NoShortage pause;
-    EXPECT_EQ(compute::load_profile(environment, root_, before.machine), stored ? after : before)
-        << k;
+    // Memory may run out behind the renaming, where the folder is synced.
+    const auto found = compute::load_profile(environment, root_, before.machine);
+    EXPECT_TRUE(found == after || (!stored && found == before)) << k;
     EXPECT_EQ(environment.list(root_).size(), 1U) << k << ": a temporary file was left";
     if (!stored) ++kept;
   });
