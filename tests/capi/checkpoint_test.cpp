@@ -244,7 +244,8 @@ void damage(const std::string& directory) {
 class Resumed : public ::testing::TestWithParam<std::pair<int, int>> {};
 
 TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
-  const auto [ranks, group] = GetParam();
+  const int ranks = GetParam().first;
+  const int group = GetParam().second;
   const bool on_mesh = group != ranks;
   Directory directory;
   std::vector<std::vector<float>> expected(static_cast<size_t>(ranks));
@@ -253,8 +254,7 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     if (on_mesh) mesh.emplace(comm, group);
     return mesh;
   };
-  run(ranks, [&, ranks = ranks, group = group](Comm& comm, int rank) {
-    (void)ranks;
+  run(ranks, [&](Comm& comm, int rank) {
     auto mesh = mesh_of(comm);
     const shardrec::Model model = make_model();
     Job job(comm, mesh ? &*mesh : nullptr, model,
@@ -315,8 +315,10 @@ TEST(CheckpointApi, MovesToOtherPlansRanksAndReplicas) {
     auto state = job.state();
     if (rank == 0) expected = std::move(state);
   });
-  for (const auto& [ranks, group] : {std::pair(1, 1), std::pair(3, 3), std::pair(6, 3)}) {
-    run(ranks, [&, ranks = ranks, group = group](Comm& comm, int) {
+  for (const std::pair<int, int>& world : {std::pair(1, 1), std::pair(3, 3), std::pair(6, 3)}) {
+    const int ranks = world.first;
+    const int group = world.second;
+    run(ranks, [&](Comm& comm, int) {
       std::optional<shardrec::Mesh> mesh;
       if (ranks != group) mesh.emplace(comm, group);
       const shardrec::Model model = make_model();
@@ -651,9 +653,11 @@ TEST(CheckpointApi, RoundTripsOfAnyModelPlanAndReplicasAreBitEqual) {
     RandomWorld world(seed);
     std::vector<float> expected;
     for (const bool saving : {true, false}) {
-      const auto [groups, size] = world.ranks();
+      const std::pair<int, int> ranks = world.ranks();
+      const int groups = ranks.first;
+      const int size = ranks.second;
       const shardrec_sharding sharding = world.sharding();
-      run(groups * size, [&, groups = groups, size = size](Comm& comm, int rank) {
+      run(groups * size, [&](Comm& comm, int rank) {
         std::optional<shardrec::Mesh> mesh;
         if (groups > 1) mesh.emplace(comm, size);
         const shardrec::Model model = world.model();
