@@ -74,7 +74,7 @@ struct ColumnMap {
 //
 // The gradient of a row is the sum over its blocks, in ascending order, of the sum inside the
 // block:
-//   block = 0; for o in the block: block = fma(weights[o], gradient * gradient_scale, block)
+//   block = block_start; for o in the block: block = fma(weights[o], gradient * scale, block)
 //   g = 0; for each block: g = g + block                         (the first block: g = block)
 // then one step (formulas: optimizer.h).
 struct RowUpdate {
@@ -88,7 +88,11 @@ struct RowUpdate {
   const float* weights = nullptr;
   const float* const* gradients = nullptr;
   const uint32_t* blocks = nullptr;
-  float gradient_scale = 1;    // a power of two
+  float gradient_scale = 1;  // a power of two
+  // What the sum of each block starts from: +0, or kUnchanged where the occurrences are sums
+  // already, which then keep the sign of their zeros.
+  float block_start = 0;
+  static constexpr float kUnchanged = -0.0F;  // x + -0 is x, bit for bit, for every number x
   bool far_gradients = false;  // they come from memory: the step has more than caches hold
   OptimizerStep step;
   // Where the part stands in its table, for stochastic rounding only: row r is first_row + r, and

@@ -100,6 +100,7 @@ void Accumulation::describe(compute::RowUpdate& job) const {
   job.weights = nullptr;
   job.gradients = gradients_.data();
   job.blocks = blocks_.data();
+  job.block_start = compute::RowUpdate::kUnchanged;
 }
 
 size_t Accumulation::memory() const {

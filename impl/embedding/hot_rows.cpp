@@ -84,6 +84,7 @@ compute::RowUpdate HotRows::job(int number, compute::RowUpdate job) const {
   job.gradients = gradients_.data() + row.first_block;
   job.weights = nullptr;
   job.gradient_scale = 1;
+  job.block_start = compute::RowUpdate::kUnchanged;
   return job;
 }
 

@@ -1,6 +1,7 @@
 // Rows that so many ids of a batch name that one thread should not sum their gradients alone: the
 // sums of their blocks (wire.h: kBlockSamples) are taken by all threads, and then added in order.
-// The bits are those of one thread: a block's sum is taken from zero wherever it is taken.
+// The bits are those of one thread, signs of zeros included: a block's sum is the same wherever it
+// is taken, and the sums are added as they are.
 //
 // One thread at a time.
 #pragma once

@@ -190,6 +190,7 @@ void ReplicatedGradients::describe(size_t n, compute::RowUpdate& job) const {
   job.weights = nullptr;
   job.gradients = sums_[n].gradients.data();
   job.blocks = blocks_.data();
+  job.block_start = compute::RowUpdate::kUnchanged;
 }
 
 size_t ReplicatedGradients::memory() const {

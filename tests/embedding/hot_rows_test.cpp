@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "core/memory.h"
@@ -58,9 +59,9 @@ struct Occurrences {
   std::vector<float> weights;
 };
 
-class HotRow : public ::testing::TestWithParam<bool> {};
+class HotRowSums : public ::testing::TestWithParam<bool> {};
 
-TEST_P(HotRow, HasTheGradientThatOneThreadSums) {
+TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
   for (const int64_t width : {1, 7, 16, 64, 100}) {
     const Occurrences occurrences(width, GetParam());
     const compute::RowUpdate job = occurrences.job();
@@ -93,7 +94,74 @@ TEST_P(HotRow, HasTheGradientThatOneThreadSums) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, HotRow, ::testing::Values(false, true),
+// The canonical gradient of row u, in plain steps: each block's sum from +0, then the sums in order.
+std::vector<float> canonical(const compute::RowUpdate& job, int64_t u) {
+  std::vector<float> sum(static_cast<size_t>(job.width));
+  for (int64_t c = 0; c < job.width; ++c) {
+    const auto at = static_cast<size_t>(c);
+    float block = 0;
+    bool first_block = true;
+    for (int64_t o = job.run[u]; o < job.run[u + 1]; ++o) {
+      const float weight = job.weights == nullptr ? 1.0F : job.weights[o];
+      block = std::fma(weight, job.gradients[job.bags[o]][c] * job.gradient_scale, block);
+      const bool last = o + 1 == job.run[u + 1];
+      if (!last && job.blocks[job.bags[o + 1]] == job.blocks[job.bags[o]]) continue;
+      sum[at] = first_block ? block : sum[at] + block;
+      first_block = false;
+      block = 0;
+    }
+  }
+  return sum;
+}
+
+// Products that are rounded to -0: every block's sum of such a column is -0, and so is the row's.
+TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
+  for (const int64_t width : {1, 7, 16, 64, 100}) {
+    Occurrences occurrences(width, true);
+    for (size_t i = 0; i < occurrences.weights.size(); ++i) occurrences.weights[i] = 0.25F;
+    for (size_t i = 0; i < occurrences.values.size(); ++i) {
+      const size_t column = i % static_cast<size_t>(width);
+      const size_t bag = i / static_cast<size_t>(width);
+      constexpr float kLeast = -0x1p-149F;
+      const float of_kind[] = {kLeast, -0.0F, bag < 600 ? kLeast : -0.0F, bag < 600 ? 0.0F : kLeast,
+                               bag % 2 == 0 ? kLeast : -kLeast};
+      occurrences.values[i] = of_kind[column % 5];
+    }
+    compute::RowUpdate job = occurrences.job();
+    job.gradient_scale = 1;
+    const size_t lane_bytes = (compute::row_update_scratch_bytes(width) + 63) / 64 * 64;
+    core::Scratch work;
+    constexpr int64_t kLanes = 24;
+    std::byte* const scratch = work.resize(lane_bytes * kLanes);
+    for (int set = 0; set < compute::cpu_kernel_count(); ++set) {
+      const compute::Kernels& kernels = compute::cpu_kernels_at(set);
+      for (int64_t u = 0; u < 3; ++u) {
+        SCOPED_TRACE(std::string(kernels.name) + ", width " + std::to_string(width) + ", row " +
+                     std::to_string(u));
+        const std::vector<float> expected = canonical(job, u);
+        EXPECT_TRUE(std::signbit(expected[0]));
+        const auto is_expected = [&](const std::vector<float>& sum) {
+          return std::memcmp(sum.data(), expected.data(), sum.size() * sizeof(float)) == 0;
+        };
+        std::vector<float> all(static_cast<size_t>(3 * width));
+        kernels.row_gradients(job, all.data(), u, u + 1, scratch);
+        const auto first = all.begin() + u * width;
+        EXPECT_TRUE(is_expected({first, first + width})) << "by one thread";
+        for (const int count : {1, 3}) {
+          core::Threads threads(count);
+          HotRows hot;
+          const int number = hot.add(job, u);
+          hot.sum(kernels, threads, scratch, lane_bytes, kLanes);
+          std::vector<float> sum(static_cast<size_t>(width));
+          kernels.row_gradients(hot.job(number, job), sum.data(), 0, 1, scratch);
+          EXPECT_TRUE(is_expected(sum)) << "as a hot row, by " << count << " threads";
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Weights, HotRowSums, ::testing::Values(false, true),
                          [](const auto& each) { return each.param ? "weighted" : "plain"; });
 
 // A table of 40 rows after one step; 12,000 of 20,000 ids name row 23.

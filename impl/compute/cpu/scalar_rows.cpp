@@ -28,7 +28,7 @@ void sum_gradient(const RowUpdate& job, int64_t u, float* sum, float* block) noe
   bool first = true;
   for (int64_t o = job.run[u]; o < end;) {
     const uint32_t number = job.blocks[job.bags[o]];
-    std::fill_n(block, job.width, 0.0F);
+    std::fill_n(block, job.width, job.block_start);
     for (; o < end && job.blocks[job.bags[o]] == number; ++o) {
       const float* gradient = job.gradients[job.bags[o]];
       const float weight = job.weights == nullptr ? 1.0F : job.weights[o];

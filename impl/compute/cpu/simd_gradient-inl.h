@@ -75,7 +75,7 @@ class GradientSum {
     constexpr size_t kWhole = kVectors - (kTail ? 1 : 0);
     const Vector scale = hn::Set(kFloats, job_.gradient_scale);
     SHARDREC_UNROLL
-    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Set(kFloats, job_.block_start);
     for (; o < end; ++o) {
       if (o < prefetch_end) prefetch(near_, gradient(o + distance_), width_);
       const float* from = gradient(o) + column;
@@ -150,6 +150,7 @@ class RegisterSum {
         gradients_(job.gradients),
         weights_(job.weights),
         scale_(job.gradient_scale),
+        start_(job.block_start),
         last_(job.run[last_row] - 1),
         prefetch_(gradient_prefetch(job)),
         distance_(prefetch_.distance_rows),
@@ -166,9 +167,9 @@ class RegisterSum {
     clear(sum);
     add(o, sum);
     if (HWY_LIKELY(++o == end)) return;
-    // Sums of blocks, each from zero, are added one after the other.
+    // Sums of blocks are added one after the other.
     Vector before[kVectors];
-    clear(before);
+    clear(before);  // not read before the first join
     bool first = true;
     uint32_t block = blocks_[bags_[o - 1]];
     for (; o < end; ++o) {
@@ -190,9 +191,9 @@ class RegisterSum {
  private:
   static constexpr size_t kWidth = kVectors * kStep;
 
-  static HWY_INLINE void clear(Vector (&sum)[kVectors]) {
+  HWY_INLINE void clear(Vector (&sum)[kVectors]) const {
     SHARDREC_UNROLL
-    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+    for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Set(kFloats, start_);
   }
 
   // before += sum; the first one is taken as it is, with the sign of its zeros.
@@ -225,6 +226,7 @@ class RegisterSum {
   const float* const* gradients_;
   const float* weights_;  // null: all 1
   float scale_;
+  float start_;   // of the sum of each block
   int64_t last_;  // occurrence of this call
   Prefetch prefetch_;
   int64_t distance_;
