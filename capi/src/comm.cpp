@@ -76,7 +76,13 @@ void add_network_of_env(comm::EngineOptions& options) {
     options.interface = interface;
   }
   const char* allowed = std::getenv("SHARDREC_ALLOW_PLAIN_TCP");
-  if (allowed != nullptr && std::string_view(allowed) == "1") options.allow_plain_tcp = true;
+  const std::string_view says = allowed == nullptr ? "" : allowed;
+  if (!says.empty() && says != "0" && says != "1") {
+    fail(SHARDREC_INVALID_ARGUMENT,
+         sentence("the environment variable SHARDREC_ALLOW_PLAIN_TCP is \"", says,
+                  "\"; 0 or 1 is accepted"));
+  }
+  if (says == "1") options.allow_plain_tcp = true;
 }
 
 std::string engine_from_env(const Options& options) {

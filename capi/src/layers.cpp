@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint/mlp_file.h"
+#include "compute/cpu_target.h"
 #include "core/tensor.h"
 #include "dense/loss.h"
 #include "dense_objects.h"
@@ -14,6 +15,7 @@
 namespace shardrec::capi {
 
 dense::MlpOptions mlp_options(const Options& options) {
+  compute::require_cpu_target();
   const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
   return {.optimizer = optimizer_from(options),
           .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),

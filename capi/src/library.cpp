@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "comm/remote/transport.h"
+#include "compute/cpu_target.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -22,6 +23,7 @@ shardrec_status shardrec_capabilities(char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
     core::JsonWriter json;
+    compute::require_cpu_target();
     json.begin_object();
     json.key("version").text(SHARDREC_VERSION);
     json.key("api_version").integer(SHARDREC_API_VERSION);

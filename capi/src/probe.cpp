@@ -5,6 +5,7 @@
 #include <string>
 
 #include "compute/cpu/probe.h"
+#include "compute/cpu_target.h"
 #include "compute/profile_cache.h"
 #include "control_object.h"
 #include "core/log.h"
@@ -49,6 +50,7 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
     constexpr int32_t kMostThreads = 4096;
     if (threads < 0 || threads > kMostThreads)
       refuse_value("threads", int64_t{threads}, "0 to 4096");
+    compute::require_cpu_target();
     std::shared_ptr<core::Control> control;
     if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
     const std::unique_lock alone(probing(), std::try_to_lock);
@@ -67,6 +69,7 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
 shardrec_status shardrec_probe_cached(char** out_text) {
   return guard([&] {
     require_out(out_text, "out_text");
+    compute::require_cpu_target();
     const compute::Machine machine = compute::this_machine();
     const std::string directory = compute::profile_directory();
     const auto profile = compute::load_profile(core::default_environment(), directory, machine);

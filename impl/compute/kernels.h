@@ -197,8 +197,8 @@ struct Kernels {
 };
 
 // The CPU kernels in use: the best instruction set of this machine, or what SHARDREC_CPU_TARGET
-// names (read once). Never fails: an unknown or unavailable name means the best one, with a warning
-// in the log.
+// names (read once). Never fails: a name that there is not means the best one, and is refused by
+// require_cpu_target() (cpu_target.h).
 const Kernels& cpu_kernels();
 
 // All sets that this machine can run, best last. For tests and capabilities.

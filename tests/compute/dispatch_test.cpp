@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <set>
 #include <string>
 
+#include "compute/cpu_target.h"
 #include "compute/kernels.h"
-#include "core/log.h"
+#include "core/error.h"
 
 namespace shardrec::compute {
 namespace {
@@ -61,18 +61,34 @@ TEST_F(CpuTargetDeathTest, EnvironmentNamesTheSet) {
   }
 }
 
-TEST_F(CpuTargetDeathTest, UnknownNameMeansTheBestSetWithAWarningInTheLog) {
+TEST_F(CpuTargetDeathTest, UnknownNameIsRefusedWithWhatThisMachineHas) {
   setenv("SHARDREC_CPU_TARGET", "sse9", 1);
   EXPECT_EXIT(
       {
-        const bool best = &cpu_kernels() == &cpu_kernels_at(cpu_kernel_count() - 1);
-        const auto message = core::next_log(std::chrono::milliseconds(0));
-        const bool warned = message.has_value() && message->level == SHARDREC_LOG_WARNING &&
-                            message->text.find("sse9") != std::string::npos &&
-                            message->text.find("scalar") != std::string::npos;
-        _exit(best && warned ? 0 : 1);
+        try {
+          require_cpu_target();
+        } catch (const core::Error& error) {
+          const bool told = error.status() == SHARDREC_INVALID_ARGUMENT &&
+                            error.sentence().find("sse9") != std::string::npos &&
+                            error.sentence().find("scalar") != std::string::npos;
+          // Code that does not ask works on.
+          _exit(told && &cpu_kernels() == &cpu_kernels_at(cpu_kernel_count() - 1) ? 0 : 1);
+        }
+        _exit(2);
       },
       testing::ExitedWithCode(0), "");
+}
+
+TEST_F(CpuTargetDeathTest, NoNameAndEachNameAreAccepted) {
+  for (int i = -1; i < cpu_kernel_count(); ++i) {
+    setenv("SHARDREC_CPU_TARGET", i < 0 ? "" : cpu_kernels_at(i).name, 1);
+    EXPECT_EXIT(
+        {
+          require_cpu_target();
+          _exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+  }
 }
 
 }  // namespace

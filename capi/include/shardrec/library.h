@@ -16,9 +16,11 @@ SHARDREC_API int32_t shardrec_api_version(void);
 /* What this library can do on this machine, as JSON:
  *   {"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu"],
  *    "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
- * engines: local, and those whose plug-ins are installed. cpu_target is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a
- * lower one (read once, at the first use). dense names the GEMM plug-in, null when it is not
- * installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+ * engines: local, and those whose plug-ins are installed. cpu_target
+ * is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
+ * once, at the first use). Where it names none of cpu_targets, this call and those that make
+ * collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
+ * not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_capabilities(char **out_text);
 

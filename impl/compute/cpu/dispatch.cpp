@@ -5,27 +5,31 @@
 #include <string_view>
 
 #include "compute/cpu/sets.h"
+#include "compute/cpu_target.h"
 #include "core/error.h"
-#include "core/log.h"
 
 namespace shardrec::compute {
 namespace {
 
-const Kernels& default_kernels() {
+struct Choice {
+  const Kernels& kernels;
+  std::string refused = {};  // what the variable names, where that is nothing that there is
+};
+
+Choice choose() {
   const Kernels& best = cpu_kernels_at(cpu_kernel_count() - 1);
   const char* asked = std::getenv("SHARDREC_CPU_TARGET");
-  if (asked == nullptr || *asked == '\0') return best;
-  std::string known;
+  if (asked == nullptr || *asked == '\0') return {best};
   for (int i = 0; i < cpu_kernel_count(); ++i) {
     const Kernels& kernels = cpu_kernels_at(i);
-    if (std::string_view(asked) == kernels.name) return kernels;
-    core::append(known, i == 0 ? "" : ", ");
-    core::append(known, kernels.name);
+    if (std::string_view(asked) == kernels.name) return {kernels};
   }
-  core::log(SHARDREC_LOG_WARNING, -1,
-            core::sentence("SHARDREC_CPU_TARGET=", asked, " is not available here; using ",
-                           best.name, ". This machine has: ", known));
-  return best;
+  return {best, asked};
+}
+
+const Choice& chosen() {
+  static const Choice choice = choose();
+  return choice;
 }
 
 std::atomic<const Kernels*> forced{nullptr};
@@ -33,9 +37,20 @@ std::atomic<const Kernels*> forced{nullptr};
 }  // namespace
 
 const Kernels& cpu_kernels() {
-  static const Kernels& chosen = default_kernels();
   const Kernels* other = forced.load(std::memory_order_relaxed);
-  return other == nullptr ? chosen : *other;
+  return other == nullptr ? chosen().kernels : *other;
+}
+
+void require_cpu_target() {
+  const std::string& refused = chosen().refused;
+  if (refused.empty()) return;
+  std::string accepted;
+  for (int i = 0; i < cpu_kernel_count(); ++i) {
+    core::append(accepted, core::sentence(i == 0 ? "" : ", ", cpu_kernels_at(i).name));
+  }
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("the environment variable SHARDREC_CPU_TARGET is \"", refused,
+                            "\"; on this machine ", accepted, " are accepted"));
 }
 
 int cpu_kernel_count() { return 1 + static_cast<int>(cpu::simd_kernels().size()); }
