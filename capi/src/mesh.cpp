@@ -6,6 +6,7 @@
 
 #include "collection_object.h"
 #include "comm/agree.h"
+#include "embedding/room.h"
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
@@ -75,6 +76,23 @@ void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) 
                               "or live on one of its ranks"),
                {.table = model.tables[t].name});
   }
+}
+
+// Replicas of several sharding groups may be made on one machine at once: a collection knows of its
+// own group's memory only.
+void require_room(MeshObject& own, const plan::Model& model, const plan::Plan& plan) {
+  const comm::Communicator& sharding = *own.mesh.sharding;
+  uint64_t bytes = 0;
+  try {
+    if (plan.topology.ranks == sharding.size()) {
+      plan::check_tiling(plan, model);
+      bytes = embedding::shard_bytes(embedding::Layout(model, plan, sharding.rank()));
+    }
+  } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
+  }
+  const embedding::GatheredNeeds needs(own.collectives, kCreate, own.world->communicator().rank(),
+                                       bytes, "");
+  comm::agree(own.collectives, kCreate, [&] { needs.check(); });
 }
 
 // A replica, made by the ranks of a sharding group. What they agree to refuse is every rank's error
@@ -206,6 +224,7 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
         values.push_back(option);
       }
       comm::require_same(use->collectives, kCreate, values);
+      require_room(*use, tables, boxes);
       object->collection = make_replica(*use, tables, boxes, settings);
       object->number_it();
       reserved.publish(out, std::move(object));

@@ -286,7 +286,7 @@ void require_memory(uint64_t bytes, const char* what, const std::string& root) {
   const std::string where = room.cgroup < room.machine
                                 ? sentence("the cgroup ", room.cgroup_path, " leaves ", room.cgroup)
                                 : sentence("this machine has ", room.machine, " left");
-  fail(SHARDREC_OUT_OF_MEMORY, sentence(what, " need ", bytes, " bytes; ", where),
+  fail(SHARDREC_OUT_OF_MEMORY, sentence(what, " of ", bytes, " bytes is too large: ", where),
        {.value = static_cast<int64_t>(std::min<uint64_t>(bytes, INT64_MAX)),
         .limit = static_cast<int64_t>(std::min<uint64_t>(room.least(), INT64_MAX))});
 }

@@ -52,7 +52,7 @@ struct MemoryRoom {
 MemoryRoom memory_room(const std::string& root = {});
 
 // Throws OUT_OF_MEMORY when this process alone, taking `bytes` more, would exceed the room; `what`
-// begins the sentence: "the parameters of this stack".
+// begins the sentence: "a buffer".
 void require_memory(uint64_t bytes, const char* what, const std::string& root = {});
 
 // Of how many threads there may be, for the sentence of one that could not be started:

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/host.h"
 
 namespace shardrec::core {
 namespace {
@@ -20,6 +21,11 @@ constexpr size_t kHugePage = size_t{2} << 20;
 }
 
 }  // namespace
+
+void require_room(uint64_t bytes, const char* what) {
+  constexpr uint64_t kLarge = uint64_t{64} << 20;
+  if (bytes >= kLarge) require_memory(bytes, what);
+}
 
 Pages::Pages(size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
@@ -66,6 +72,7 @@ std::byte* Scratch::resize(size_t bytes) {
   const size_t rounded = (bytes + slack + 63) & ~size_t{63};
   pages_.reset();  // before the new allocation: the contents are not kept
   capacity_ = 0;
+  require_room(rounded, "a buffer");
   void* memory = std::aligned_alloc(64, rounded);
   if (memory == nullptr) out_of_memory(bytes);
   pages_.reset(static_cast<std::byte*>(memory));

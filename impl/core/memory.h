@@ -9,6 +9,11 @@
 
 namespace shardrec::core {
 
+// For memory that will be touched: throws OUT_OF_MEMORY when this machine or the process's cgroup
+// has less left (host.h), for the system gives away more than it has and ends a process later. What
+// is smaller than 64 MiB is not looked at. `what` begins the sentence.
+void require_room(uint64_t bytes, const char* what);
+
 // Zero-filled pages that cost nothing until they are touched; 2 MiB-aligned and advised to use huge
 // pages from 2 MiB on. Throws OUT_OF_MEMORY with the size. Move-only.
 class Pages {
@@ -33,7 +38,8 @@ class Pages {
 // one size allocate nothing. Growing discards the contents. Not thread-safe.
 class Scratch {
  public:
-  // At least `bytes` bytes at 64-byte alignment, valid until the next call. Throws OUT_OF_MEMORY.
+  // At least `bytes` bytes at 64-byte alignment, valid until the next call. Throws OUT_OF_MEMORY,
+  // also as require_room().
   std::byte* resize(size_t bytes);
   std::byte* data() noexcept { return pages_.get(); }
   const std::byte* data() const noexcept { return pages_.get(); }

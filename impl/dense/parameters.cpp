@@ -47,6 +47,8 @@ void Parameters::append(std::vector<ParameterInfo> added) {
     info.offset = size;
     size += info.size;
   }
+  core::require_room(arrays_.size() * static_cast<uint64_t>(size) * sizeof(float),
+                     "a stack with parameters, gradients and optimizer state");
   std::vector<core::Pages> arrays;
   for (const core::Pages& old : arrays_) {
     arrays.emplace_back(static_cast<size_t>(size) * sizeof(float));

@@ -1,12 +1,12 @@
 #include "embedding/collection.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 
 #include "comm/agree.h"
+#include "compute/cpu_target.h"
 #include "compute/profile_cache.h"
+#include "embedding/room.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -16,24 +16,13 @@ constexpr comm::Operation kCreate{
 
 std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
 
-void check_memory(uint64_t bytes) {
-  const auto physical =
-      static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  if (bytes > physical) {
-    core::fail(SHARDREC_OUT_OF_MEMORY,
-               core::sentence("the boxes of this rank and their state need ", bytes,
-                              " bytes, this machine has ", physical),
-               {.value = static_cast<int64_t>(bytes), .limit = static_cast<int64_t>(physical)});
-  }
-}
-
 }  // namespace
 
 std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) {
   // Every option is named here, so that a new one does not compile before it is decided on.
   // Thanks to the canonical order of sums, no bit depends on those that are left out.
   const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
-               hierarchical, forward_compression, backward_compression] = options;
+               hierarchical, forward_compression, backward_compression, host_root] = options;
   return {{"option SEED", static_cast<uint64_t>(seed)},
           {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
           {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(divisor_value)},
@@ -59,6 +48,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
   for (Held& held : held_) held.views.resize(static_cast<size_t>(size));
 
   comm::agree(*collectives_, kCreate, [&] {
+    compute::require_cpu_target();
     if (plan.topology.ranks != size) {
       core::fail(SHARDREC_INVALID_ARGUMENT,
                  core::sentence("the plan is for ", plan.topology.ranks,
@@ -77,10 +67,10 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     threads_ = std::make_unique<core::Threads>(options_.threads);
   });
   check_agreement(plan);
+  const GatheredNeeds needs(*collectives_, kCreate, rank, shard_bytes(*layout_),
+                            options_.host_root);
+  comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
-    uint64_t bytes = 0;
-    for (const int32_t part : layout_->parts_of(rank)) bytes += Shard::bytes_of(*layout_, part);
-    check_memory(bytes);
     for (const int32_t part : layout_->parts_of(rank)) {
       shards_.emplace_back(*layout_, part);
       shards_.back().fill(*layout_, options_.seed, *threads_, kernels_);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/agree.h"
@@ -45,6 +46,7 @@ struct CollectionOptions {
   // Of the output and of the gradient exchange (compression.h).
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
+  std::string host_root = {};  // of core/host.h, for tests
 };
 
 // The options that decide which numbers come out: the ranks of a collection must bring the same,

@@ -74,9 +74,13 @@ typedef enum shardrec_table_stat {
 /* Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
  * model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
  * caller; keeps what it needs of comm, copies model and plan.
+ * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+ * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+ * thread that the system does not start.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
- * bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
+ * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
                                                         const shardrec_model *model,
                                                         const shardrec_plan *plan,

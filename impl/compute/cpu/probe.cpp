@@ -1,9 +1,8 @@
 #include "compute/cpu/probe.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "compute/cpu/probe_area.h"
 #include "compute/cpu/probe_choice.h"
 #include "compute/prefetch.h"
+#include "core/host.h"
 #include "core/threads.h"
 
 namespace shardrec::compute::cpu {
@@ -302,9 +302,10 @@ void keep_to_time(ProbeSizes& sizes, std::chrono::duration<double> spent, int64_
 ProbeSizes probe_sizes(const Machine& machine, int threads) {
   constexpr int64_t kMiB = 1 << 20;
   ProbeSizes sizes;
-  // Far beyond the caches and what is translated at once, but at most an eighth of the memory.
-  const int64_t memory =
-      std::max<int64_t>(sysconf(_SC_PHYS_PAGES), 0) * std::max<int64_t>(sysconf(_SC_PAGESIZE), 0);
+  // Far beyond the caches and what is translated at once, but at most an eighth of the memory that
+  // can be had.
+  const auto memory = static_cast<int64_t>(
+      std::min<uint64_t>(core::memory_room().least(), std::numeric_limits<int64_t>::max()));
   const int64_t most = std::max((memory / 8) / kMiB * kMiB, 64 * kMiB);
   sizes.table = std::min(sizes.table, most);
   sizes.least_table = std::min(sizes.least_table, sizes.table);
