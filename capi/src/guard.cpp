@@ -4,12 +4,27 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <new>
+#include <system_error>
 
 #include "core/json.h"
 #include "last_error.h"
 
 namespace shardrec::capi {
+namespace {
+
+shardrec_status record_unexpected(shardrec_status status, const char* what,
+                                  const std::exception& error) noexcept {
+  try {
+    return record_error(core::Error(status, core::sentence(what, error.what())));
+  } catch (...) {
+    return record_fixed_error(status, what);
+  }
+}
+
+}  // namespace
+
 shardrec_status record_current_exception() noexcept {
   try {
     throw;
@@ -18,13 +33,14 @@ shardrec_status record_current_exception() noexcept {
   } catch (const std::bad_alloc&) {
     return record_fixed_error(SHARDREC_OUT_OF_MEMORY,
                               "the host has no memory left for what this call needs");
+  } catch (const std::system_error& error) {
+    const bool shortage = error.code() == std::errc::resource_unavailable_try_again;
+    return record_unexpected(
+        shortage ? SHARDREC_OUT_OF_MEMORY : SHARDREC_INTERNAL,
+        shortage ? "the system lacks a resource, such as threads: " : "a defect of the library: ",
+        error);
   } catch (const std::exception& error) {
-    try {
-      return record_error(core::Error(SHARDREC_INTERNAL,
-                                      core::sentence("a defect of the library: ", error.what())));
-    } catch (...) {
-      return record_fixed_error(SHARDREC_INTERNAL, "a defect of the library");
-    }
+    return record_unexpected(SHARDREC_INTERNAL, "a defect of the library: ", error);
   } catch (...) {
     return record_fixed_error(SHARDREC_INTERNAL,
                               "a defect of the library: something that is no error was thrown");

@@ -49,6 +49,12 @@ inline int32_t tell(shardrec_transport_error* error, int32_t status, int32_t pee
   return status;
 }
 
+// What std::thread throws where the system starts no more.
+inline bool is_thread_shortage(const std::exception& thrown) noexcept {
+  const auto* error = dynamic_cast<const std::system_error*>(&thrown);
+  return error != nullptr && error->code() == std::errc::resource_unavailable_try_again;
+}
+
 // Runs function, which returns a status, and turns what it throws into one.
 template <class Function>
 int32_t guarded(shardrec_transport_error* error, const Function& function) noexcept {
@@ -65,6 +71,11 @@ int32_t guarded(shardrec_transport_error* error, const Function& function) noexc
     return tell(error, shortage ? SHARDREC_TRANSPORT_OUT_OF_MEMORY : SHARDREC_TRANSPORT_UNUSABLE,
                 -1, thrown.what());
   } catch (const std::exception& thrown) {
+    if (is_thread_shortage(thrown)) {
+      return tell(error, SHARDREC_TRANSPORT_OUT_OF_MEMORY, -1,
+                  "the system starts no more threads for this process: RLIMIT_NPROC or the "
+                  "pids.max of its cgroup is reached");
+    }
     return tell(error, SHARDREC_TRANSPORT_UNUSABLE, -1, thrown.what());
   } catch (...) {
     return tell(error, SHARDREC_TRANSPORT_UNUSABLE, -1, "an unknown exception");

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -18,6 +20,7 @@
 #include "core/float_mode.h"
 #include "core/host.h"
 #include "core/signals.h"
+#include "core/start_thread.h"
 
 // The thread sanitizer's own annotations: oneTBB is not instrumented, so fork and join are
 // invisible to the sanitizer unless they are told here. Not weak references in every build: other
@@ -56,10 +59,13 @@ class WorkerLimit {
     return *leaked;
   }
 
-  // Returns how many threads oneTBB may use in all from now on.
+  // Returns how many threads oneTBB may use in all from now on. Throws OUT_OF_MEMORY where the
+  // system would not start them.
   int64_t add(int workers) {
     const std::lock_guard lock(mutex_);
+    start_and_end(workers_ + workers - most_workers_);
     workers_ += workers;
+    most_workers_ = std::max(most_workers_, workers_);
     raise_limit();
     return static_cast<int64_t>(
         tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism));
@@ -70,6 +76,24 @@ class WorkerLimit {
   }
 
  private:
+  // Has `count` threads at once, which do nothing. oneTBB cannot say that the system starts none:
+  // it throws in the midst of its work, or works with fewer.
+  static void start_and_end(int64_t count) {
+    struct Started {
+      ~Started() {
+        for (std::thread& thread : threads) thread.join();
+      }
+      std::vector<std::thread> threads;
+    };
+    std::mutex gate;
+    Started started;
+    started.threads.reserve(static_cast<size_t>(std::max<int64_t>(count, 0)));
+    const std::lock_guard closed(gate);
+    while (std::ssize(started.threads) < count) {
+      started.threads.push_back(start_thread([&gate] { const std::lock_guard wait(gate); }));
+    }
+  }
+
   void raise_limit() {
     constexpr int64_t kMost =
         256;  // oneTBB's own limit on small machines; beyond it, it warns on stderr
@@ -86,6 +110,7 @@ class WorkerLimit {
       kThreadSanitizer ? tbb::task_scheduler_handle{tbb::attach{}} : tbb::task_scheduler_handle{};
   std::mutex mutex_;
   int64_t workers_ = 0;
+  int64_t most_workers_ = 0;  // at once so far: oneTBB keeps the threads that it has started
   std::unique_ptr<tbb::global_control> control_;
 };
 
@@ -219,7 +244,7 @@ class Team {
   }
 
  private:
-  // Starts `count` tasks, fewer when memory is short: that costs time only. job null: idle tasks.
+  // Starts `count` tasks, fewer when memory or threads are short: that costs time only. job null: idle tasks.
   void start(int count, Job* job) noexcept {
     const SignalsBlocked blocked;
     try {
@@ -235,7 +260,7 @@ class Team {
           release(&join_);
         });
       }
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception&) {  // no memory, or no thread
     }
   }
 

@@ -15,7 +15,8 @@ namespace shardrec::core {
 
 class Threads {
  public:
-  // count >= 1: the calling thread and count - 1 workers.
+  // count >= 1: the calling thread and count - 1 workers. Throws OUT_OF_MEMORY where the system
+  // would not start them.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;

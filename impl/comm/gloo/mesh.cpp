@@ -146,6 +146,7 @@ class Connector {
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& thrown) {
+      if (plugin::is_thread_shortage(thrown)) throw;
       throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1,
                     sentence("Gloo cannot listen on ", address_, ": ", message_of(thrown)));
     }

@@ -1,15 +1,14 @@
 #include "comm/rendezvous/client.h"
 
 #include "comm/rendezvous/client_loop.h"
-#include "core/signals.h"
+#include "core/start_thread.h"
 
 namespace shardrec::comm::rendezvous {
 
 Client::Client(Connection connection, const Join& join)
     : local_address_(connection.socket().local()),
       loop_(std::make_shared<ClientLoop>(std::move(connection), join)) {
-  const core::SignalsBlocked blocked;
-  thread_ = std::thread([loop = loop_] { loop->run(); });
+  thread_ = core::start_thread([loop = loop_] { loop->run(); });
 }
 
 Client::~Client() {

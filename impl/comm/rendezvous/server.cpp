@@ -5,7 +5,7 @@
 
 #include "comm/rendezvous/server_loop.h"
 #include "core/error.h"
-#include "core/signals.h"
+#include "core/start_thread.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
@@ -71,8 +71,7 @@ Server::Server(const ServerOptions& options) {
       std::make_unique<ServerLoop>(Reception(std::move(listener), Key(token_.secret, token_.job),
                                              token_.job, options.handshake_time),
                                    silence);
-  const core::SignalsBlocked blocked;
-  thread_ = std::thread([loop = loop_.get()] { loop->run(); });
+  thread_ = core::start_thread([loop = loop_.get()] { loop->run(); });
 }
 
 Server::~Server() {
