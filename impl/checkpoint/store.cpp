@@ -10,6 +10,7 @@
 #include "checkpoint/save.h"
 #include "comm/agree.h"
 #include "core/error.h"
+#include "core/function_ref.h"
 #include "core/hash.h"
 #include "core/log.h"
 
@@ -46,6 +47,11 @@ bool is_step_name(std::string_view name) {
   name.remove_prefix(kStepPrefix.size());
   return !name.empty() && std::all_of(name.begin(), name.end(),
                                       [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+}
+
+// What a commit that was killed has left of a new LATEST.
+bool is_unpublished_latest(std::string_view name) {
+  return name.starts_with(std::string(kLatestName) + ".") && name.ends_with(".tmp");
 }
 
 std::string latest_text(const std::string& name) {
@@ -166,9 +172,15 @@ class Root {
   }
 
  private:
-  // Removes what the run no longer wants. Nothing depends on it: errors are logged.
+  // Removes what the run no longer wants. Nothing depends on it: errors are logged, and what cannot
+  // be removed does not keep the rest.
   void tidy(const std::string& run, int64_t keep) noexcept {
-    try {
+    try_to_remove([&] {
+      for (const std::string& name : environment_.list(root_)) {
+        if (is_unpublished_latest(name)) {
+          try_to_remove([&] { environment_.remove(join_path(root_, name)); });
+        }
+      }
       std::vector<Entry> whole;
       for (const std::string& name : step_names(root_, environment_)) {
         const auto manifest = try_manifest(join_path(root_, name), environment_);
@@ -176,7 +188,8 @@ class Root {
           whole.push_back(entry_of(name, *manifest));
         } else if (!manifest &&
                    !environment_.exists(join_path(join_path(root_, name), kManifestName))) {
-          remove_step(root_, name, environment_);  // a commit of this run that was killed
+          // A commit of this run that was killed.
+          try_to_remove([&] { remove_step(root_, name, environment_); });
         }
       }
       std::sort(whole.begin(), whole.end(),
@@ -187,16 +200,22 @@ class Root {
         if (!replaced && (keep == 0 || kept < keep)) {
           ++kept;
         } else if (entry.name != name_) {
-          remove_step(root_, entry.name, environment_);
+          try_to_remove([&] { remove_step(root_, entry.name, environment_); });
         }
       }
+    });
+  }
+
+  void try_to_remove(core::FunctionRef<void()> work) const noexcept {
+    try {
+      work();
     } catch (const core::Error& error) {
       tell_leftovers(error);
     } catch (...) {  // NOLINT(bugprone-empty-catch): memory ran out; the next commit tries again
     }
   }
 
-  void tell_leftovers(const core::Error& error) noexcept {
+  void tell_leftovers(const core::Error& error) const noexcept {
     try {
       core::log(
           SHARDREC_LOG_WARNING, -1,
@@ -298,9 +317,15 @@ Opened open_step(const Group& group, const std::string& root, int64_t step, Line
       fail(SHARDREC_NOT_FOUND, sentence("there is no directory ", root), {.path = root});
     }
     const Listing listing = list_checkpoints(root, environment);
+    // The last one committed of the run that goes on here; another run's only where it has none.
     const Entry* found = nullptr;
+    std::string run;
     for (const Entry& entry : listing.entries) {
-      if (entry.step == step) found = &entry;  // the last one committed
+      if (entry.name == listing.latest) run = entry.run;
+    }
+    for (const Entry& entry : listing.entries) {
+      if (entry.step != step) continue;
+      if (found == nullptr || entry.run == run || found->run != run) found = &entry;
     }
     if (found == nullptr) {
       fail(SHARDREC_NOT_FOUND,

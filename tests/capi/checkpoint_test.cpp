@@ -451,6 +451,52 @@ TEST(CheckpointApi, KeepsTheLastAndListsThem) {
   });
 }
 
+// A directory that cannot go, for somebody has put a file of his own there, does not keep the others.
+TEST(CheckpointApi, RemovesTheOldBesideWhatItCannotRemove) {
+  Directory directory;
+  run(2, [&](Comm& comm, int rank) {
+    Options options(SHARDREC_OPTIONS_CHECKPOINT);
+    options.set(SHARDREC_OPTION_KEEP_LAST, 1);
+    Checkpoint checkpoint(comm, directory.path(), &options);
+    checkpoint.set_tensor("x", std::vector<float>{1});
+    checkpoint.commit(10);
+    if (rank == 0) {
+      std::ofstream(directory.path("run/step_000000000010/notes.txt")) << "keep me";
+      std::ofstream(directory.path("run/LATEST.0123456789abcdef.tmp")) << "of a killed commit";
+    }
+    shardrec::check(shardrec_comm_barrier(comm.get()));
+    for (const int64_t step : {20, 30}) checkpoint.commit(step);
+    EXPECT_EQ(status_of([&] { checkpoint.open(10); }), SHARDREC_NOT_FOUND);
+    EXPECT_EQ(status_of([&] { checkpoint.open(20); }), SHARDREC_NOT_FOUND);
+    EXPECT_TRUE(std::filesystem::exists(directory.path("run/step_000000000010/notes.txt")));
+    EXPECT_FALSE(std::filesystem::exists(directory.path("run/step_000000000020")));
+    EXPECT_FALSE(std::filesystem::exists(directory.path("run/LATEST.0123456789abcdef.tmp")));
+  });
+}
+
+// A run whose first commit was killed just before it counted may have left a whole checkpoint.
+TEST(CheckpointApi, AStepIsOpenedOfTheRunThatGoesOn) {
+  Directory directory;
+  run(1, [&](Comm& comm, int) {
+    const auto commit_to = [&](const std::string& root, float value, int64_t first, int64_t last) {
+      Checkpoint checkpoint(comm, directory.path(root));
+      checkpoint.set_tensor("x", std::vector<float>{value});
+      for (int64_t step = first; step <= last; ++step) checkpoint.commit(step);
+    };
+    commit_to("other", 2, 1, 3);
+    commit_to("run", 1, 3, 3);
+    const std::string third = "/step_000000000003";
+    std::filesystem::copy(directory.path("other") + third, directory.path() + third + ".1");
+    Checkpoint checkpoint(comm, directory.path());
+    checkpoint.open(3);
+    std::vector<float> x(1);
+    checkpoint.get_tensor("x", 0, x);
+    EXPECT_EQ(x[0], 1);
+    checkpoint.set_tensor("x", x);
+    checkpoint.commit(4);
+  });
+}
+
 TEST(CheckpointApi, HostTensorsAreOfEachRank) {
   Directory directory;
   run(2, [&](Comm& comm, int rank) {
