@@ -64,8 +64,7 @@ SHARDREC_API shardrec_status shardrec_topology_to_json(const shardrec_topology *
 /* Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
  * needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
  * says where), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_topology_from_json(const char *json,
-                                                         shardrec_topology **out);
+SHARDREC_API shardrec_status shardrec_topology_from_json(const char *json, shardrec_topology **out);
 
 /* Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
  * profile. options: kind PLAN or NULL.
