@@ -82,7 +82,9 @@ int commit_once(Comm& comm, const Work& work) {
   comm.barrier();
   if (victim) {
     const long calls = file_faults::stop();
-    std::cout << "status " << status << " calls " << calls << " " << sentence << std::endl;
+    std::cout << ("status " + std::to_string(status) + " calls " + std::to_string(calls) + " " +
+                  sentence + "\n")
+              << std::flush;
   }
   return status == SHARDREC_OK ? 0 : 3;
 }
@@ -132,7 +134,8 @@ void commit_at_each_call(Comm& comm, const Work& work) {
     }
     if (outcome.status != SHARDREC_OK) broken(work, at, "failed without a fault");
     if (failed != (work.fault != Fault::kShort)) broken(work, at, "no fault made a commit fail");
-    std::cout << "calls " << at << std::endl;
+    // One output: ranks that are threads print at the same time.
+    std::cout << ("calls " + std::to_string(at) + "\n") << std::flush;
     return;
   }
 }
@@ -159,7 +162,8 @@ void load_at_each_call(Comm& comm, const Work& work) {
     if (!training.resume() || training.digest() != saved) broken(work, at, "cannot be loaded");
     if (outcome.struck) continue;
     if (refused == (work.fault == Fault::kShort)) broken(work, at, "no load failed halfway");
-    std::cout << "calls " << at << std::endl;
+    // One output: ranks that are threads print at the same time.
+    std::cout << ("calls " + std::to_string(at) + "\n") << std::flush;
     return;
   }
 }

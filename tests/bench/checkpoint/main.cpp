@@ -67,6 +67,19 @@ double on_ranks(std::vector<shardrec::Collection>& tables,
 
 struct World {
   World(int ranks, int64_t rows, shardrec_sharding sharding) : group(ranks) {
+    for (int rank = 0; rank < ranks; ++rank) comms.emplace_back(group, rank);
+    std::vector<std::optional<shardrec::Collection>> made(static_cast<size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (size_t rank = 0; rank < made.size(); ++rank) {
+      threads.emplace_back(
+          [&, rank] { made[rank].emplace(make(comms[rank], ranks, rows, sharding)); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (auto& own : made) tables.push_back(std::move(*own));
+  }
+
+  static shardrec::Collection make(shardrec::Comm& comm, int ranks, int64_t rows,
+                                   shardrec_sharding sharding) {
     shardrec::Model model;
     shardrec::Options table(SHARDREC_OPTIONS_TABLE);
     table.set(SHARDREC_OPTION_INIT_MIN, -1.0);  // every page is touched
@@ -74,15 +87,8 @@ struct World {
     model.add_feature(model.add_table("table", rows, kDim, &table), "id");
     shardrec::Options kind(SHARDREC_OPTIONS_PLAN);
     kind.set(SHARDREC_OPTION_SHARDING, sharding);
-    const shardrec::Plan plan(model, shardrec::Topology(ranks), &kind);
-    for (int rank = 0; rank < ranks; ++rank) comms.emplace_back(group, rank);
-    std::vector<std::optional<shardrec::Collection>> made(static_cast<size_t>(ranks));
-    std::vector<std::thread> threads;
-    for (size_t rank = 0; rank < made.size(); ++rank) {
-      threads.emplace_back([&, rank] { made[rank].emplace(comms[rank], model, plan); });
-    }
-    for (std::thread& thread : threads) thread.join();
-    for (auto& own : made) tables.push_back(std::move(*own));
+    return shardrec::Collection(comm, model,
+                                shardrec::Plan(model, shardrec::Topology(ranks), &kind));
   }
 
   shardrec::Local group;
