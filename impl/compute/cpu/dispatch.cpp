@@ -1,6 +1,7 @@
 // Which set of kernels is in use.
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -28,7 +29,8 @@ Choice choose() {
 }
 
 const Choice& chosen() {
-  static const Choice choice = choose();
+  // Leaked, so that threads may use it while the process exits.
+  static const Choice& choice = *std::make_unique<const Choice>(choose()).release();
   return choice;
 }
 
