@@ -13,11 +13,12 @@ using cli::test::Scratch;
 
 std::unique_ptr<Scratch> folder;
 
-// Files of a folder by name.
+// What checkpoints below a folder hold, by name: not what names the run that made them.
 std::map<std::string, std::string> contents(const std::string& of) {
   std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(of)) {
-    files[entry.path().filename()] = read_file(entry.path());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(of)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    files[entry.path().lexically_relative(of)] = read_file(entry.path());
   }
   return files;
 }
