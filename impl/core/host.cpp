@@ -135,7 +135,9 @@ std::vector<std::string> cgroup_directories(const std::string& root, Version ver
   while (inside.ends_with('/')) inside.pop_back();
   std::vector<std::string> directories;
   for (;;) {
-    directories.push_back(root + mount->point + inside);
+    std::string& directory = directories.emplace_back(root);
+    directory += mount->point;
+    directory += inside;
     if (inside.empty()) return directories;
     inside.erase(inside.rfind('/'));
   }
