@@ -1,0 +1,25 @@
+# Cross-builds for aarch64 on Debian: its cross compiler, and its arm64 packages unpacked into the
+# folder that the environment variable SHARDREC_SYSROOT names (tests/aarch64/run makes it).
+set(CMAKE_SYSTEM_NAME Linux)
+set(CMAKE_SYSTEM_PROCESSOR aarch64)
+set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
+set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
+set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
+
+set(sysroot $ENV{SHARDREC_SYSROOT})
+if(NOT IS_DIRECTORY "${sysroot}")
+  message(FATAL_ERROR "SHARDREC_SYSROOT names no folder of unpacked arm64 packages: '${sysroot}'")
+endif()
+# The C and C++ libraries are the cross compiler's own; the packages are looked for here only.
+set(CMAKE_FIND_ROOT_PATH ${sysroot})
+set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
+set(CMAKE_C_FLAGS_INIT "-isystem ${sysroot}/usr/include")
+set(CMAKE_CXX_FLAGS_INIT "-isystem ${sysroot}/usr/include")
+set(packages ${sysroot}/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${packages}")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "-Wl,-rpath-link,${packages}")
+set(ENV{PKG_CONFIG_SYSROOT_DIR} ${sysroot})
+set(ENV{PKG_CONFIG_LIBDIR} ${packages}/pkgconfig:${sysroot}/usr/share/pkgconfig)
