@@ -43,8 +43,9 @@ class Hostile : public ::testing::Test {
 
   std::string file(const std::string& name) const { return scratch_.path() + "/" + name; }
 
-  // Two threads' stacks and arenas, and what the checkpoint holds.
-  static constexpr uint64_t kEnough = uint64_t{400} << 20;
+  // Two threads' stacks and arenas, and what both take for 40 MiB of text with as many values as a
+  // manifest of that size can have, while their arrays grow: some 380 MiB each.
+  static constexpr uint64_t kEnough = uint64_t{1000} << 20;
 
   void expect_corrupt(const std::string& part) const {
     const AddressSpace limit(kEnough);
