@@ -153,6 +153,16 @@ class Root {
 
   const std::string& name() const { return name_; }
 
+  // Two jobs that went on from one checkpoint, one after the other: the first to commit goes on.
+  void check_not_overtaken(const Lineage& lineage, int64_t newest) const {
+    if (newest <= lineage.commit) return;
+    fail(SHARDREC_INVALID_STATE,
+         sentence("another job has committed to ", root_, " since this one opened it: commit ",
+                  newest, " is there, this job knows of ", lineage.commit,
+                  "; open a checkpoint to go on from it, or commit to another directory"),
+         {.value = lineage.commit, .limit = newest, .path = root_});
+  }
+
   // The moment from which the new checkpoint is the newest. After an error the one before is
   // again; where even that fails the new one stays, which is whole, and finish() tells.
   void publish() {
@@ -271,6 +281,44 @@ std::string share_text(const Group& group, const comm::Operation& operation,
   return out;
 }
 
+// The number of the last commit of a run; 0 where it has none.
+int64_t newest_of(const Listing& listing, const std::string& run) {
+  int64_t newest = 0;
+  for (const Entry& entry : listing.entries) {
+    if (entry.run == run) newest = std::max(newest, entry.commit);
+  }
+  return newest;
+}
+
+// Without LATEST the root may be a checkpoint itself; else open() says what is missing.
+std::string directory_of_newest(const std::string& root, Environment& environment) {
+  const std::string latest = read_latest(root, environment);
+  return latest.empty() ? root : join_path(root, latest);
+}
+
+// The last one committed of the run that goes on here; another run's only where it has none.
+std::string directory_of_step(const std::string& root, const Listing& listing, int64_t step,
+                              Environment& environment) {
+  if (!environment.exists(root)) {
+    fail(SHARDREC_NOT_FOUND, sentence("there is no directory ", root), {.path = root});
+  }
+  const Entry* found = nullptr;
+  std::string run;
+  for (const Entry& entry : listing.entries) {
+    if (entry.name == listing.latest) run = entry.run;
+  }
+  for (const Entry& entry : listing.entries) {
+    if (entry.step != step) continue;
+    if (found == nullptr || entry.run == run || found->run != run) found = &entry;
+  }
+  if (found == nullptr) {
+    fail(SHARDREC_NOT_FOUND,
+         sentence("the directory ", root, " holds no checkpoint of step ", step),
+         {.value = step, .path = root});
+  }
+  return found->name.empty() ? root : join_path(root, found->name);
+}
+
 }  // namespace
 
 Listing list_checkpoints(const std::string& root, Environment& environment) {
@@ -304,39 +352,19 @@ Opened open_step(const Group& group, const std::string& root, int64_t step, Line
                  Environment& environment) {
   const comm::Operation operation = operation_on("open", root, step);
   std::string directory;
+  Listing listing;  // before the manifest is read: what is committed meanwhile is not known of
   comm::agree(group.collectives, operation, [&] {
     if (group.rank != 0) return;
     if (root.empty()) fail(SHARDREC_INVALID_ARGUMENT, "the directory of checkpoints has no name");
-    if (step < 0) {
-      const std::string latest = read_latest(root, environment);
-      // Without LATEST the directory may be a checkpoint itself; else open() says what is missing.
-      directory = latest.empty() ? root : join_path(root, latest);
-      return;
-    }
-    if (!environment.exists(root)) {
-      fail(SHARDREC_NOT_FOUND, sentence("there is no directory ", root), {.path = root});
-    }
-    const Listing listing = list_checkpoints(root, environment);
-    // The last one committed of the run that goes on here; another run's only where it has none.
-    const Entry* found = nullptr;
-    std::string run;
-    for (const Entry& entry : listing.entries) {
-      if (entry.name == listing.latest) run = entry.run;
-    }
-    for (const Entry& entry : listing.entries) {
-      if (entry.step != step) continue;
-      if (found == nullptr || entry.run == run || found->run != run) found = &entry;
-    }
-    if (found == nullptr) {
-      fail(SHARDREC_NOT_FOUND,
-           sentence("the directory ", root, " holds no checkpoint of step ", step),
-           {.value = step, .path = root});
-    }
-    directory = found->name.empty() ? root : join_path(root, found->name);
+    if (environment.exists(root)) listing = list_checkpoints(root, environment);
+    directory = step < 0 ? directory_of_newest(root, environment)
+                         : directory_of_step(root, listing, step, environment);
   });
   directory = share_text(group, operation, directory);
   Opened opened = open(group, directory, environment);
-  lineage = {.run = opened.manifest.run, .commit = opened.manifest.commit};
+  const int64_t known = std::max(opened.manifest.commit, newest_of(listing, opened.manifest.run));
+  lineage = {.run = opened.manifest.run,
+             .commit = std::stoll(share_text(group, operation, std::to_string(known)))};
   return opened;
 }
 
@@ -350,10 +378,7 @@ void commit_step(const Group& group, const std::string& root, int64_t step, int6
     if (group.rank != 0) return;
     own.prepare(lineage);
     if (next.run.empty()) next.run = core::unique_suffix();
-    // After an older checkpoint was opened: commits of the run go on counting.
-    for (const Entry& entry : list_checkpoints(root, environment).entries) {
-      if (entry.run == next.run) next.commit = std::max(next.commit, entry.commit + 1);
-    }
+    own.check_not_overtaken(lineage, newest_of(list_checkpoints(root, environment), next.run));
   });
   const std::string shared =
       share_text(group, operation, sentence(own.name(), " ", next.run, " ", next.commit));

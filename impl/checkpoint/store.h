@@ -6,7 +6,7 @@
 //   ROOT/LOCK                 locked while a commit is under way
 //
 // A root belongs to the run whose commit LATEST names: only who has opened a checkpoint of that
-// run, or has made one, commits to it. Old checkpoints of the run, and directories that killed
+// run, or has made one, commits to it, and only while nobody else has committed since. Old checkpoints of the run, and directories that killed
 // commits of it left, are removed by later commits, while they hold the lock.
 //
 // A directory with a manifest in it (shardrec_collection_save) is opened as its own only
@@ -48,16 +48,17 @@ Listing list_checkpoints(const std::string& root,
 // What a job knows of a root between its calls; the same on all ranks.
 struct Lineage {
   std::string run;     // "" before the first open or commit
-  int64_t commit = 0;  // number of the newest that it knows of
+  int64_t commit = 0;  // number of the newest of the run that was there at the last open or commit
 };
 
 // step -1: the newest. Takes part in its run. NOT_FOUND, CORRUPT_DATA, UNSUPPORTED, IO_ERROR.
 Opened open_step(const Group& group, const std::string& root, int64_t step, Lineage& lineage,
                  core::Environment& environment = core::default_environment());
 
-// keep: how many checkpoints of the run stay, this one
-// included; 0: all. After an error the root is as it was. INVALID_STATE (another run's root,
-// another commit under way), and the errors of save().
+// keep: how many checkpoints of the run stay, this one included; 0: all. After an error the root is
+// as it was; where the disk does not let LATEST be written back, the new checkpoint stays, whole,
+// and the status is IO_ERROR. INVALID_STATE (another run's root, another job's commit under way or
+// since the last open), and the errors of save().
 void commit_step(const Group& group, const std::string& root, int64_t step, int64_t keep,
                  const Contents& contents, Lineage& lineage, core::Control* control,
                  core::Environment& environment = core::default_environment());

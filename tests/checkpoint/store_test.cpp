@@ -177,6 +177,24 @@ TEST_F(Store, OfTwoThatCommitAtTheSameTimeOneIsRefused) {
   EXPECT_EQ(load(job), 2);
 }
 
+// Both opened the same checkpoint; their commits do not even overlap.
+TEST_F(Store, OfTwoThatGoOnFromOneCheckpointTheFirstToCommitGoesOn) {
+  Job job;
+  expect_ok(commit(job, 1));
+  expect_ok(commit(job, 2));
+  Job first;
+  Job second;
+  EXPECT_EQ(load(first, 1), 1);
+  EXPECT_EQ(load(second, 1), 1);
+  expect_ok(commit(second, 3));
+  expect_all(commit(first, 3), SHARDREC_INVALID_STATE, "another job has committed");
+  expect_all(commit(job, 3), SHARDREC_INVALID_STATE, "another job has committed");
+  expect_ok(commit(second, 4));
+  EXPECT_EQ(load(first), 4);
+  expect_ok(commit(first, 5));
+  EXPECT_EQ(load(second), 5);
+}
+
 TEST_F(Store, AnyFailedOperationLeavesTheCheckpointBefore) {
   for (int rank = 0; rank < 2; ++rank) {
     int failures = 0;

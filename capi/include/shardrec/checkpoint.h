@@ -23,8 +23,8 @@
  *   }
  *
  * A root belongs to one run, from its first commit on. A handle that has not opened a checkpoint of
- * that run cannot commit to it, and of two jobs that commit at the same time one is refused; nobody
- * removes what another run wrote. What shardrec_collection_save wrote, in this release or an
+ * that run cannot commit to it. Of two jobs that go on from one checkpoint the first to commit goes
+ * on, the other one is refused until it opens what is there; nobody removes what another run wrote. What shardrec_collection_save wrote, in this release or an
  * earlier one, is opened too: its collection has the name "".
  *
  * All ranks must see the directory as the same files; that is checked before a commit counts.
@@ -98,10 +98,12 @@ SHARDREC_API shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint 
  * the first replica, and must have been averaged since their last step (INVALID_STATE).
  * control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
  * Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
- * before is as it was. Errors: INVALID_HANDLE, CLOSED (also: what was added is destroyed), BUSY,
- * INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory holds checkpoints
- * of a run that this handle has not opened; another job commits there now), IO_ERROR (on any rank:
- * all get it, with rank and path; also where a rank does not see the same directory), MISMATCH
+ * before is as it was; only where a disk fails in the last moment and does not let that be undone
+ * (IO_ERROR) the new one may stay, whole. Errors: INVALID_HANDLE, CLOSED (also: what was added is
+ * destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
+ * holds checkpoints of a run that this handle has not opened; another job commits there now, or has
+ * committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
+ * and path; also where a rank does not see the same directory), MISMATCH
  * (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
  * PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint *checkpoint,
