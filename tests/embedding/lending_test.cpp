@@ -2,11 +2,13 @@
 #include "embedding/lending.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 
 #include "comm/local/local_group.h"
@@ -25,6 +27,19 @@ Message message_of(Lending* lending) {
   return message;
 }
 
+// Returns when the kernel says that a thread of this process sleeps, or when it has come through.
+void wait_until_asleep(const std::atomic<pid_t>& thread, const std::atomic<bool>& through) {
+  while (thread == 0) std::this_thread::yield();
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  while (!through) {
+    std::string text;
+    std::getline(std::ifstream(path), text);
+    const size_t name_end = text.rfind(')');  // "123 (name) S ..."
+    if (name_end != std::string::npos && text.substr(name_end + 2, 1) == "S") return;
+    std::this_thread::yield();
+  }
+}
+
 TEST(Lending, IsTakenBackWhenNobodyReadsAnyMore) {
   Lending first;
   Lending second;
@@ -34,15 +49,17 @@ TEST(Lending, IsTakenBackWhenNobodyReadsAnyMore) {
   const std::array<comm::ConstBytes, 3> views = {messages[0], messages[1], messages[2]};
   EXPECT_TRUE(any_lent(views));
   const auto communicator = comm::local::join(comm::local::make_group(1, 1), 0);
+  std::atomic<pid_t> lender_id{0};
   std::atomic<bool> taken_back{false};
   std::thread lender;
   {
     const Reading reading(views, *communicator);
     lender = std::thread([&] {
+      lender_id = gettid();
       second.take_back();
       taken_back = true;
     });
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    wait_until_asleep(lender_id, taken_back);
     EXPECT_FALSE(taken_back);
   }
   lender.join();

@@ -2,8 +2,13 @@
 // and batches.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <thread>
+
 #include "compute/kernels.h"
-#include "core/threads.h"
 #include "embedding/comparison.h"
 #include "embedding/variations.h"
 #include "support/ranks.h"
@@ -74,6 +79,40 @@ TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
   compute::force_cpu_kernels(nullptr);
 }
 
+// Where the threads of a step wait for each other, bounded so that a failure is not a hang.
+class Meeting {
+ public:
+  void expect(int threads) {
+    const std::lock_guard lock(mutex_);
+    expected_ = threads;
+    inside_.clear();
+  }
+  void join() {
+    std::unique_lock lock(mutex_);
+    inside_.insert(std::this_thread::get_id());
+    all_.notify_all();
+    all_.wait_for(lock, std::chrono::seconds(20), [&] { return std::ssize(inside_) >= expected_; });
+  }
+  int64_t seen() const {
+    const std::lock_guard lock(mutex_);
+    return std::ssize(inside_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable all_;
+  int expected_ = 0;
+  std::set<std::thread::id> inside_;
+};
+Meeting& of_lookups() {
+  static Meeting meeting;
+  return meeting;
+}
+Meeting& of_updates() {
+  static Meeting meeting;
+  return meeting;
+}
+
 TEST(PromisesOfThreads, AsManyThreadsWorkAsWereAskedFor) {
   Scenario scenario;
   scenario.tables.assign(4, {3000, 64});
@@ -89,20 +128,30 @@ TEST(PromisesOfThreads, AsManyThreadsWorkAsWereAskedFor) {
     made.gradient.assign(static_cast<size_t>(scenario.width()), 0.5F);
     return made;
   }();
-  scenario.steps.assign(4, std::vector<Sample>(4000, sample));
+  scenario.steps.assign(1, std::vector<Sample>(4000, sample));
   Deal deal = one_rank(scenario);
+  // Nobody finishes a piece before the others have begun one.
+  compute::Kernels waiting = compute::cpu_kernels_at(0);
+  waiting.pooled_lookup = [](const compute::PooledLookup& job, int64_t first,
+                             int64_t last) noexcept {
+    of_lookups().join();
+    compute::cpu_kernels_at(0).pooled_lookup(job, first, last);
+  };
+  waiting.row_update = [](const compute::RowUpdate& job, int64_t first, int64_t last,
+                          std::byte* scratch) noexcept {
+    of_updates().join();
+    compute::cpu_kernels_at(0).row_update(job, first, last, scratch);
+  };
+  compute::force_cpu_kernels(&waiting);
   for (const int threads : {1, 2, 4}) {
+    of_lookups().expect(threads);
+    of_updates().expect(threads);
     deal.threads = threads;
-    // More than there are processors need not meet (tests/core makes them); the busy ones must.
-    const int64_t expected = std::min<int64_t>(threads, core::default_thread_count(1));
-    int64_t seen = 0;
-    // A worker may be slow to come on a busy machine.
-    for (int attempt = 0; attempt < 20 && seen < expected; ++attempt) {
-      seen = train(scenario, deal).threads_seen;
-    }
-    EXPECT_GE(seen, expected);
-    EXPECT_LE(seen, threads);
+    EXPECT_EQ(train(scenario, deal).threads_seen, threads);
+    EXPECT_EQ(of_lookups().seen(), threads);
+    EXPECT_EQ(of_updates().seen(), threads);
   }
+  compute::force_cpu_kernels(nullptr);
 }
 
 TEST(Outputs, MayBeAskedForAgainUntilTheNextExchange) {
