@@ -1,19 +1,19 @@
 // Checkpoints through the C++ header: a whole model saved, resumed, moved to other ranks.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "capi/checkpoint_job.h"
 #include "shardrec/shardrec.hpp"
 
+namespace shardrec_test {
 namespace {
 
 using shardrec::Checkpoint;
@@ -21,225 +21,6 @@ using shardrec::Collection;
 using shardrec::Comm;
 using shardrec::Error;
 using shardrec::Options;
-
-class Directory {
- public:
-  Directory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "shardrec-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
-    root_ = pattern;
-  }
-  ~Directory() { std::filesystem::remove_all(root_); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-  std::string path(const std::string& name = "run") const { return root_ + "/" + name; }
-
- private:
-  std::string root_;
-};
-
-// Runs body on `ranks` threads; what one throws fails the test.
-template <class Body>
-void run(int ranks, const Body& body) {
-  shardrec::Local group(ranks);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      Comm comm(group, rank);
-      try {
-        body(comm, rank);
-      } catch (const std::exception& error) {
-        ADD_FAILURE() << "rank " << rank << ": " << error.what();
-        comm.abort("a test failed");
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-template <class Call>
-shardrec_status status_of(const Call& call, std::string* sentence = nullptr) {
-  try {
-    call();
-  } catch (const Error& error) {
-    if (sentence != nullptr) *sentence = error.what();
-    return error.status();
-  }
-  return SHARDREC_OK;
-}
-
-constexpr int64_t kBatch = 4;
-constexpr int64_t kDims = 8 + 6;
-constexpr int64_t kRows[] = {37, 11};
-
-shardrec::Model make_model() {
-  shardrec::Model model;
-  Options half(SHARDREC_OPTIONS_TABLE);
-  half.set(SHARDREC_OPTION_DTYPE, SHARDREC_BFLOAT16);
-  model.add_feature(model.add_table("user", kRows[0], 8), "user_id");
-  model.add_feature(model.add_table("item", kRows[1], 6, &half), "item_id", SHARDREC_POOLING_MEAN);
-  Options adam(SHARDREC_OPTIONS_OPTIMIZER);
-  adam.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAM);
-  adam.set(SHARDREC_OPTION_LEARNING_RATE, 0.05);
-  model.set_optimizer(adam);
-  Options rowwise(SHARDREC_OPTIONS_OPTIMIZER);
-  rowwise.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
-  model.set_table_optimizer(1, &rowwise);
-  return model;
-}
-
-shardrec::Plan make_plan(Comm& comm, const shardrec::Model& model, int ranks,
-                         shardrec_sharding sharding) {
-  (void)comm;
-  Options options(SHARDREC_OPTIONS_PLAN);
-  options.set(SHARDREC_OPTION_SHARDING, sharding);
-  return shardrec::Plan(model, shardrec::Topology(ranks), &options);
-}
-
-Options mlp_options() {
-  Options options(SHARDREC_OPTIONS_MLP);
-  options.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAM);
-  options.set(SHARDREC_OPTION_THREADS, 1);
-  options.set(SHARDREC_OPTION_SEED, 5);
-  return options;
-}
-
-// A small model in training: tables, a stack of layers and a parameter of the host's, averaged over
-// the ranks.
-class Job {
- public:
-  // mesh null: on comm.
-  Job(Comm& comm, shardrec::Mesh* mesh, const shardrec::Model& model, const shardrec::Plan& plan,
-      std::optional<shardrec::Mlp> stack = std::nullopt)
-      : tables(mesh == nullptr ? Collection(comm, model, plan) : Collection(*mesh, model, plan)),
-        lookup_(tables),
-        layers(stack ? std::move(*stack) : make_layers()),
-        ddp(comm),
-        rank_(comm.rank()) {
-    for (int32_t p = 0; p < layers.parameter_count(); ++p) {
-      const auto parameter = layers.parameter(p);
-      ddp.add("layer" + std::to_string(p), parameter.value, parameter.gradient);
-    }
-    own_ddp_.emplace(comm);
-    own_ddp_->add("bias", tensor_of(bias), tensor_of(bias_gradient_));
-    ddp.commit();
-    own_ddp_->commit();
-  }
-
-  shardrec::Ddp& own_ddp() { return *own_ddp_; }
-
-  void step(int64_t number) {
-    std::vector<int64_t> values;
-    std::vector<int32_t> lengths;
-    for (int f = 0; f < 2; ++f) {
-      for (int64_t b = 0; b < kBatch; ++b) {
-        lengths.push_back(static_cast<int32_t>((number + b) % 3));
-        for (int32_t i = 0; i < lengths.back(); ++i) {
-          values.push_back((number * 7 + b * 5 + i * 3 + rank_ * 11 + f) % kRows[f]);
-        }
-      }
-    }
-    std::vector<float> out(kBatch * kDims);
-    lookup_.begin(kBatch, values, lengths);
-    lookup_.forward(0, {out.data(), kBatch, kDims});
-    std::vector<float> hidden(kBatch);
-    layers.forward({out.data(), kBatch, kDims}, {hidden.data(), kBatch, 1});
-    std::vector<float> gradient(kBatch);
-    for (int64_t b = 0; b < kBatch; ++b) {
-      gradient[static_cast<size_t>(b)] =
-          hidden[static_cast<size_t>(b)] - 0.1F * static_cast<float>(b + number % 4) + bias[0];
-    }
-    bias_gradient_[0] = gradient[0] * 0.5F;
-    std::vector<float> back(kBatch * kDims);
-    layers.backward({gradient.data(), kBatch, 1}, {back.data(), kBatch, kDims});
-    ddp.all_reduce();
-    own_ddp_->all_reduce();
-    layers.step();
-    bias[0] -= 0.1F * bias_gradient_[0];
-    lookup_.set_gradient(0, {back.data(), kBatch, kDims});
-    lookup_.backward();
-  }
-
-  // Every number that training has changed. Collective.
-  std::vector<float> state() {
-    std::vector<float> all;
-    const auto read = [&](int32_t table, shardrec_table_part part, int64_t width) {
-      std::vector<float> rows(static_cast<size_t>(kRows[table] * width));
-      tables.read(table, part, 0, kRows[table], {rows.data(), kRows[table], width});
-      all.insert(all.end(), rows.begin(), rows.end());
-    };
-    read(0, SHARDREC_TABLE_WEIGHTS, 8);
-    read(0, SHARDREC_TABLE_STATE, 8);
-    read(0, SHARDREC_TABLE_STATE_2, 8);
-    read(1, SHARDREC_TABLE_WEIGHTS, 6);
-    read(1, SHARDREC_TABLE_STATE, 1);
-    const std::vector<float> dense = dense_state();
-    all.insert(all.end(), dense.begin(), dense.end());
-    return all;
-  }
-  std::vector<float> dense_state() {
-    std::vector<float> all;
-    for (int32_t p = 0; p < layers.parameter_count(); ++p) {
-      const shardrec_tensor value = layers.parameter(p).value;
-      int64_t count = 1;
-      for (int d = 0; d < value.ndim; ++d) count *= value.shape[d];
-      const auto* data = static_cast<const float*>(value.data);
-      all.insert(all.end(), data, data + count);
-    }
-    all.push_back(bias[0]);
-    return all;
-  }
-
-  void begin_empty() {
-    std::vector<int64_t> values;
-    std::vector<int32_t> lengths(2 * kBatch, 0);
-    lookup_.begin(kBatch, values, lengths);
-  }
-
-  Collection tables;
-
- private:
-  shardrec::Lookup lookup_;
-
- public:
-  shardrec::Mlp layers;
-  shardrec::Ddp ddp;
-  std::vector<float> bias = {0.25F};
-
- private:
-  static shardrec::Mlp make_layers() {
-    const Options options = mlp_options();
-    shardrec::Mlp mlp(kDims, &options);
-    mlp.add_linear(5).add_linear(1, SHARDREC_ACTIVATION_NONE);
-    return mlp;
-  }
-  static shardrec_tensor tensor_of(std::vector<float>& values) {
-    shardrec_tensor tensor{};
-    shardrec::check(shardrec_tensor_vector(values.data(), SHARDREC_FLOAT32,
-                                           static_cast<int64_t>(values.size()), &tensor));
-    return tensor;
-  }
-
-  std::vector<float> bias_gradient_ = {0};
-  std::optional<shardrec::Ddp> own_ddp_;
-  int rank_;
-};
-
-void add_all(Checkpoint& checkpoint, Job& job) {
-  checkpoint.add("tables", job.tables);
-  checkpoint.add("layers", job.layers);
-  checkpoint.add("host", job.own_ddp());
-}
-
-// Damages one byte of the data of a step's first file.
-void damage(const std::string& directory) {
-  const std::string path = directory + "/rank_00000.safetensors";
-  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-  file.seekg(-1, std::ios::end);
-  const char last = static_cast<char>(file.get() ^ 1);
-  file.seekp(-1, std::ios::end);
-  file.put(last);
-}
 
 class Resumed : public ::testing::TestWithParam<std::pair<int, int>> {};
 
@@ -258,7 +39,7 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     auto mesh = mesh_of(comm);
     const shardrec::Model model = make_model();
     Job job(comm, mesh ? &*mesh : nullptr, model,
-            make_plan(comm, model, group, SHARDREC_SHARDING_COLUMN_WISE));
+            make_plan(model, group, SHARDREC_SHARDING_COLUMN_WISE));
     job.tables.set_table_learning_rate(0, 0.02);
     job.layers.set_learning_rate(0.03);
     job.tables.set_frozen(1, true);
@@ -307,7 +88,7 @@ TEST(CheckpointApi, MovesToOtherPlansRanksAndReplicas) {
   std::vector<float> expected;
   run(2, [&](Comm& comm, int rank) {
     const shardrec::Model model = make_model();
-    Job job(comm, nullptr, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     for (int64_t i = 0; i < 4; ++i) job.step(i);
     Checkpoint checkpoint(comm, directory.path());
     add_all(checkpoint, job);
@@ -323,7 +104,7 @@ TEST(CheckpointApi, MovesToOtherPlansRanksAndReplicas) {
       if (ranks != group) mesh.emplace(comm, group);
       const shardrec::Model model = make_model();
       Job job(comm, mesh ? &*mesh : nullptr, model,
-              make_plan(comm, model, group, SHARDREC_SHARDING_MIXED));
+              make_plan(model, group, SHARDREC_SHARDING_MIXED));
       Checkpoint checkpoint(comm, directory.path());
       add_all(checkpoint, job);
       checkpoint.open(4);
@@ -337,7 +118,7 @@ TEST(CheckpointApi, ALoadThatFailsHalfwayIsRefusedUntilOneSucceeds) {
   Directory directory;
   run(2, [&](Comm& comm, int rank) {
     const shardrec::Model model = make_model();
-    Job job(comm, nullptr, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     Checkpoint checkpoint(comm, directory.path());
     checkpoint.add("tables", job.tables);  // alone: the last bytes of rank 0's file are of a table
     job.step(0);
@@ -381,7 +162,7 @@ TEST(CheckpointApi, ReplicasAreAveragedBeforeOneIsSaved) {
   run(4, [&](Comm& comm, int rank) {
     shardrec::Mesh mesh(comm, 2);
     const shardrec::Model model = make_model();
-    Job job(comm, &mesh, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, &mesh, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     Checkpoint checkpoint(comm, directory.path());
     checkpoint.add("tables", job.tables);
     job.step(0);
@@ -409,7 +190,7 @@ TEST(CheckpointApi, OpensWhatACollectionSaved) {
   Directory directory;
   run(2, [&](Comm& comm, int) {
     const shardrec::Model model = make_model();
-    Job job(comm, nullptr, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     job.step(0);
     const auto saved = job.state();
     job.tables.save(directory.path("flat"));
@@ -433,7 +214,7 @@ TEST(CheckpointApi, KeepsTheLastAndListsThem) {
     Options options(SHARDREC_OPTIONS_CHECKPOINT);
     options.set(SHARDREC_OPTION_KEEP_LAST, 2);
     const shardrec::Model model = make_model();
-    Job job(comm, nullptr, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     Checkpoint checkpoint(comm, directory.path(), &options);
     add_all(checkpoint, job);
     for (const int64_t step : {10, 20, 30}) checkpoint.commit(step);
@@ -537,7 +318,7 @@ TEST(CheckpointApi, RefusesWhatIsMisused) {
   Directory directory;
   run(2, [&](Comm& comm, int) {
     const shardrec::Model model = make_model();
-    Job job(comm, nullptr, model, make_plan(comm, model, 2, SHARDREC_SHARDING_ROW_WISE));
+    Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
     EXPECT_EQ(status_of([&] { Checkpoint nameless(comm, ""); }), SHARDREC_INVALID_ARGUMENT);
     Checkpoint checkpoint(comm, directory.path());
     EXPECT_EQ(status_of([&] { checkpoint.commit(0); }), SHARDREC_INVALID_STATE);
@@ -609,126 +390,5 @@ TEST(CheckpointApi, StepsThatDifferBetweenRanksAreAMismatch) {
   });
 }
 
-// A model, plan and group of ranks by chance, and what all its tables and states hold.
-class RandomWorld {
- public:
-  explicit RandomWorld(uint32_t seed) : random_(seed) {
-    tables_ = 1 + random_() % 4;
-    for (size_t t = 0; t < tables_; ++t) {
-      shapes_.push_back(
-          {1 + static_cast<int64_t>(random_() % 40), 1 + static_cast<int64_t>(random_() % 20)});
-      dtypes_.push_back(
-          std::vector{SHARDREC_FLOAT32, SHARDREC_FLOAT16, SHARDREC_BFLOAT16}[random_() % 3]);
-      optimizers_.push_back(static_cast<shardrec_optimizer>(1 + random_() % 8));
-    }
-  }
-
-  shardrec::Model model() const {
-    shardrec::Model model;
-    for (size_t t = 0; t < tables_; ++t) {
-      Options options(SHARDREC_OPTIONS_TABLE);
-      options.set(SHARDREC_OPTION_DTYPE, dtypes_[t]);
-      const std::string name = "table " + std::to_string(t);
-      const int32_t table = model.add_table(name, shapes_[t].first, shapes_[t].second, &options);
-      model.add_feature(table, "feature " + std::to_string(t));
-      Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-      optimizer.set(SHARDREC_OPTION_OPTIMIZER, optimizers_[t]);
-      model.set_table_optimizer(table, &optimizer);
-    }
-    return model;
-  }
-
-  // {sharding groups, their size}
-  std::pair<int, int> ranks() {
-    return {1 + static_cast<int>(random_() % 3), 1 + static_cast<int>(random_() % 3)};
-  }
-  shardrec_sharding sharding() { return static_cast<shardrec_sharding>(1 + random_() % 6); }
-
-  // Writes numbers into all rows and states that a later read can be compared with.
-  void fill(Collection& tables) const {
-    each([&](int32_t table, shardrec_table_part part, int64_t rows, int64_t width) {
-      std::vector<float> values(static_cast<size_t>(rows * width));
-      for (size_t i = 0; i < values.size(); ++i) {
-        values[i] =
-            static_cast<float>(static_cast<int64_t>(i * 7 + static_cast<size_t>(table)) % 200);
-      }
-      tables.write(table, part, 0, rows, {values.data(), rows, width});
-    });
-  }
-  std::vector<float> read(Collection& tables) const {
-    std::vector<float> all;
-    each([&](int32_t table, shardrec_table_part part, int64_t rows, int64_t width) {
-      std::vector<float> values(static_cast<size_t>(rows * width));
-      tables.read(table, part, 0, rows, {values.data(), rows, width});
-      all.insert(all.end(), values.begin(), values.end());
-    });
-    return all;
-  }
-
- private:
-  template <class Visit>
-  void each(const Visit& visit) const {
-    for (size_t t = 0; t < tables_; ++t) {
-      const auto table = static_cast<int32_t>(t);
-      const auto [rows, dim] = shapes_[t];
-      const shardrec_optimizer optimizer = optimizers_[t];
-      visit(table, SHARDREC_TABLE_WEIGHTS, rows, dim);
-      if (optimizer == SHARDREC_OPTIMIZER_SGD) continue;
-      visit(table, SHARDREC_TABLE_STATE, rows,
-            optimizer == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD ? 1 : dim);
-      if (optimizer == SHARDREC_OPTIMIZER_ADAM || optimizer == SHARDREC_OPTIMIZER_LAMB) {
-        visit(table, SHARDREC_TABLE_STATE_2, rows, dim);
-      } else if (optimizer == SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM ||
-                 optimizer == SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB) {
-        visit(table, SHARDREC_TABLE_STATE_2, rows, 1);
-      }
-    }
-  }
-
-  std::mt19937 random_;
-  size_t tables_ = 0;
-  std::vector<std::pair<int64_t, int64_t>> shapes_;
-  std::vector<shardrec_dtype> dtypes_;
-  std::vector<shardrec_optimizer> optimizers_;
-};
-
-TEST(CheckpointApi, RoundTripsOfAnyModelPlanAndReplicasAreBitEqual) {
-  for (uint32_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    Directory directory;
-    RandomWorld world(seed);
-    std::vector<float> expected;
-    for (const bool saving : {true, false}) {
-      const std::pair<int, int> ranks = world.ranks();
-      const int groups = ranks.first;
-      const int size = ranks.second;
-      const shardrec_sharding sharding = world.sharding();
-      run(groups * size, [&](Comm& comm, int rank) {
-        std::optional<shardrec::Mesh> mesh;
-        if (groups > 1) mesh.emplace(comm, size);
-        const shardrec::Model model = world.model();
-        const shardrec::Plan plan = make_plan(comm, model, size, sharding);
-        Collection tables = mesh ? Collection(*mesh, model, plan) : Collection(comm, model, plan);
-        Checkpoint checkpoint(comm, directory.path());
-        checkpoint.add("tables", tables);
-        if (saving) {
-          world.fill(tables);
-          tables.set_step(0);
-          checkpoint.commit(seed);
-        } else {
-          checkpoint.open();
-          checkpoint.verify();
-          checkpoint.load();
-        }
-        auto all = world.read(tables);
-        if (!saving) {
-          EXPECT_EQ(all, expected) << "rank " << rank;
-        }
-        shardrec::check(shardrec_comm_barrier(comm.get()));
-        if (saving && rank == 0) expected = std::move(all);
-      });
-    }
-  }
-}
-
 }  // namespace
+}  // namespace shardrec_test
