@@ -24,8 +24,9 @@
  *
  * A root belongs to one run, from its first commit on. A handle that has not opened a checkpoint of
  * that run cannot commit to it. Of two jobs that go on from one checkpoint the first to commit goes
- * on, the other one is refused until it opens what is there; nobody removes what another run wrote. What shardrec_collection_save wrote, in this release or an
- * earlier one, is opened too: its collection has the name "".
+ * on, the other one is refused until it opens what is there; nobody removes what another run wrote.
+ * What shardrec_collection_save wrote, in this release or an earlier one, is opened too: its
+ * collection has the name "".
  *
  * All ranks must see the directory as the same files; that is checked before a commit counts.
  * Files are read without trust: sizes before memory, every checksum, no code.
@@ -65,11 +66,11 @@ SHARDREC_API void shardrec_checkpoint_destroy(shardrec_checkpoint **checkpoint);
 
 /* Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
  * were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
- * count, a learning rate that was set), or the parameters of a DDP handle. What is added is written by every later
- * commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all that is added
- * or set; the same on all ranks. The handles stay the caller's and must not be destroyed before the
- * last commit or load. A collection must be made on the handle's communicator or on a mesh of it.
- * Layers and DDP parameters are the same on all ranks; commit checks that.
+ * count, a learning rate that was set), or the parameters of a DDP handle. What is added is written
+ * by every later commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all
+ * that is added or set; the same on all ranks. The handles stay the caller's and must not be
+ * destroyed before the last commit or load. A collection must be made on the handle's communicator or
+ * on a mesh of it. Layers and DDP parameters are the same on all ranks; commit checks that.
  * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (name, another
  * communicator), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_add_collection(shardrec_checkpoint *checkpoint,
@@ -109,10 +110,10 @@ SHARDREC_API shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint 
 SHARDREC_API shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint *checkpoint,
                                                         int64_t step, shardrec_control *control);
 
-/* Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes part in its run:
- * commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
- * commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective, blocking (setup
- * deadline). After an error the checkpoint that was open before stays open.
+/* Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
+ * part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
+ * commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
+ * blocking (setup deadline). After an error the checkpoint that was open before stays open.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
  * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
  * 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
@@ -155,9 +156,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint *checkp
                                                      const shardrec_options *options,
                                                      shardrec_mlp **out);
 
-/* Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and strides, and
- * data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (name or
- * rank), INVALID_ARGUMENT. Since 0.1. */
+/* Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and
+ * strides, and data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
+ * NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint *checkpoint,
                                                              const char *name, int32_t rank,
                                                              shardrec_tensor *out);
@@ -175,16 +176,16 @@ SHARDREC_API shardrec_status shardrec_checkpoint_get_tensor(shardrec_checkpoint 
 SHARDREC_API shardrec_status shardrec_checkpoint_verify(shardrec_checkpoint *checkpoint,
                                                         shardrec_control *control);
 
-/* What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers, parameters, host
- * tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+/* What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
+ * parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
  * out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_contents_json(shardrec_checkpoint *checkpoint,
                                                                char **out_text);
 
 /* The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": [{"step",
- * "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests only; what is
- * no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
+ * "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests
+ * only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
  * Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_list_json(const char *directory, char **out_text);
 

@@ -91,8 +91,8 @@ SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
  * destroyable. Since 0.1. */
 SHARDREC_API void shardrec_collection_destroy(shardrec_collection **collection);
 
-/* Number of applied updates (accumulated lookups count once, with their update), the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
- * INVALID_ARGUMENT. Any thread. Since 0.1. */
+/* Number of applied updates (accumulated lookups count once, with their update), the same on all
+ * ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_step(const shardrec_collection *collection,
                                                       int64_t *out);
 
@@ -103,7 +103,8 @@ SHARDREC_API shardrec_status shardrec_collection_set_step(shardrec_collection *c
                                                           int64_t step);
 
 /* Sets the learning rate of all tables from the next backward on, in place of what their optimizers
- * say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+ * say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_learning_rate(shardrec_collection *collection,
                                                                    double learning_rate);
@@ -171,9 +172,9 @@ SHARDREC_API shardrec_status shardrec_collection_write_rows(shardrec_collection 
  * calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
  * must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
  * step after step. One safetensors file per rank that owns something, then manifest.json; any plan
- * and number of ranks can load it. On a mesh: collective over all its ranks, the first replica writes, and the
- * replicas must have been averaged since their last step (INVALID_STATE). directory: the same on all
- * ranks, UTF-8, the same files for all of them. control: NULL allowed.
+ * and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
+ * writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
+ * the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
  * Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
  * IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
@@ -183,11 +184,12 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
                                                       shardrec_control *control);
 
 /* Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
- * into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must agree
- * in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails before
- * it has written to a table changes nothing; one that fails later (a damaged or unreadable block, a
- * cancel, a peer) leaves a collection that refuses every call but load and destroy with INVALID_STATE
- * until a load succeeds. SHARD statistics load only into the same column cuts, else UNSUPPORTED.
+ * into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+ * agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
+ * before it has written to a table changes nothing; one that fails later (a damaged or unreadable
+ * block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
+ * INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+ * UNSUPPORTED.
  * Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
  * CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
  * tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.

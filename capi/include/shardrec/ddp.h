@@ -34,8 +34,8 @@ SHARDREC_API shardrec_status shardrec_ddp_add(shardrec_ddp *ddp, const char *nam
                                               const shardrec_tensor *parameter,
                                               const shardrec_tensor *gradient);
 
-/* Checks that all ranks added the same parameters (count, names, shapes, options), then copies rank 0's values
- * to all (option DDP_BROADCAST). Collective, blocking (setup deadline).
+/* Checks that all ranks added the same parameters (count, names, shapes, options), then copies rank
+ * 0's values to all (option DDP_BROADCAST). Collective, blocking (setup deadline).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (twice), MISMATCH (names rank and parameter; the
  * communicator lives on), OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);

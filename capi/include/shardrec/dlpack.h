@@ -1,6 +1,6 @@
-/* DLPack: shardrec_tensor from and to DLTensor. Optional: needs <dlpack/dlpack.h> (Debian's libdlpack-dev);
- * nothing else includes it. No memory is copied and nobody's ownership changes: a view is good as long as
- * the memory and, for a DLTensor, the shardrec_tensor that it was made from.
+/* DLPack: shardrec_tensor from and to DLTensor. Optional: needs <dlpack/dlpack.h> (Debian's
+ * libdlpack-dev); nothing else includes it. No memory is copied and nobody's ownership changes: a
+ * view is good as long as the memory and, for a DLTensor, the shardrec_tensor that it was made from.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_DLPACK_H
@@ -16,9 +16,9 @@ extern "C" {
 #endif
 
 /* Fills out with a view of the same memory. DLPack's byte_offset is added to data; a DLTensor without
- * strides is compact. Errors (this thread's error is left alone): INVALID_ARGUMENT for a NULL, more than
- * SHARDREC_MAX_DIMENSIONS dimensions, or a negative number of them; UNSUPPORTED for a dtype or device
- * that shardrec_tensor has no number for. Any thread. Since 0.1. */
+ * strides is compact. Errors (this thread's error is left alone): INVALID_ARGUMENT for a NULL, more
+ * than SHARDREC_MAX_DIMENSIONS dimensions, or a negative number of them; UNSUPPORTED for a dtype or
+ * device that shardrec_tensor has no number for. Any thread. Since 0.1. */
 static inline shardrec_status shardrec_tensor_from_dlpack(const DLTensor *from,
                                                           shardrec_tensor *out) {
   shardrec_tensor tensor;

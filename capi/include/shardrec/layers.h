@@ -1,5 +1,5 @@
-/* The dense half of a DLRM, for hosts without a framework: stacks of linear layers, the dot interaction and
- * the loss (Naumov et al. 2019). FLOAT32 on the CPU. GEMMs run in a plug-in (OpenBLAS).
+/* The dense half of a DLRM, for hosts without a framework: stacks of linear layers, the dot
+ * interaction and the loss (Naumov et al. 2019). FLOAT32 on the CPU. GEMMs run in a plug-in (OpenBLAS).
  *
  * All matrices: one sample a row, unit column stride, any row stride. Bits do not depend on the number
  * of threads. A steady step allocates nothing (what OpenBLAS does inside excepted).
@@ -40,10 +40,10 @@ SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
 SHARDREC_API void shardrec_mlp_destroy(shardrec_mlp **mlp);
 
-/* Appends y = activation(x W^T + b), W [outputs, inputs] normal with deviation sqrt(2 / (inputs + outputs)), b
- * [outputs] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer number).
- * outputs in [1, 65536]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (after the
- * first forward), OUT_OF_MEMORY. Since 0.1. */
+/* Appends y = activation(x W^T + b), W [outputs, inputs] normal with deviation sqrt(2 / (inputs +
+ * outputs)), b [outputs] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer
+ * number). outputs in [1, 65536]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+ * INVALID_STATE (after the first forward), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t outputs,
                                                      shardrec_activation activation);
 
@@ -51,15 +51,17 @@ SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t 
  * INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp *mlp, int32_t *out);
 
-/* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a layer is added; each may
- * be NULL. Write through them to set values; pass them to shardrec_ddp_add to train data-parallel.
+/* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
+ * layer is added; each may be NULL. Write through them to set values; pass them to shardrec_ddp_add
+ * to train data-parallel.
  * Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter(shardrec_mlp *mlp, int32_t index,
                                                     shardrec_tensor *out_parameter,
                                                     shardrec_tensor *out_gradient);
 
-/* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >= 0. input
- * must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
+/* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >=
+ * 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shardrec_tensor *input,
                                                   const shardrec_tensor *output);
@@ -72,7 +74,8 @@ SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shard
  * calls. For the mean, divide output_gradient by their number; reduce over ranks once, after the last
  * one. It keeps one more copy of the weights' size. input_gradient is always overwritten: it belongs
  * to its batch, as do the gradients of shardrec_interaction_backward.
- * After an error the gradients of the parameters are as before. Errors: as shardrec_mlp_forward; INVALID_STATE (no forward). Since 0.1. */
+ * After an error the gradients of the parameters are as before. Errors: as shardrec_mlp_forward;
+ * INVALID_STATE (no forward). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_backward(shardrec_mlp *mlp,
                                                    const shardrec_tensor *output_gradient,
                                                    const shardrec_tensor *input_gradient);
@@ -81,8 +84,8 @@ SHARDREC_API shardrec_status shardrec_mlp_backward(shardrec_mlp *mlp,
  * gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_zero_gradient(shardrec_mlp *mlp);
 
-/* One optimizer step on all parameters with their gradients, which stay as they are. Errors: INVALID_HANDLE, CLOSED, BUSY,
- * INVALID_STATE (no backward yet). Since 0.1. */
+/* One optimizer step on all parameters with their gradients, which stay as they are. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_step(shardrec_mlp *mlp);
 
 /* Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,

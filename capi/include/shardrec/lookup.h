@@ -69,11 +69,12 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *look
  * inverse: [features * batch_size], INT32 or INT64, feature-major: the bag of each sample, in
  *   [0, batch_sizes[feature]). Row s of output 0 holds bag inverse[f * batch_size + s] of each pooled
  *   feature f; the gradients of samples that share a bag are added up in ascending order, before
- *   anything else. A sequence feature's output holds the ids of its bags; its part of inverse is not read.
+ *   anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
+ *   not read.
  * lengths: [sum of batch_sizes], feature-major. values, weights: as shardrec_lookup_begin; values
  *   NULL: no more data (batch_size 0, all others NULL).
- * Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit for
- * bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1. */
+ * Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
+ * for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_begin_variable(
     shardrec_lookup *lookup, int64_t batch_size, const shardrec_tensor *batch_sizes,
     const shardrec_tensor *inverse, const shardrec_tensor *values, const shardrec_tensor *lengths,
@@ -92,11 +93,12 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
 /* Finishes the exchange, looks up and writes an output.
  * output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
  *   or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride >= columns.
- * The first call after begin, for whichever output, is collective and blocking. Others, and asking again, copy an
- * output, up to the next call that exchanges anything on the collection (INVALID_STATE afterwards).
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output); INVALID_ARGUMENT for out (nothing
- * was exchanged: call again with a right one); INVALID_BATCH (see above); OUT_OF_MEMORY, MISMATCH,
- * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * The first call after begin, for whichever output, is collective and blocking. Others, and asking
+ * again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
+ * afterwards).
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
+ * INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+ * above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
                                                      const shardrec_tensor *out);
 
@@ -117,9 +119,9 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
 /* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
  * the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
- * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient was not called)
- * makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank applies the step and
- * this returns OK: shardrec_collection_step tells. The lookup is then idle.
+ * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
+ * was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
+ * applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward),
  * INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
@@ -134,12 +136,12 @@ SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup);
 
-/* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id of a bag, the
- * sum over columns of its row, as it was just before the step of this backward, times the output gradient
- * of the bag, divided by the bag's length for MEAN; neither divided by GRADIENT_DIVISOR nor clamped.
- * 0 for ids of sequences and for ids that were dropped. A batch without weights has them too (as if all
- * were 1). Given to lookups made with the option WEIGHT_GRADIENT; after backward (or accumulate), up to
- * the next begin.
+/* The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
+ * of a bag, the sum over columns of its row, as it was just before the step of this backward, times
+ * the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
+ * GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
+ * weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
+ * after backward (or accumulate), up to the next begin.
  * out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
  * BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup *lookup,

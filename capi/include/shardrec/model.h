@@ -53,7 +53,8 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
  * lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
  * b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
- *   SGD              w -= lr * g; L2: w -= lr * (g + lam * w); DECOUPLE: w = w * (1 - lr * lam) - lr * g
+ *   SGD              w -= lr * g; L2: w -= lr * (g + lam * w); DECOUPLE: w = w * (1 - lr * lam) - lr
+ * * g
  *   ADAGRAD          h += e^2, e = g (+ lam * w for L2); w = c * w - lr * e / (sqrt(h) + eps);
  *                    c = 1, 1 - lr * lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
  *   ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam * w for L2); r = lr / (sqrt(h) + eps);

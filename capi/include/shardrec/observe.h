@@ -24,13 +24,14 @@ extern "C" {
  *   shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
  *   shardrec_table_ids_out_of_range_total{table}
  * Families are added by later releases, never renamed. out_text: freed by the caller.
- * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run. Since 0.1. */
+ * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_metrics_text(char **out_text);
 
 /* Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
  * was taken before is forgotten.
- * events: how many are kept, in [1, 2^24], of 40 bytes each, allocated at once; when there are more, the
- *   oldest are dropped. A training step has about 12 on each rank.
+ * events: how many are kept, in [1, 2^24], of 40 bytes each, allocated at once; when there are more,
+ * the   oldest are dropped. A training step has about 12 on each rank.
  * Off (the default), an event costs a few instructions; on, about 0.1 us.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_trace_start(int64_t events);
@@ -39,10 +40,11 @@ SHARDREC_API shardrec_status shardrec_trace_start(int64_t events);
 SHARDREC_API void shardrec_trace_stop(void);
 
 /* The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
- * rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and inside them the
- * phases ("route", "input exchange", "lookup", "output exchange", "gradient", "gradient exchange",
- * "index plan", "update"). Without a trace, no events. out_text: freed by the caller.
- * Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in otherData:
+ * rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
+ * inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
+ * "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
+ * caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
+ * otherData:
  *   start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
  *   start_unix_nanoseconds     the same moment by the wall clock
  *   clocks                     of the last 16 communicators between processes, measured when they were

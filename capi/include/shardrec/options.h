@@ -312,8 +312,8 @@ SHARDREC_API shardrec_status shardrec_options_set_f64(shardrec_options *options,
                                                       shardrec_option key, double value);
 
 /* Sets a value by its text, as a command line or a configuration file has it: decimal numbers
- * in C's notation, whatever the locale, enumerators by their lower-case name without prefix ("rowwise_adagrad", "mixed").
- * Keys of type text have no other setter.
+ * in C's notation, whatever the locale, enumerators by their lower-case name without prefix
+ * ("rowwise_adagrad", "mixed"). Keys of type text have no other setter.
  * Errors: as shardrec_options_set_i64. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options,
                                                        shardrec_option key, const char *value);

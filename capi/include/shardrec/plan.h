@@ -140,7 +140,8 @@ SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, 
 
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
- *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also "replication": "samples")
+ *    "tables": [{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
+ * "replication": "samples")
  *                "boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
  * out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */

@@ -34,16 +34,19 @@ extern "C" {
  *   "seconds"       that it took
  *   "quiet"         false: other work disturbed the measurement
  *   "copies"        [{"threads", "gb_per_second"}], bytes read and written
- *   "rows"          [{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates), "threads",
+ *   "rows"          [{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
+ * "threads",
  *                   the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
- *                   ahead), "pages": "huge" | "small", "stores": "plain" | "streaming", "gb_per_second",
- *                   "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels prefetch,
+ *                   ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
+ * "gb_per_second",
+ *                   "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
+ * prefetch,
  *                   measured with them and one thread,
  *                   and others, each missing where it was not measured: "by_hint": GB/s of each hint at
  *                   its best distance with huge pages and plain stores, "streaming": with streaming
  *                   stores, "small_pages": the fastest way in small pages}]
- * 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes per
- * id, and the row and 4 bytes of state twice.
+ * 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+ * per id, and the row and 4 bytes of state twice.
  * Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
  * CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control,

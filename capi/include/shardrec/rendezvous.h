@@ -1,7 +1,8 @@
 /* How processes meet: a small server in one of them, and a token that tells the others where it is.
  *
  *   shardrec_rendezvous_create(NULL, &meeting);            in one process, rank 0's as a rule
- *   shardrec_rendezvous_token(meeting, &token);            travels to all ranks over the host's own channel
+ *   shardrec_rendezvous_token(meeting, &token);            travels to all ranks over the host's own
+ * channel
  *   shardrec_comm_create(SHARDREC_ENGINE_GLOO, rank, size, token, NULL, &comm);       on every rank
  *
  * One rendezvous brings one group together, and watches it: a rank whose process ends is lost to the
