@@ -70,8 +70,9 @@ class Job {
   template <class Message>
   void tell_all(const Message& message, int but = -1);
   Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
+  // Also of a rank that nothing is kept of, as when memory ran out while it joined.
   bool is_present(int rank) const {
-    return members_[static_cast<size_t>(rank)].state == State::kPresent;
+    return rank < size() && members_[static_cast<size_t>(rank)].state == State::kPresent;
   }
   int size() const noexcept { return static_cast<int>(members_.size()); }
 
