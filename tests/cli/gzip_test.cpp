@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -40,7 +41,7 @@ std::string lines_of(const std::string& path) {
 
 std::string numbers(int count) {
   std::string text;
-  for (int i = 0; i < count; ++i) text += std::to_string(i * 7919) + " and some text\n";
+  for (int i = 0; i < count; ++i) text += std::to_string(int64_t{7919} * i) + " and some text\n";
   return text;
 }
 

@@ -150,9 +150,13 @@ void Rank::begin(Input& in, bool clean) {
   if (!clean && !values.empty() && in.one_in(6)) values[seed % values.size()] = in.number();
   if (!clean && !lengths.empty() && in.one_in(6)) lengths[seed % lengths.size()] = in.number();
   if (by_offsets) {
-    int64_t at = 0;
-    for (int64_t& length : lengths) at += std::exchange(length, at);
-    lengths.push_back(at);
+    uint64_t at = 0;  // wraps around where a length is a wild number
+    for (int64_t& length : lengths) {
+      const auto own = static_cast<uint64_t>(length);
+      length = static_cast<int64_t>(at);
+      at += own;
+    }
+    lengths.push_back(static_cast<int64_t>(at));
   }
   const auto put = [&](const std::vector<int64_t>& numbers) -> void* {
     void* data = memory(numbers.size() * sizeof(int64_t));
