@@ -251,6 +251,17 @@ void look_up_all(const Scenario& scenario, const Deal& deal, shardrec_lookup* lo
   SR_OK(shardrec_lookup_skip(lookup));
 }
 
+// Averages the replicas of a mesh where that is due after a step.
+void sync_replicas(const Scenario& scenario, const Deal& deal, size_t step,
+                   shardrec_collection* tables) {
+  if (deal.replicas == 1) return;
+  const bool last = step + 1 == scenario.steps.size();
+  if (!last && (step + 1) % static_cast<size_t>(deal.sync_every) != 0) return;
+  SR_OK(shardrec_collection_sync(tables));
+}
+
+}  // namespace
+
 void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
                 std::mutex& mutex, Outcome& outcome) {
   shardrec_model* model = make_model(scenario);
@@ -271,7 +282,13 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BACKWARD_COMPRESSION,
                                  deal.backward_compression));
   shardrec_collection* tables = nullptr;
-  SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  shardrec_mesh* mesh = nullptr;
+  if (deal.replicas == 1) {
+    SR_OK(shardrec_collection_create(comm, model, plan, options, &tables));
+  } else {
+    SR_OK(shardrec_mesh_create(comm, deal.ranks, nullptr, &mesh));
+    SR_OK(shardrec_collection_create_on_mesh(mesh, model, plan, options, &tables));
+  }
   shardrec_lookup* lookup = nullptr;
   shardrec_options* lookup_options = nullptr;
   SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &lookup_options));
@@ -338,6 +355,7 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
     } else {
       SR_OK(shardrec_lookup_backward(lookup));
     }
+    sync_replicas(scenario, deal, s, tables);
     for (HalfMatrix& gradient : lent) gradient.spoil();  // whoever reads them now reads too late
     if (deal.weight_gradient) {
       std::vector<std::vector<std::vector<float>>> of_weights;
@@ -401,12 +419,11 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
   }
   shardrec_lookup_destroy(&lookup);
   shardrec_collection_destroy(&tables);
+  shardrec_mesh_destroy(&mesh);
   shardrec_options_destroy(&options);
   shardrec_plan_destroy(&plan);
   shardrec_model_destroy(&model);
 }
-
-}  // namespace
 
 bool OptimizerSpec::has_sums() const {
   return max_norm > 0 || (kind != SHARDREC_OPTIMIZER_SGD && kind != SHARDREC_OPTIMIZER_ADAGRAD &&
@@ -455,7 +472,7 @@ int64_t Scenario::column(size_t feature) const {
   return column;
 }
 
-Outcome train(const Scenario& scenario, const Deal& deal) {
+Outcome empty_outcome(const Scenario& scenario, const Deal& deal) {
   Outcome outcome;
   for (const auto& step : scenario.steps) {
     outcome.outputs.emplace_back(step.size());
@@ -463,9 +480,14 @@ Outcome train(const Scenario& scenario, const Deal& deal) {
     outcome.weight_gradients.emplace_back(step.size());
   }
   outcome.out_of_range.resize(scenario.tables.size());
-  outcome.all_rows.resize(static_cast<size_t>(deal.ranks));
+  outcome.all_rows.resize(static_cast<size_t>(deal.world()));
+  return outcome;
+}
+
+Outcome train(const Scenario& scenario, const Deal& deal) {
+  Outcome outcome = empty_outcome(scenario, deal);
   std::mutex mutex;
-  run_ranks(deal.ranks, deal.ranks_per_node, [&](int rank, shardrec_comm* comm) {
+  run_ranks(deal.world(), deal.ranks_per_node, [&](int rank, shardrec_comm* comm) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 60));
     train_rank(scenario, deal, rank, comm, mutex, outcome);

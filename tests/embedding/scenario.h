@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -110,6 +111,8 @@ enum class BatchForm : uint8_t {
 struct Deal {
   int ranks = 1;
   int ranks_per_node = 1;
+  int replicas = 1;    // more than one: of a mesh, each with `ranks` ranks
+  int sync_every = 1;  // steps, on a mesh; and after the last one
   int threads = 1;
   BatchForm form = BatchForm::kPlain;
   shardrec_dtype output_dtype = SHARDREC_FLOAT32;
@@ -122,6 +125,8 @@ struct Deal {
   bool look_up_all = false;      // at the end, every rank looks up all rows
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
+
+  int world() const { return ranks * replicas; }
 };
 
 // How many of so many random scenarios are tried: half of them where a sanitizer slows them down.
@@ -156,6 +161,12 @@ Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks);
 // A named kind of sharding; the boxes are filled in by the library.
 Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, int ranks_per_node,
                 shardrec_sharding kind);
+
+// What one rank of deal.world() does; the ranks may share an outcome, and lock it.
+void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_comm* comm,
+                std::mutex& mutex, Outcome& outcome);
+// An outcome with a place for all that train_rank() writes.
+Outcome empty_outcome(const Scenario& scenario, const Deal& deal);
 
 // Trains through the C API, on threads as ranks. Fails the current test on any status that is not
 // OK.

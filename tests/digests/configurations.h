@@ -1,0 +1,43 @@
+// Training runs of which the digest is recorded: every optimizer with every kind of sharding and
+// every type of a table, the rest of what a run has drawn for each of them.
+//
+// Numbers are drawn as integers and scaled, so that every machine draws the same.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "embedding/scenario.h"
+
+namespace shardrec::test {
+
+struct Configuration {
+  std::string name;  // "adam/row_wise/float16/mean/2x2/plain/int8+none", unique
+  int world = 1;     // ranks, of all replicas
+  uint64_t seed = 0;
+
+  // What the name says, drawn anew each time.
+  struct Run {
+    Scenario scenario;
+    Deal deal;
+  };
+  Run make() const;
+
+  // Indexes into the lists of configurations.cpp.
+  struct Choice {
+    size_t optimizer = 0;
+    size_t sharding = 0;
+    size_t storage = 0;
+    size_t pooling = 0;
+    size_t shape = 0;
+    size_t input = 0;
+    size_t forward = 0;
+    size_t backward = 0;
+  } choice;
+};
+
+// Always the same ones in the same order.
+std::vector<Configuration> configurations();
+
+}  // namespace shardrec::test
