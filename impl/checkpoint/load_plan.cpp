@@ -65,7 +65,8 @@ void LoadPlan::needs_of(const Chunk& chunk, std::vector<Need>& out) const {
   }
 }
 
-// The reader of a chunk is, of the ranks that need it, the one with the least to read so far.
+// The reader of a chunk is, of the ranks that need it, the one with the least to read so far. It goes
+// on with the chunks that follow for a stretch, because a disk reads ahead of who reads in order.
 void LoadPlan::cut(const Manifest& manifest, int ranks) {
   std::vector<int64_t> load(static_cast<size_t>(ranks), 0);
   std::vector<std::vector<Chunk>> shared(static_cast<size_t>(ranks));
@@ -76,6 +77,9 @@ void LoadPlan::cut(const Manifest& manifest, int ranks) {
       if (needs_[t].empty()) continue;
       const ManifestTensor& tensor = manifest.tensors[t];
       // The one checksum of a tensor of format 1 is verified beforehand.
+      const int64_t stretch =
+          std::min(kStretch, tensor.rows * tensor.layout.row_bytes(tensor.cols) / ranks);
+      int32_t last_reader = -1;
       const int64_t height = manifest.format == 1
                                  ? rows_per_chunk(tensor.layout.row_bytes(tensor.cols))
                                  : tensor.chunk_rows;
@@ -88,14 +92,20 @@ void LoadPlan::cut(const Manifest& manifest, int ranks) {
         if (needs.empty()) continue;
         chunk.reader = needs.front().rank;
         bool alone = true;
+        bool goes_on = false;
+        const auto load_of = [&](int32_t rank) {
+          return std::pair(load[static_cast<size_t>(rank)], rank);
+        };
         for (const Need& need : needs) {
-          alone = alone && need.rank == chunk.reader;
-          const auto least = [&](int32_t rank) {
-            return std::pair(load[static_cast<size_t>(rank)], rank);
-          };
-          if (several && least(need.rank) < least(chunk.reader)) chunk.reader = need.rank;
+          alone = alone && need.rank == needs.front().rank;
+          goes_on = goes_on || need.rank == last_reader;
+          if (several && load_of(need.rank) < load_of(chunk.reader)) chunk.reader = need.rank;
         }
         if (alone == several) continue;
+        if (goes_on && load_of(last_reader).first < load_of(chunk.reader).first + stretch) {
+          chunk.reader = last_reader;
+        }
+        last_reader = chunk.reader;
         load[static_cast<size_t>(chunk.reader)] +=
             chunk.rows * tensor.layout.row_bytes(tensor.cols);
         if (several) {

@@ -61,6 +61,8 @@ class LoadPlan {
   std::span<const std::vector<Chunk>> rounds() const { return rounds_; }
 
   static constexpr int64_t kMostReceived = int64_t{16} << 20;
+  // Bytes that a rank reads in order, at most, before another one goes on.
+  static constexpr int64_t kStretch = int64_t{64} << 20;
 
  private:
   void cut(const Manifest& manifest, int ranks);
