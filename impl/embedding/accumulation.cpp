@@ -14,7 +14,7 @@ constexpr int64_t kGrainFloats = 16384;
 }  // namespace
 
 void Accumulation::add(std::span<const int64_t> rows, const float* gradients,
-                       const compute::Kernels& kernels, core::Threads& threads) {
+                       const StepContext& context) {
   const size_t most = rows_.size() + rows.size();
   if (most >= UINT32_MAX) {
     core::fail(SHARDREC_UNSUPPORTED,
@@ -65,12 +65,12 @@ void Accumulation::add(std::span<const int64_t> rows, const float* gradients,
   slots_.swap(merged_slots_);
 
   const int64_t grain = std::max<int64_t>(1, kGrainFloats / width_);
-  threads.parallel_for(std::ssize(rows), grain, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(std::ssize(rows), grain, [&](int64_t first, int64_t last) {
     for (int64_t u = first; u < last; ++u) {
       const uint32_t slot = targets_[static_cast<size_t>(u)];
       const float* gradient = gradients + u * width_;
       if (slot < old) {
-        kernels.add(gradient, gradients_[slot], width_);
+        context.kernels.add(gradient, gradients_[slot], width_);
       } else {
         std::copy_n(gradient, width_, gradients_[slot]);
       }

@@ -13,6 +13,7 @@
 #include "compute/kernels.h"
 #include "core/memory.h"
 #include "core/threads.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -27,8 +28,7 @@ class Accumulation {
 
   // Adds a lookup's rows, ascending, with their gradients, [rows, width]. Throws UNSUPPORTED for
   // 2^32 rows; nothing has changed then.
-  void add(std::span<const int64_t> rows, const float* gradients, const compute::Kernels& kernels,
-           core::Threads& threads);
+  void add(std::span<const int64_t> rows, const float* gradients, const StepContext& context);
   void clear();
 
   // After the last add: makes run() and what describe() needs.

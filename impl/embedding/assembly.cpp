@@ -158,8 +158,7 @@ bool OutputAssembly::all_direct(int32_t feature) const {
 }
 
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                              const compute::Kernels& kernels, core::Threads& threads,
-                              core::Scratch& work, const OutputView& out) {
+                              const StepContext& context, const OutputView& out) {
   const auto& output_of = layout_.output().output;
   for (size_t f = 0; f < output_of.size(); ++f) {
     const auto feature = static_cast<int32_t>(f);
@@ -167,12 +166,12 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
     first_task_[f + 1] = first_task_[f] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
   const int64_t tasks = first_task_.back();
-  const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * threads.count());
+  const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * context.threads.count());
   const size_t row_bytes = align_up(static_cast<size_t>(widest_) * sizeof(float), 64);
   const size_t piece_bytes =
       2 * row_bytes + align_up((most_addends_ + most_nodes_) * sizeof(int64_t), 64);
-  std::byte* scratch = work.resize(static_cast<size_t>(pieces) * piece_bytes);
-  threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
+  std::byte* scratch = context.work.resize(static_cast<size_t>(pieces) * piece_bytes);
+  context.threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
     for (int64_t piece = first_piece; piece < last_piece; ++piece) {
       std::byte* own = scratch + static_cast<size_t>(piece) * piece_bytes;
       auto* next = static_cast<int64_t*>(static_cast<void*>(own + 2 * row_bytes));
@@ -186,9 +185,9 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
         const auto feature = static_cast<int32_t>(above - first_task_.begin()) - 1;
         const int64_t chunk = t - first_task_[static_cast<size_t>(feature)];
         if (output == 0) {
-          assemble_bags(routed, expansion, kernels, feature, chunk, workspace, out);
+          assemble_bags(routed, expansion, context.kernels, feature, chunk, workspace, out);
         } else {
-          assemble_sequence(routed, kernels, feature, chunk, workspace, out);
+          assemble_sequence(routed, context.kernels, feature, chunk, workspace, out);
         }
       }
     }

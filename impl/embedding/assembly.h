@@ -15,6 +15,7 @@
 #include "embedding/layout.h"
 #include "embedding/output_view.h"
 #include "embedding/route.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -36,8 +37,7 @@ class OutputAssembly {
 
   // Writes one output.
   void assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
-                const OutputView& out);
+                const StepContext& context, const OutputView& out);
 
  private:
   // Where a block stands in the owner's message and in the routed batch.

@@ -117,6 +117,7 @@ class Collection {
   const core::Threads& threads() const { return *threads_; }
   const compute::Kernels& kernels() const { return kernels_; }
   core::Scratch& work() { return work_; }
+  StepContext step_context() { return {kernels_, *threads_, work_}; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }

@@ -96,7 +96,7 @@ void WireCodec::end_message(comm::ConstBytes message, const char* what, const ch
 }
 
 std::span<const comm::ConstBytes> WireCodec::encode_outputs(
-    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const CodingTools& with) {
+    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const StepContext& context) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   begin(Way::kEncode);
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -108,12 +108,12 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
     }
     end_message(messages[static_cast<size_t>(source)], "an output", "forward");
   }
-  return convert(messages, with, *buffer_);
+  return convert(messages, context, *buffer_);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_outputs(
-    const RoutedBatch& routed, std::span<const comm::ConstBytes> messages, const CodingTools& with,
-    core::Scratch& memory) {
+    const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
+    const StepContext& context, core::Scratch& memory) {
   begin(Way::kDecode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
@@ -125,7 +125,7 @@ std::span<const comm::ConstBytes> WireCodec::decode_outputs(
     }
     end_message(messages[static_cast<size_t>(owner)], "an output", "forward");
   }
-  return convert(messages, with, memory);
+  return convert(messages, context, memory);
 }
 
 // The blocks of a gradient message, and the pooled ones once more where its header says so.
@@ -145,7 +145,7 @@ void WireCodec::add_gradients(comm::ConstBytes message, std::span<const Block> b
 
 std::span<const comm::ConstBytes> WireCodec::encode_gradients(
     const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-    const CodingTools& with) {
+    const StepContext& context) {
   begin(Way::kEncode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
@@ -154,11 +154,11 @@ std::span<const comm::ConstBytes> WireCodec::encode_gradients(
     add_gradients(message, layout_.blocks_of(owner), [&](size_t b) { return sent[b].rows; });
     end_message(message, "a gradient", "backward");
   }
-  return convert(messages, with, *buffer_);
+  return convert(messages, context, *buffer_);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_gradients(
-    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const CodingTools& with,
+    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const StepContext& context,
     core::Scratch& memory) {
   begin(Way::kDecode);
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -169,11 +169,11 @@ std::span<const comm::ConstBytes> WireCodec::decode_gradients(
                   [&](size_t b) { return received[b].rows; });
     end_message(message, "a gradient", "backward");
   }
-  return convert(messages, with, memory);
+  return convert(messages, context, memory);
 }
 
 std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::ConstBytes> messages,
-                                                     const CodingTools& with,
+                                                     const StepContext& context,
                                                      core::Scratch& memory) {
   std::byte* out = memory.resize(to_);
   std::vector<comm::ConstBytes>& results = way_ == Way::kEncode ? encoded_ : decoded_;
@@ -181,7 +181,7 @@ std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::Const
     if (header_ != 0) std::memcpy(out + first_byte_[m], messages[m].data(), header_);
     results[m] = {out + first_byte_[m], out + first_byte_[m + 1]};
   }
-  with.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
       const auto r = static_cast<size_t>(above - first_task_.begin()) - 1;
@@ -189,7 +189,7 @@ std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::Const
       const int64_t per_task = rows_per_task(*run.part);
       const int64_t row = (task - first_task_[r]) * per_task;
       convert_rows(run, messages[static_cast<size_t>(run.peer)].data() + run.from, out + run.to,
-                   row, std::min(row + per_task, run.rows), with.kernels);
+                   row, std::min(row + per_task, run.rows), context.kernels);
     }
   });
   return results;

@@ -28,15 +28,10 @@
 #include "embedding/inbox.h"
 #include "embedding/layout.h"
 #include "embedding/route.h"
+#include "embedding/step_context.h"
 #include "shardrec/options.h"
 
 namespace shardrec::embedding {
-
-// What an encoding or decoding works with.
-struct CodingTools {
-  const compute::Kernels& kernels;
-  core::Threads& threads;
-};
 
 class WireCodec {
  public:
@@ -46,20 +41,21 @@ class WireCodec {
   // The messages of PartialSums, none of whose blocks is direct, as they travel; in buffer().
   std::span<const comm::ConstBytes> encode_outputs(const Inbox& inbox,
                                                    std::span<const comm::ConstBytes> messages,
-                                                   const CodingTools& with);
+                                                   const StepContext& context);
   // What PartialSums of the owners wrote, in `memory`. Throws CORRUPT_DATA when a message is not as
   // long as the batch needs.
   std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
                                                    std::span<const comm::ConstBytes> messages,
-                                                   const CodingTools& with, core::Scratch& memory);
+                                                   const StepContext& context,
+                                                   core::Scratch& memory);
 
   // The same of the messages of GradientPacking, of a step that all ranks apply; none is lent.
   std::span<const comm::ConstBytes> encode_gradients(const RoutedBatch& routed,
                                                      std::span<const comm::ConstBytes> messages,
-                                                     const CodingTools& with);
+                                                     const StepContext& context);
   std::span<const comm::ConstBytes> decode_gradients(const Inbox& inbox,
                                                      std::span<const comm::ConstBytes> messages,
-                                                     const CodingTools& with,
+                                                     const StepContext& context,
                                                      core::Scratch& memory);
 
   // Of what was encoded; written again by the next encoding.
@@ -86,7 +82,7 @@ class WireCodec {
   void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
   void end_message(comm::ConstBytes message, const char* what, const char* operation);
   std::span<const comm::ConstBytes> convert(std::span<const comm::ConstBytes> messages,
-                                            const CodingTools& with, core::Scratch& memory);
+                                            const StepContext& context, core::Scratch& memory);
   void convert_rows(const Run& run, const std::byte* from, std::byte* to, int64_t first,
                     int64_t last, const compute::Kernels& kernels) const;
 

@@ -48,8 +48,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
 
 void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
                            std::span<const Shard> shards, int32_t output,
-                           const compute::Kernels& kernels, core::Threads& threads,
-                           const OutputView& out, size_t bytes) {
+                           const StepContext& context, const OutputView& out, size_t bytes) {
   if (!open_) return;
   const auto& output_of = layout_.output().output;
   for (size_t p = 0; p < pieces_.size(); ++p) {
@@ -58,11 +57,11 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
     first_task_[p + 1] = first_task_[p] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
   streaming_ = bytes > kStreamingBytes && starts_line(out.data) && fills_lines(out, out.stride);
-  threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
       const auto p = static_cast<size_t>(above - first_task_.begin()) - 1;
-      look_up(routed, inbox, shards, pieces_[p], task - first_task_[p], kernels, out);
+      look_up(routed, inbox, shards, pieces_[p], task - first_task_[p], context.kernels, out);
     }
   });
 }

@@ -15,6 +15,7 @@
 #include "embedding/output_view.h"
 #include "embedding/route.h"
 #include "embedding/shard.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -30,8 +31,7 @@ class DirectLookup {
 
   // Looks up the direct blocks of an output of so many bytes.
   void compute(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
-               int32_t output, const compute::Kernels& kernels, core::Threads& threads,
-               const OutputView& out, size_t bytes);
+               int32_t output, const StepContext& context, const OutputView& out, size_t bytes);
 
  private:
   // Columns of a direct block that lie side by side in the output.

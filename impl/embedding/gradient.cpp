@@ -41,12 +41,13 @@ bool GradientPacking::may_lend(const Block& block) const {
   const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
   const TableLayout& table = layout_.table(part.table);
   // Of a sequence, all ids must go there.
-  return part.columns.size() == 1 && table.divides_late && (!block.sequence || table.whole);
+  return part.columns.size() == 1 && table.owner_applies_divisor &&
+         (!block.sequence || table.whole);
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
                               Lending* lending, core::Scratch& buffer) {
-  late_ = late;
+  owners_divide_ = late;
   const auto lends_to = [&](int owner) {
     return lends && (lending != nullptr || owner == layout_.rank());
   };
@@ -103,8 +104,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                           const OutputView& gradient, float divisor,
-                           const compute::Kernels& kernels, core::Threads& threads) {
+                           const OutputView& gradient, float divisor, const StepContext& context) {
   const auto& output_of = layout_.output().output;
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
@@ -118,20 +118,20 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
     }
     first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
   }
-  threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
       const auto t = static_cast<size_t>(above - first_task_.begin()) - 1;
       const int64_t chunk = task - first_task_[t];
       const int32_t table = targets_[t].part->table;
       const compute::ScaleGradient scale{
-          .divisor = is_late(table) ? 1 : divisor,
+          .divisor = owner_divides(table) ? 1 : divisor,
           .max_gradient = static_cast<float>(layout_.model().optimizer_of(table).max_gradient),
           .element = gradient.element};
       if (output == 0) {
-        pack_bags(routed, expansion, targets_[t], chunk, gradient, scale, kernels);
+        pack_bags(routed, expansion, targets_[t], chunk, gradient, scale, context.kernels);
       } else {
-        pack_sequence(routed, targets_[t], chunk, gradient, scale, kernels);
+        pack_sequence(routed, targets_[t], chunk, gradient, scale, context.kernels);
       }
     }
   });

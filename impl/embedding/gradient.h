@@ -13,6 +13,7 @@
 #include "embedding/layout.h"
 #include "embedding/output_view.h"
 #include "embedding/route.h"
+#include "embedding/step_context.h"
 #include "embedding/wire.h"
 
 namespace shardrec::embedding {
@@ -32,8 +33,7 @@ class GradientPacking {
   // table's optimizer, divided by the bag's length for MEAN.
   // Before that, the gradients of the samples that share a bag are added up in ascending order.
   void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-            const OutputView& gradient, float divisor, const compute::Kernels& kernels,
-            core::Threads& threads);
+            const OutputView& gradient, float divisor, const StepContext& context);
 
   // Completes the headers of the messages in `buffer`, before they are sent.
   void seal(bool accumulate, uint64_t settings, core::Scratch& buffer);
@@ -61,13 +61,15 @@ class GradientPacking {
                      const compute::Kernels& kernels) const;
 
   bool may_lend(const Block& block) const;
-  bool is_late(int32_t table) const { return late_ && layout_.table(table).divides_late; }
+  bool owner_divides(int32_t table) const {
+    return owners_divide_ && layout_.table(table).owner_applies_divisor;
+  }
 
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<Target> targets_;    // all blocks of all messages
   std::vector<uint8_t> may_lend_;  // by target
-  bool late_ = false;
+  bool owners_divide_ = false;
   std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
 };
 

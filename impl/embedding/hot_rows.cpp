@@ -34,8 +34,7 @@ int HotRows::add(const compute::RowUpdate& job, int64_t u) {
   return static_cast<int>(rows_.size()) - 1;
 }
 
-void HotRows::sum(const compute::Kernels& kernels, core::Threads& threads, std::byte* work,
-                  size_t lane_bytes, int64_t lanes) {
+void HotRows::sum(const StepContext& context, std::byte* work, size_t lane_bytes, int64_t lanes) {
   if (rows_.empty()) return;
   const Row& last = rows_.back();
   const size_t blocks = last.first_block + static_cast<size_t>(last.blocks);
@@ -62,14 +61,14 @@ void HotRows::sum(const compute::Kernels& kernels, core::Threads& threads, std::
   numbers_.resize(static_cast<size_t>(most_blocks));
   std::iota(numbers_.begin(), numbers_.end(), 0U);
   const int64_t used = std::min(lanes, std::ssize(tasks_));
-  threads.parallel_for(used, 1, [&](int64_t first, int64_t end) {
+  context.threads.parallel_for(used, 1, [&](int64_t first, int64_t end) {
     for (int64_t lane = first; lane < end; ++lane) {
       for (int64_t t = std::ssize(tasks_) * lane / used; t < std::ssize(tasks_) * (lane + 1) / used;
            ++t) {
         const Task& task = tasks_[static_cast<size_t>(t)];
         const Row& row = rows_[task.row];
-        kernels.row_gradients(row.job, sums + row.first_float, task.first, task.last,
-                              work + static_cast<size_t>(lane) * lane_bytes);
+        context.kernels.row_gradients(row.job, sums + row.first_float, task.first, task.last,
+                                      work + static_cast<size_t>(lane) * lane_bytes);
       }
     }
   });

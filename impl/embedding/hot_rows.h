@@ -12,6 +12,7 @@
 #include "compute/kernels.h"
 #include "core/memory.h"
 #include "core/threads.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -25,8 +26,7 @@ class HotRows {
   int add(const compute::RowUpdate& job, int64_t u);
   // Sums the blocks of all rows that were added. lane_bytes: scratch of a kernel call; work has
   // room for `lanes` of them.
-  void sum(const compute::Kernels& kernels, core::Threads& threads, std::byte* work,
-           size_t lane_bytes, int64_t lanes);
+  void sum(const StepContext& context, std::byte* work, size_t lane_bytes, int64_t lanes);
   // The job with row u as its first row, whose occurrences are the sums of its blocks.
   compute::RowUpdate job(int number, compute::RowUpdate job) const;
 

@@ -94,18 +94,17 @@ void IndexPlan::describe(size_t part, compute::RowUpdate& job) const {
 }
 
 void IndexPlan::build(const Inbox& inbox, std::span<const GradientRows> gradients,
-                      std::span<const uint8_t> wanted, core::Threads& threads,
-                      core::Scratch& work) {
+                      std::span<const uint8_t> wanted, const StepContext& context) {
   measure(inbox, wanted);
   cut_tasks(inbox);
-  make_room(inbox.weighted(), work);
+  make_room(inbox.weighted(), context.work);
   const auto for_tasks = [&](auto body) {
-    threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
+    context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
       for (int64_t t = first; t < last; ++t) body(tasks_[static_cast<size_t>(t)]);
     });
   };
   const auto for_buckets = [&](auto body) {
-    threads.parallel_for(std::ssize(buckets_), 1, [&](int64_t first, int64_t last) {
+    context.threads.parallel_for(std::ssize(buckets_), 1, [&](int64_t first, int64_t last) {
       for (int64_t b = first; b < last; ++b) body(buckets_[static_cast<size_t>(b)]);
     });
   };

@@ -16,6 +16,7 @@
 #include "embedding/inbox.h"
 #include "embedding/index_sort.h"
 #include "embedding/layout.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -28,7 +29,7 @@ class IndexPlan {
   // blocks the number of the rank's blocks. work is shared scratch, free again on return. Throws
   // UNSUPPORTED for 2^32 ids of a part and more.
   void build(const Inbox& inbox, std::span<const GradientRows> gradients,
-             std::span<const uint8_t> wanted, core::Threads& threads, core::Scratch& work);
+             std::span<const uint8_t> wanted, const StepContext& context);
 
   std::span<const int64_t> rows(size_t part) const { return parts_[part].rows; }  // ascending
   std::span<const int64_t> run(size_t part) const { return parts_[part].run; }    // [rows + 1]

@@ -30,7 +30,7 @@ Layout::Layout(const plan::Model& model, const plan::Plan& plan, int rank, bool 
     if (sums_on_nodes && topology_.nodes() > 1) find_node_sums(tables_[t]);
     tables_[t].whole = tables_[t].routing.intervals() == 1 &&
                        model_.tables[t].out_of_range != SHARDREC_OUT_OF_RANGE_DROP;
-    tables_[t].divides_late =
+    tables_[t].owner_applies_divisor =
         model_.optimizer_of(table).max_gradient == 0 &&
         std::none_of(tables_[t].features.begin(), tables_[t].features.end(), [&](int32_t feature) {
           return model_.features[static_cast<size_t>(feature)].pooling == SHARDREC_POOLING_MEAN;

@@ -94,7 +94,7 @@ struct TableLayout {
   bool whole = false;
   // Can owners divide gradients by a power of two as they add them up? It is the same then, bit for
   // bit: nothing is done to them between the division and the sum.
-  bool divides_late = false;
+  bool owner_applies_divisor = false;
   bool replicated = false;
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
   // Do ranks look up their own ids only, in their own replica?

@@ -33,10 +33,10 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   if (options_.weight_gradient) {
-    of_weights_ = std::make_unique<OfWeights>(collection_->layout());
+    weight_gradient_state_ = std::make_unique<WeightGradientState>(collection_->layout());
   }
   if (collection_->layout().sums_on_nodes()) {
-    of_nodes_ = std::make_unique<OfNodes>(collection_->layout());
+    node_sums_ = std::make_unique<NodeSumState>(collection_->layout());
   }
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);
@@ -60,7 +60,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   end_batch();
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
-  if (of_weights_ != nullptr) of_weights_->ready = false;
+  if (weight_gradient_state_ != nullptr) weight_gradient_state_->ready = false;
   PhaseTimer timer(collection_->counters(), Phase::kRoute);
   Outgoing& outgoing = outgoing_[turn_];
   if (outgoing.posted) {
@@ -70,8 +70,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->threads());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, collection_->kernels(), collection_->threads(),
-                           *outgoing.buffer);
+  verdict_ = routed_.route(batch_, verdict_, collection_->step_context(), *outgoing.buffer);
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);
@@ -182,11 +181,11 @@ void Lookup::exchange_and_look_up() {
   timer.next(Phase::kLookup);
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
   direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
-  partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->kernels(),
-                        collection_->threads(), collection_->work(), *output_buffer_);
+  partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(),
+                        collection_->step_context(), *output_buffer_);
   timer.next(Phase::kOutputExchange);
   exchange_outputs();
-  if (of_nodes_ != nullptr) {
+  if (node_sums_ != nullptr) {
     exchange_node_sums();
   } else {
     assembly_.open(routed_, direct_.blocks(), output_views_);
@@ -201,28 +200,27 @@ void Lookup::exchange_and_look_up() {
 }
 
 void Lookup::exchange_outputs() {
-  const CodingTools coding{collection_->kernels(), collection_->threads()};
+  const StepContext context = collection_->step_context();
   auto messages = partial_sums_.messages();
   SharedBuffer sent = output_buffer_;
   if (output_codec_ != nullptr) {
-    messages = output_codec_->encode_outputs(inbox_, messages, coding);
+    messages = output_codec_->encode_outputs(inbox_, messages, context);
     sent = output_codec_->buffer();
   }
   output_views_ =
       collection_->exchange(Exchange::kOutput, "forward", name_, messages, std::move(sent));
   if (output_codec_ != nullptr) {
-    output_views_ = output_codec_->decode_outputs(routed_, output_views_, coding, *output_buffer_);
+    output_views_ = output_codec_->decode_outputs(routed_, output_views_, context, *output_buffer_);
   }
   count_bytes(messages, collection_->counters().bytes_output);
 }
 
 void Lookup::exchange_node_sums() {
-  NodeSums& sums = of_nodes_->sums;
+  NodeSums& sums = node_sums_->sums;
   assembly_.open(routed_, direct_.blocks(), sums.open(output_views_));
-  sums.compute(collection_->kernels(), collection_->threads(), collection_->work(),
-               *of_nodes_->buffer);
+  sums.compute(collection_->step_context(), *node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
-                                           of_nodes_->buffer);
+                                           node_sums_->buffer);
   assembly_.open_sums(routed_, views, collection_->threads());
   count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
@@ -235,11 +233,10 @@ size_t Lookup::output_bytes(int32_t output) const {
 
 void Lookup::assemble(int32_t output, const OutputView& out) {
   PhaseTimer timer(collection_->counters(), Phase::kLookup);
-  direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->kernels(),
-                  collection_->threads(), out, output_bytes(output));
+  direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->step_context(), out,
+                  output_bytes(output));
   timer.next(Phase::kOutputExchange);
-  assembly_.assemble(routed_, batch_.expansion(), output, collection_->kernels(),
-                     collection_->threads(), collection_->work(), out);
+  assembly_.assemble(routed_, batch_.expansion(), output, collection_->step_context(), out);
 }
 
 bool Lookup::all_done() const {
@@ -267,7 +264,7 @@ float Lookup::divisor() const {
 }
 
 // The same on all ranks. By a power of two that leaves nothing of a gradient out of range.
-bool Lookup::divides_late() const {
+bool Lookup::owners_apply_divisor() const {
   if (options_.weight_gradient || collection_->options().divisor == SHARDREC_DIVISOR_SAMPLES) {
     return false;
   }
@@ -309,11 +306,11 @@ void Lookup::lay_out_gradients() {
   }
   const bool unscaled = options_.weight_gradient && scaled;
   const bool lends = options_.borrow && !options_.weight_gradient &&
-                     (divisor() == 1 || divides_late()) && !batch_.expansion().present() &&
+                     (divisor() == 1 || owners_apply_divisor()) && !batch_.expansion().present() &&
                      collection_->options().output_dtype == SHARDREC_FLOAT32 &&
                      gradient_codec_ == nullptr;
   packing_.lay_out(
-      routed_, unscaled, divides_late(), lends,
+      routed_, unscaled, owners_apply_divisor(), lends,
       lends && collection_->communicator().reads_in_place() ? &gradient_memory_->lending : nullptr,
       *gradient_buffer_);
   gradients_laid_out_ = true;
@@ -322,8 +319,8 @@ void Lookup::lay_out_gradients() {
 void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
   lay_out_gradients();
-  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(), collection_->kernels(),
-                collection_->threads());
+  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(),
+                collection_->step_context());
 }
 
 void Lookup::end_batch() noexcept {
@@ -363,11 +360,12 @@ void Lookup::count_memory() {
       batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
       gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
       replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
-  if (of_nodes_ != nullptr) bytes += static_cast<int64_t>(of_nodes_->buffer->capacity());
+  if (node_sums_ != nullptr) bytes += static_cast<int64_t>(node_sums_->buffer->capacity());
   if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
   if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
-  if (of_weights_ != nullptr) {
-    bytes += static_cast<int64_t>(of_weights_->buffer->capacity() + of_weights_->memory.capacity());
+  if (weight_gradient_state_ != nullptr) {
+    bytes += static_cast<int64_t>(weight_gradient_state_->buffer->capacity() +
+                                  weight_gradient_state_->memory.capacity());
   }
   for (const Outgoing& outgoing : outgoing_) {
     bytes += static_cast<int64_t>(outgoing.buffer->capacity());

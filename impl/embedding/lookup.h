@@ -80,8 +80,9 @@ class Lookup {
   void finish(Finish how);
   // The messages of a step that all ranks apply.
   void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);
-  void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients, const Workshop& with);
-  void take_step(Update& update, const Workshop& with, PhaseTimer& timer);
+  void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
+                                 const StepContext& context);
+  void take_step(Update& update, const StepContext& context, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
@@ -95,7 +96,7 @@ class Lookup {
   void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
   void count_memory();
   float divisor() const;
-  bool divides_late() const;
+  bool owners_apply_divisor() const;
 
   std::shared_ptr<Collection> collection_;
   LookupOptions options_;
@@ -114,12 +115,12 @@ class Lookup {
   Inbox inbox_;
   PartialSums partial_sums_;
   // Where partial sums are added up on their nodes.
-  struct OfNodes {
-    explicit OfNodes(const Layout& layout) : sums(layout) {}
+  struct NodeSumState {
+    explicit NodeSumState(const Layout& layout) : sums(layout) {}
     NodeSums sums;
     SharedBuffer buffer = std::make_shared<core::Scratch>();
   };
-  std::unique_ptr<OfNodes> of_nodes_;
+  std::unique_ptr<NodeSumState> node_sums_;
   OutputAssembly assembly_;
   DirectLookup direct_;
   SharedBuffer output_buffer_ = std::make_shared<core::Scratch>();
@@ -148,8 +149,8 @@ class Lookup {
   std::vector<Gradient> gradients_;  // by output
   bool gradients_laid_out_ = false;
   // Where the option asks for them.
-  struct OfWeights {
-    explicit OfWeights(const Layout& layout) : products(layout), gradients(layout) {}
+  struct WeightGradientState {
+    explicit WeightGradientState(const Layout& layout) : products(layout), gradients(layout) {}
     WeightProducts products;
     WeightGradients gradients;
     SharedBuffer buffer = std::make_shared<core::Scratch>();
@@ -157,7 +158,7 @@ class Lookup {
     std::span<float> values;  // [ids]
     bool ready = false;
   };
-  std::unique_ptr<OfWeights> of_weights_;
+  std::unique_ptr<WeightGradientState> weight_gradient_state_;
   int64_t memory_ = 0;  // what the collection's counter knows
 };
 

@@ -40,11 +40,11 @@ void Lookup::finish(Finish how) {
                   *gradient_buffer_);
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
-    const CodingTools coding{collection_->kernels(), collection_->threads()};
+    const StepContext context = collection_->step_context();
     auto messages = packing_.messages();
     SharedBuffer sent = gradient_buffer_;
     if (gradient_codec_ != nullptr && has_gradients) {
-      messages = gradient_codec_->encode_gradients(routed_, messages, coding);
+      messages = gradient_codec_->encode_gradients(routed_, messages, context);
       sent = gradient_codec_->buffer();
     }
     gradient_memory_->lending.lend();
@@ -57,7 +57,8 @@ void Lookup::finish(Finish how) {
     }
     if (decision.verdict == GradientVerdict::kApply) {
       if (gradient_codec_ != nullptr) {
-        gradients = gradient_codec_->decode_gradients(inbox_, gradients, coding, *gradient_buffer_);
+        gradients =
+            gradient_codec_->decode_gradients(inbox_, gradients, context, *gradient_buffer_);
       }
       {
         const Reading reading(gradients, collection_->communicator());
@@ -92,78 +93,77 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   Counters& counters = collection_->counters();
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
-  const Workshop with{collection_->kernels(), collection_->threads(), collection_->work()};
-  update.group(inbox_, gradients, divides_late() ? 1 / divisor() : 1,
-               collection_->settings().step_after(collection_->step()), with);
-  if (of_weights_ != nullptr) {
+  const StepContext context = collection_->step_context();
+  update.group(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
+               collection_->settings().step_after(collection_->step()), context);
+  if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
-    exchange_weight_gradients(gradients, with);
+    exchange_weight_gradients(gradients, context);
   }
   timer.next(Phase::kUpdate);
   if (accumulate) {
-    update.accumulate(with);
+    update.accumulate(context);
   } else {
-    take_step(update, with, timer);
+    take_step(update, context, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
   count_memory();
 }
 
 void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
-                                       const Workshop& with) {
-  OfWeights& own = *of_weights_;
-  own.products.compute(inbox_, gradients, collection_->shards(), with.kernels, with.threads,
-                       with.work, *own.buffer);
+                                       const StepContext& context) {
+  WeightGradientState& own = *weight_gradient_state_;
+  own.products.compute(inbox_, gradients, collection_->shards(), context, *own.buffer);
   const auto messages = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
                                               own.products.messages(), own.buffer);
   own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
-  own.gradients.assemble(routed_, batch_, messages, with.threads, with.work, own.values.data());
+  own.gradients.assemble(routed_, batch_, messages, context, own.values.data());
   own.ready = true;
 }
 
 void Lookup::weight_gradient(const shardrec_tensor* out) const {
-  if (of_weights_ == nullptr || !of_weights_->ready) {
+  if (weight_gradient_state_ == nullptr || !weight_gradient_state_->ready) {
     core::fail(SHARDREC_INVALID_STATE,
-               of_weights_ == nullptr
+               weight_gradient_state_ == nullptr
                    ? "the lookup has no gradients of weights: its option WEIGHT_GRADIENT is 0"
                    : "gradients of weights are there after backward, up to the next begin");
   }
-  const std::span<const float> values = of_weights_->values;
+  const std::span<const float> values = weight_gradient_state_->values;
   const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()));
   std::copy(values.begin(), values.end(), view.begin());
 }
 
-void Lookup::take_step(Update& update, const Workshop& with, PhaseTimer& timer) {
-  if (update.accumulated()) update.add_accumulated(with);
+void Lookup::take_step(Update& update, const StepContext& context, PhaseTimer& timer) {
+  if (update.accumulated()) update.add_accumulated(context);
   if (update.replicas_needed()) {
     std::atomic<int64_t>& bytes = collection_->counters().bytes_gradient;
-    update.pack_replicas(with, *replicas_buffer_);
+    update.pack_replicas(context, *replicas_buffer_);
     timer.next(Phase::kGradientExchange);
     count_bytes(update.replicas_messages(), bytes);
     const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
                                             update.replicas_messages(), replicas_buffer_);
-    update.add_replicas(rows, with, *replica_sums_buffer_);
+    update.add_replicas(rows, context, *replica_sums_buffer_);
     count_bytes(update.replicas_messages(), bytes);
     update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
                                                update.replicas_messages(), replica_sums_buffer_),
-                         with);
+                         context);
     timer.next(Phase::kUpdate);
   }
   if (update.statistics_needed()) {
-    update.pack_statistics(with, *statistics_buffer_);
+    update.pack_statistics(context, *statistics_buffer_);
     timer.next(Phase::kGradientExchange);
     update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
                                                 update.statistics_messages(), statistics_buffer_));
     timer.next(Phase::kUpdate);
   }
-  update.apply(with);
+  update.apply(context);
   if (update.norms_needed()) {
-    update.pack_norms(with, *norms_buffer_);
+    update.pack_norms(context, *norms_buffer_);
     timer.next(Phase::kGradientExchange);
     const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
                                              update.norms_messages(), norms_buffer_);
     timer.next(Phase::kUpdate);
-    update.rescale(norms, with);
+    update.rescale(norms, context);
   }
   for (size_t s = 0; s < collection_->shards().size(); ++s) {
     const int32_t part = collection_->shards()[s].part();

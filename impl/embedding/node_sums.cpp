@@ -133,10 +133,9 @@ uint64_t NodeSums::any_holds(const Task& task, int64_t word) const {
   return any;
 }
 
-void NodeSums::compute(const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
-                       core::Scratch& buffer) {
+void NodeSums::compute(const StepContext& context, core::Scratch& buffer) {
   const auto count = static_cast<int64_t>(tasks_.size());
-  threads.parallel_for(count, 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(count, 1, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
       Task& task = tasks_[static_cast<size_t>(t)];
       const int64_t words = presence_words(task.partials[task.sum->addends[0].block].samples);
@@ -160,16 +159,17 @@ void NodeSums::compute(const compute::Kernels& kernels, core::Threads& threads, 
     messages_[static_cast<size_t>(source)] = {message, out};
   }
   const int64_t chunks = first_chunk_[tasks_.size()];
-  const int64_t pieces = std::min<int64_t>(chunks, int64_t{8} * threads.count());
-  int64_t* next_rows = work.resize_as<int64_t>(static_cast<size_t>(pieces) * most_addends_).data();
-  threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
+  const int64_t pieces = std::min<int64_t>(chunks, int64_t{8} * context.threads.count());
+  int64_t* next_rows =
+      context.work.resize_as<int64_t>(static_cast<size_t>(pieces) * most_addends_).data();
+  context.threads.parallel_for(pieces, 1, [&](int64_t first_piece, int64_t last_piece) {
     for (int64_t piece = first_piece; piece < last_piece; ++piece) {
       int64_t* next_row = next_rows + static_cast<size_t>(piece) * most_addends_;
       for (int64_t c = chunks * piece / pieces; c < chunks * (piece + 1) / pieces; ++c) {
         const auto begin = first_chunk_.begin();
         const auto above = std::upper_bound(begin, begin + count + 1, c);
         const auto task = static_cast<size_t>(above - begin) - 1;
-        add_chunk(tasks_[task], c - first_chunk_[task], kernels, next_row);
+        add_chunk(tasks_[task], c - first_chunk_[task], context.kernels, next_row);
       }
     }
   });

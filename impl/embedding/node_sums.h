@@ -16,6 +16,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/layout.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -28,8 +29,7 @@ class NodeSums {
   std::span<const comm::ConstBytes> open(std::span<const comm::ConstBytes> messages);
 
   // Adds, and writes the messages of sums into `buffer`; `work` is scratch.
-  void compute(const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
-               core::Scratch& buffer);
+  void compute(const StepContext& context, core::Scratch& buffer);
 
   // One per rank; empty for those of this node.
   std::span<const comm::ConstBytes> messages() const { return messages_; }

@@ -60,8 +60,8 @@ bool PartialSums::sends(std::span<const uint8_t> direct, size_t block,
 }
 
 void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
-                          std::span<const Shard> shards, const compute::Kernels& kernels,
-                          core::Threads& threads, core::Scratch& work, core::Scratch& buffer) {
+                          std::span<const Shard> shards, const StepContext& context,
+                          core::Scratch& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   size_t bytes = 0;
   size_t offsets = 0;
@@ -83,7 +83,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     }
   }
   std::byte* out = buffer.resize(bytes);
-  int64_t* offset = work.resize_as<int64_t>(offsets + longest).data();
+  int64_t* offset = context.work.resize_as<int64_t>(offsets + longest).data();
   // Bags of one id each, for all sequences.
   const std::span<int64_t> count(offset + offsets, longest);
   std::iota(count.begin(), count.end(), int64_t{0});
@@ -122,12 +122,13 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     messages_[static_cast<size_t>(section.to)] = {message, out};
     message = out;
   }
-  threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) {
-      const Task& task = tasks_[static_cast<size_t>(t)];
-      kernels.pooled_lookup(task.job, task.first, task.last);
-    }
-  });
+  context.threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1,
+                               [&](int64_t first, int64_t last) {
+                                 for (int64_t t = first; t < last; ++t) {
+                                   const Task& task = tasks_[static_cast<size_t>(t)];
+                                   context.kernels.pooled_lookup(task.job, task.first, task.last);
+                                 }
+                               });
 }
 
 // Cuts the bags of a block into tasks of about as many ids.

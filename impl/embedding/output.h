@@ -14,6 +14,7 @@
 #include "embedding/inbox.h"
 #include "embedding/layout.h"
 #include "embedding/shard.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -24,8 +25,7 @@ class PartialSums {
   // Looks up every received bag and writes the output messages into `buffer`; `work` is scratch.
   // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
-               const compute::Kernels& kernels, core::Threads& threads, core::Scratch& work,
-               core::Scratch& buffer);
+               const StepContext& context, core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 

@@ -27,7 +27,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
     first_block_.push_back(first_block_.back() + layout.blocks_of(owner).size());
   }
   blocks_.resize(first_block_.back());
-  filling_.resize(first_block_.back());
+  writers_.resize(first_block_.back());
   for (size_t t = 0; t < layout.table_count(); ++t) {
     const TableLayout& table = layout.table(static_cast<int32_t>(t));
     const shardrec_out_of_range policy = layout.model().tables[t].out_of_range;
@@ -51,16 +51,15 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           const compute::Kernels& kernels, core::Threads& threads,
-                           core::Scratch& buffer) {
+                           const StepContext& context, core::Scratch& buffer) {
   const auto features = static_cast<int64_t>(features_.size());
   ids_sent_ = 0;
   pieces_.clear();
-  std::fill(filling_.begin(), filling_.end(), Filling{});
+  std::fill(writers_.begin(), writers_.end(), BlockWriter{});
   make_room(batch);
   Verdict found = verdict;
   if (found.good() && batch.bags() != 0) {
-    threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
+    context.threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
       for (int64_t f = first; f < last; ++f) count(batch, static_cast<int32_t>(f));
     });
     found = first_verdict(batch);
@@ -68,10 +67,10 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
   lay_out(batch, found, buffer);
   if (found.good() && batch.bags() != 0) {
     cut_pieces();
-    threads.parallel_for(std::ssize(pieces_), 1, [&](int64_t first, int64_t last) {
+    context.threads.parallel_for(std::ssize(pieces_), 1, [&](int64_t first, int64_t last) {
       for (int64_t p = first; p < last; ++p) {
         Piece& piece = pieces_[static_cast<size_t>(p)];
-        piece.last == 0 ? write(batch, piece.feature) : narrow(batch, kernels, piece);
+        piece.last == 0 ? write(batch, piece.feature) : narrow(batch, context.kernels, piece);
       }
     });
     found = first_verdict(batch);
@@ -83,7 +82,7 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
     return found;
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
-  if (deduplicates_) deduplicate(buffer.data(), batch.weighted(), threads);
+  if (deduplicates_) deduplicate(buffer.data(), batch.weighted(), context.threads);
   return found;
 }
 
@@ -95,7 +94,7 @@ void RoutedBatch::cut_pieces() {
   core::reserve_with_slack(pieces_, most);
   for (size_t f = 0; f < features_.size(); ++f) {
     pieces_.push_back({.feature = static_cast<int32_t>(f)});
-    if (!features_[f].narrows) continue;
+    if (!features_[f].writes_in_pieces) continue;
     for (int64_t first = 0; first < features_[f].ids; first += kPieceIds) {
       pieces_.push_back({.feature = static_cast<int32_t>(f),
                          .first = first,
@@ -115,8 +114,9 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
     feature.ids = batch.ids(number);
     feature.out_of_range = 0;
     feature.verdict = {};
-    feature.narrows = feature.whole && batch.ids_are_64() && !layout_.ids_are_64(feature.table) &&
-                      feature.policy == SHARDREC_OUT_OF_RANGE_ERROR;
+    feature.writes_in_pieces = feature.whole && batch.ids_are_64() &&
+                               !layout_.ids_are_64(feature.table) &&
+                               feature.policy == SHARDREC_OUT_OF_RANGE_ERROR;
     if (drops(feature)) words += static_cast<size_t>(feature.samples);
     if (feature.keeps_intervals) words += static_cast<size_t>(feature.ids);
   }
@@ -137,12 +137,12 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
   }
 }
 
-BlockRecord RoutedBatch::record_of(const Block& block, const Filling& filling) const {
+BlockRecord RoutedBatch::record_of(const Block& block, const BlockWriter& writer) const {
   const int64_t samples = of(block.feature).samples;
-  return {.ids = static_cast<uint64_t>(filling.ids),
-          .bags = static_cast<uint32_t>(filling.bags),
+  return {.ids = static_cast<uint64_t>(writer.ids),
+          .bags = static_cast<uint32_t>(writer.bags),
           .samples = static_cast<uint32_t>(samples),
-          .sparse = sparse_is_smaller(filling.bags, samples) ? 1U : 0U};
+          .sparse = sparse_is_smaller(writer.bags, samples) ? 1U : 0U};
 }
 
 // Decides forms and places, and writes headers and records.
@@ -159,9 +159,9 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
       const auto blocks = layout_.blocks_of(owner);
       bytes += blocks.size() * sizeof(BlockRecord);
       for (size_t b = 0; b < blocks.size(); ++b) {
-        const Filling& filling = filling_[first_block_[static_cast<size_t>(owner)] + b];
+        const BlockWriter& writer = writers_[first_block_[static_cast<size_t>(owner)] + b];
         const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-        const BlockRecord record = record_of(blocks[b], filling);
+        const BlockRecord record = record_of(blocks[b], writer);
         bytes += lengths_bytes(record) + ids_bytes(record, layout_.ids_are_64(part.table)) +
                  weights_bytes(record, weighted && !blocks[b].sequence);
         chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
@@ -193,38 +193,38 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
     size_t at_byte = records + blocks.size() * sizeof(BlockRecord);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-      Filling& filling = filling_[index];
+      BlockWriter& writer = writers_[index];
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       const bool block_weighted = weighted && !blocks[b].sequence;
-      const BlockRecord record = record_of(blocks[b], filling);
+      const BlockRecord record = record_of(blocks[b], writer);
       std::memcpy(base + records, &record, sizeof record);
       records += sizeof record;
       SentBlock& block = blocks_[index];
-      block = {.ids = filling.ids,
-               .bags = filling.bags,
-               .rows = blocks[b].sequence ? filling.ids : filling.bags,
+      block = {.ids = writer.ids,
+               .bags = writer.bags,
+               .rows = blocks[b].sequence ? writer.ids : writer.bags,
                .sparse = record.sparse != 0};
       if (block.sparse) {
-        filling.sparse = at<SparseLength>(base, at_byte);
-        block.sparse_lengths = filling.sparse;
+        writer.sparse = at<SparseLength>(base, at_byte);
+        block.sparse_lengths = writer.sparse;
       } else {
-        filling.dense = at<uint32_t>(base, at_byte);
-        block.dense_lengths = filling.dense;
+        writer.dense = at<uint32_t>(base, at_byte);
+        block.dense_lengths = writer.dense;
       }
       at_byte += lengths_bytes(record);
-      filling.id_data = base + at_byte;
+      writer.id_data = base + at_byte;
       at_byte += ids_bytes(record, layout_.ids_are_64(part.table));
-      if (block_weighted) filling.weight_data = at<float>(base, at_byte);
+      if (block_weighted) writer.weight_data = at<float>(base, at_byte);
       at_byte += weights_bytes(record, block_weighted);
-      filling.chunk_rows = chunk_rows;
+      writer.chunk_rows = chunk_rows;
       block.chunk_rows = chunk_rows;
       chunk_rows += chunks(blocks[b].feature) + 1;
-      filling.chunk_ids = chunk_rows;
+      writer.chunk_ids = chunk_rows;
       block.chunk_ids = chunk_rows;
       chunk_rows += chunks(blocks[b].feature) + 1;
-      filling.last_sample = -1;
-      filling.ids = 0;
-      filling.bags = 0;
+      writer.last_sample = -1;
+      writer.ids = 0;
+      writer.bags = 0;
     }
   }
 }

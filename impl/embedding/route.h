@@ -15,6 +15,7 @@
 #include "core/threads.h"
 #include "embedding/batch.h"
 #include "embedding/layout.h"
+#include "embedding/step_context.h"
 #include "embedding/wire.h"
 
 namespace shardrec::embedding {
@@ -59,8 +60,8 @@ class RoutedBatch {
 
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
-  Verdict route(const CheckedBatch& batch, const Verdict& verdict, const compute::Kernels& kernels,
-                core::Threads& threads, core::Scratch& buffer);
+  Verdict route(const CheckedBatch& batch, const Verdict& verdict, const StepContext& context,
+                core::Scratch& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -100,7 +101,7 @@ class RoutedBatch {
  private:
   // A block that ids of an interval go to.
   struct Target {
-    size_t filling = 0;
+    size_t writer = 0;
     int64_t row = 0;  // first one of the block's part
   };
   struct Feature {
@@ -111,9 +112,9 @@ class RoutedBatch {
     bool sequence = false;
     bool whole = false;  // every block of it holds all its ids
     bool keeps_intervals = false;
-    bool streams = false;         // each range of rows is written once: route_streams.cpp
-    bool narrows = false;         // its ids are checked and written at once, in pieces
-    std::vector<Target> targets;  // as Routing::targets of its table; empty where it is whole
+    bool streams = false;           // each range of rows is written once: route_streams.cpp
+    bool writes_in_pieces = false;  // its ids are checked and written at once, in pieces
+    std::vector<Target> targets;    // as Routing::targets of its table; empty where it is whole
     // Of the batch.
     int64_t samples = 0;
     int64_t ids = 0;
@@ -124,7 +125,7 @@ class RoutedBatch {
     Verdict verdict;
   };
   // A block while it is filled.
-  struct Filling {
+  struct BlockWriter {
     int64_t ids = 0;
     int64_t bags = 0;
     int64_t last_sample = -1;
@@ -166,7 +167,7 @@ class RoutedBatch {
 
   void make_room(const CheckedBatch& batch);
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, core::Scratch& buffer);
-  BlockRecord record_of(const Block& block, const Filling& filling) const;
+  BlockRecord record_of(const Block& block, const BlockWriter& writer) const;
   // route_deduplicate.cpp: rewrites the finished messages to other ranks, in place.
   void deduplicate(std::byte* base, bool weighted, core::Threads& threads);
   size_t deduplicate_message(int owner, std::byte* message, bool weighted, std::byte* scratch);
@@ -183,7 +184,7 @@ class RoutedBatch {
   std::vector<size_t> first_block_;  // by owner, into blocks_
   std::vector<Feature> features_;
   std::vector<SentBlock> blocks_;
-  std::vector<Filling> filling_;
+  std::vector<BlockWriter> writers_;
   std::vector<Piece> pieces_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<size_t> message_offsets_;

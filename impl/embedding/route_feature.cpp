@@ -14,7 +14,7 @@ Verdict RoutedBatch::first_verdict(const CheckedBatch& batch) {
   for (const Piece& piece : pieces_) good = good && piece.good;
   for (size_t f = 0; f < features_.size() && !good; ++f) {
     if (!features_[f].verdict.good()) return features_[f].verdict;
-    if (!features_[f].narrows) continue;
+    if (!features_[f].writes_in_pieces) continue;
     const auto number = static_cast<int32_t>(f);
     const auto* ids = static_cast<const int64_t*>(batch.values());
     const int64_t rows = layout_.model().tables[static_cast<size_t>(features_[f].table)].rows;
@@ -35,7 +35,7 @@ void RoutedBatch::narrow(const CheckedBatch& batch, const compute::Kernels& kern
   const int64_t count = piece.last - piece.first;
   const int32_t* written = nullptr;
   for (const int32_t part : layout.receivers) {
-    auto* out = static_cast<int32_t*>(filling_[block_index(part, own.ordinal)].id_data);
+    auto* out = static_cast<int32_t*>(writers_[block_index(part, own.ordinal)].id_data);
     if (written == nullptr) {
       piece.good = kernels.narrow_ids(ids, rows, out + piece.first, count);
       written = out + piece.first;
@@ -91,7 +91,8 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
 
   if (own.whole) {
     int64_t bad = 0;
-    for (int64_t i = begin; i < end && !own.narrows; ++i) bad += in_range(values[i], rows) ? 0 : 1;
+    for (int64_t i = begin; i < end && !own.writes_in_pieces; ++i)
+      bad += in_range(values[i], rows) ? 0 : 1;
     if (bad != 0 && own.policy == SHARDREC_OUT_OF_RANGE_ERROR) {
       int64_t i = begin;
       while (in_range(values[i], rows)) ++i;
@@ -102,9 +103,9 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
     int64_t bags = 0;
     for (const uint32_t length : batch.lengths(feature)) bags += length != 0;
     for (const int32_t part : layout.receivers) {
-      Filling& filling = filling_[block_index(part, own.ordinal)];
-      filling.ids = own.ids;
-      filling.bags = bags;
+      BlockWriter& writer = writers_[block_index(part, own.ordinal)];
+      writer.ids = own.ids;
+      writer.bags = bags;
     }
     return;
   }
@@ -125,10 +126,10 @@ void RoutedBatch::count_feature(const CheckedBatch& batch, const Id* values, int
       const size_t interval = interval_of(routing, row);
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
-        Filling& filling = filling_[own.targets[static_cast<size_t>(n)].filling];
-        ++filling.ids;
-        filling.bags += filling.last_sample != sample;
-        filling.last_sample = sample;
+        BlockWriter& writer = writers_[own.targets[static_cast<size_t>(n)].writer];
+        ++writer.ids;
+        writer.bags += writer.last_sample != sample;
+        writer.last_sample = sample;
       }
     }
     if (own.kept_lengths != nullptr) own.kept_lengths[sample] = kept;
@@ -146,9 +147,9 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
   const int64_t count = own.ids;
   const auto lengths = batch.lengths(feature);
   for (const int32_t part : layout.receivers) {
-    Filling& filling = filling_[block_index(part, own.ordinal)];
-    auto* ids = static_cast<WireId*>(filling.id_data);
-    if (own.narrows) {
+    BlockWriter& writer = writers_[block_index(part, own.ordinal)];
+    auto* ids = static_cast<WireId*>(writer.id_data);
+    if (own.writes_in_pieces) {
       // narrow() does
     } else if (own.out_of_range == 0) {
       for (int64_t i = 0; i < count; ++i) ids[i] = static_cast<WireId>(values[begin + i]);
@@ -157,36 +158,36 @@ void RoutedBatch::write_whole(const CheckedBatch& batch, const Id* values, int32
         ids[i] = static_cast<WireId>(row_for(values[begin + i], rows, own.policy));
       }
     }
-    if (filling.weight_data != nullptr && count != 0) {
-      std::memcpy(filling.weight_data, batch.weights() + begin,
+    if (writer.weight_data != nullptr && count != 0) {
+      std::memcpy(writer.weight_data, batch.weights() + begin,
                   static_cast<size_t>(count) * sizeof(float));
     }
-    if (filling.dense != nullptr) {
-      std::memcpy(filling.dense, lengths.data(), lengths.size_bytes());
+    if (writer.dense != nullptr) {
+      std::memcpy(writer.dense, lengths.data(), lengths.size_bytes());
     }
     int64_t bags = 0;
     int64_t ids_before = 0;
     for (int64_t sample = 0; sample < own.samples; ++sample) {
       if (!own.sequence && sample % kChunk == 0) {
-        filling.chunk_rows[sample / kChunk] = static_cast<uint32_t>(bags);
-        filling.chunk_ids[sample / kChunk] = static_cast<uint32_t>(ids_before);
+        writer.chunk_rows[sample / kChunk] = static_cast<uint32_t>(bags);
+        writer.chunk_ids[sample / kChunk] = static_cast<uint32_t>(ids_before);
       }
       const uint32_t length = lengths[static_cast<size_t>(sample)];
       if (length == 0) continue;
       ids_before += length;
-      if (filling.sparse != nullptr) {
-        filling.sparse[bags] = {static_cast<uint32_t>(sample), length};
+      if (writer.sparse != nullptr) {
+        writer.sparse[bags] = {static_cast<uint32_t>(sample), length};
       }
       ++bags;
     }
     if (own.sequence) {
       for (int64_t c = 0; c < chunks(feature); ++c) {
-        filling.chunk_rows[c] = static_cast<uint32_t>(c * kChunk);
-        filling.chunk_ids[c] = filling.chunk_rows[c];
+        writer.chunk_rows[c] = static_cast<uint32_t>(c * kChunk);
+        writer.chunk_ids[c] = writer.chunk_rows[c];
       }
     }
-    filling.chunk_ids[chunks(feature)] = static_cast<uint32_t>(count);
-    filling.chunk_rows[chunks(feature)] = static_cast<uint32_t>(own.sequence ? count : bags);
+    writer.chunk_ids[chunks(feature)] = static_cast<uint32_t>(count);
+    writer.chunk_rows[chunks(feature)] = static_cast<uint32_t>(own.sequence ? count : bags);
   }
 }
 
@@ -197,16 +198,16 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
   const Routing& routing = layout.routing;
   const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
   for (const int32_t part : layout.receivers) {
-    Filling& filling = filling_[block_index(part, own.ordinal)];
-    if (filling.dense != nullptr) {
-      std::memset(filling.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
+    BlockWriter& writer = writers_[block_index(part, own.ordinal)];
+    if (writer.dense != nullptr) {
+      std::memset(writer.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
     }
   }
   // Rows and ids before each chunk up to that of an item are known when its first row is written.
-  const auto reach = [](Filling& filling, int64_t item, int64_t rows_before) {
-    for (; filling.next_chunk * kChunk <= item; ++filling.next_chunk) {
-      filling.chunk_rows[filling.next_chunk] = static_cast<uint32_t>(rows_before);
-      filling.chunk_ids[filling.next_chunk] = static_cast<uint32_t>(filling.ids);
+  const auto reach = [](BlockWriter& writer, int64_t item, int64_t rows_before) {
+    for (; writer.next_chunk * kChunk <= item; ++writer.next_chunk) {
+      writer.chunk_rows[writer.next_chunk] = static_cast<uint32_t>(rows_before);
+      writer.chunk_ids[writer.next_chunk] = static_cast<uint32_t>(writer.ids);
     }
   };
   const int64_t first_id = batch.first_id(feature);
@@ -224,31 +225,31 @@ void RoutedBatch::write_cut(const CheckedBatch& batch, const Id* values, int32_t
       for (int32_t n = routing.first_target[interval]; n < routing.first_target[interval + 1];
            ++n) {
         const Target& target = own.targets[static_cast<size_t>(n)];
-        Filling& filling = filling_[target.filling];
-        if (own.sequence) reach(filling, i - first_id, filling.ids);
-        if (filling.last_sample != sample) {
-          if (!own.sequence) reach(filling, sample, filling.bags);
-          if (filling.sparse != nullptr) {
-            filling.sparse[filling.bags] = {static_cast<uint32_t>(sample), 0};
+        BlockWriter& writer = writers_[target.writer];
+        if (own.sequence) reach(writer, i - first_id, writer.ids);
+        if (writer.last_sample != sample) {
+          if (!own.sequence) reach(writer, sample, writer.bags);
+          if (writer.sparse != nullptr) {
+            writer.sparse[writer.bags] = {static_cast<uint32_t>(sample), 0};
           }
-          ++filling.bags;
-          filling.last_sample = sample;
+          ++writer.bags;
+          writer.last_sample = sample;
         }
-        if (filling.sparse != nullptr) {
-          ++filling.sparse[filling.bags - 1].count;
+        if (writer.sparse != nullptr) {
+          ++writer.sparse[writer.bags - 1].count;
         } else {
-          ++filling.dense[sample];
+          ++writer.dense[sample];
         }
-        static_cast<WireId*>(filling.id_data)[filling.ids] = static_cast<WireId>(row - target.row);
-        if (filling.weight_data != nullptr) filling.weight_data[filling.ids] = batch.weights()[i];
-        ++filling.ids;
+        static_cast<WireId*>(writer.id_data)[writer.ids] = static_cast<WireId>(row - target.row);
+        if (writer.weight_data != nullptr) writer.weight_data[writer.ids] = batch.weights()[i];
+        ++writer.ids;
       }
     }
     ++sample;
   }
   for (const int32_t part : layout.receivers) {
-    Filling& filling = filling_[block_index(part, own.ordinal)];
-    reach(filling, chunks(feature) * kChunk, own.sequence ? filling.ids : filling.bags);
+    BlockWriter& writer = writers_[block_index(part, own.ordinal)];
+    reach(writer, chunks(feature) * kChunk, own.sequence ? writer.ids : writer.bags);
   }
 }
 

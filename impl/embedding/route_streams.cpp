@@ -79,9 +79,9 @@ void RoutedBatch::count_streams(const CheckedBatch& batch, const Id* values, int
   });
   for (size_t stream = 0; stream < routing.intervals(); ++stream) {
     for (int32_t n = routing.first_target[stream]; n < routing.first_target[stream + 1]; ++n) {
-      Filling& filling = filling_[own.targets[static_cast<size_t>(n)].filling];
-      filling.ids = counts[stream].ids;
-      filling.bags = counts[stream].bags;
+      BlockWriter& writer = writers_[own.targets[static_cast<size_t>(n)].writer];
+      writer.ids = counts[stream].ids;
+      writer.bags = counts[stream].bags;
     }
   }
 }
@@ -93,28 +93,28 @@ void RoutedBatch::write_streams(const CheckedBatch& batch, const Id* values, int
   const int64_t rows = layout_.model().tables[static_cast<size_t>(own.table)].rows;
   const size_t count = routing.intervals();
   // The first target of each stream is written, the others are copies.
-  const auto filling_of = [&](size_t stream) -> Filling& {
+  const auto writer_of = [&](size_t stream) -> BlockWriter& {
     const auto first = static_cast<size_t>(routing.first_target[stream]);
-    return filling_[own.targets[first].filling];
+    return writers_[own.targets[first].writer];
   };
   std::array<Stream<WireId>, Routing::kMostStreams> streams;
   for (size_t s = 0; s < count; ++s) {
-    const Filling& filling = filling_of(s);
-    streams[s] = {.ids = static_cast<WireId*>(filling.id_data),
-                  .weights = filling.weight_data,
+    const BlockWriter& writer = writer_of(s);
+    streams[s] = {.ids = static_cast<WireId*>(writer.id_data),
+                  .weights = writer.weight_data,
                   .row = routing.cuts[s],
-                  .dense = filling.dense,
-                  .sparse = filling.sparse};
-    if (filling.dense != nullptr) {
-      std::memset(filling.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
+                  .dense = writer.dense,
+                  .sparse = writer.sparse};
+    if (writer.dense != nullptr) {
+      std::memset(writer.dense, 0, static_cast<size_t>(own.samples) * sizeof(uint32_t));
     }
   }
   const auto note_chunk = [&](int64_t chunk) {
     for (size_t s = 0; s < count; ++s) {
-      const Filling& filling = filling_of(s);
-      filling.chunk_rows[chunk] = streams[s].bags;
-      filling.chunk_ids[chunk] =
-          static_cast<uint32_t>(streams[s].ids - static_cast<WireId*>(filling.id_data));
+      const BlockWriter& writer = writer_of(s);
+      writer.chunk_rows[chunk] = streams[s].bags;
+      writer.chunk_ids[chunk] =
+          static_cast<uint32_t>(streams[s].ids - static_cast<WireId*>(writer.id_data));
     }
   };
   const float* weights = batch.weighted() ? batch.weights() : nullptr;
@@ -149,13 +149,13 @@ void RoutedBatch::write_streams(const CheckedBatch& batch, const Id* values, int
   });
   note_chunk(chunks(feature));
   for (size_t s = 0; s < count; ++s) {
-    const Filling& from = filling_of(s);
+    const BlockWriter& from = writer_of(s);
     const auto ids = static_cast<size_t>(from.chunk_ids[chunks(feature)]);
     const auto copy = [](const auto* source, auto* out, size_t elements) {
       if (out != nullptr) std::memcpy(out, source, elements * sizeof(*source));
     };
     for (int32_t n = routing.first_target[s] + 1; n < routing.first_target[s + 1]; ++n) {
-      const Filling& to = filling_[own.targets[static_cast<size_t>(n)].filling];
+      const BlockWriter& to = writers_[own.targets[static_cast<size_t>(n)].writer];
       copy(from.dense, to.dense, static_cast<size_t>(own.samples));
       copy(from.sparse, to.sparse, streams[s].bags);
       copy(static_cast<const WireId*>(from.id_data), static_cast<WireId*>(to.id_data), ids);

@@ -105,7 +105,8 @@ int64_t Update::lane_count(const core::Threads& threads) const {
 }
 
 void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   float late_scale, std::span<const TableStep> steps, const Workshop& with) {
+                   float owner_scale, std::span<const TableStep> steps,
+                   const StepContext& context) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   size_t bytes_of_all = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -139,16 +140,16 @@ void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradien
     }
   }
   steps_ = steps;
-  late_scale_ = late_scale;
+  owner_scale_ = owner_scale;
   far_gradients_ = bytes_of_all > far_bytes_;
   from_kept_ = false;
   from_replicas_ = false;
   for (size_t s = 0; s < shards_.size(); ++s) {
     wanted_[s] = steps_[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
-  plan_.build(inbox, gradient_blocks_, wanted_, with.threads, with.work);
-  with.work.resize(lane_bytes_ * static_cast<size_t>(most_lanes(with.threads)));
-  cut_pieces(with);
+  plan_.build(inbox, gradient_blocks_, wanted_, context);
+  context.work.resize(lane_bytes_ * static_cast<size_t>(most_lanes(context.threads)));
+  cut_pieces(context);
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
@@ -165,7 +166,7 @@ std::span<const int64_t> Update::run_of(size_t shard) const {
   return from_kept_ ? kept_[shard].run() : plan_.run(shard);
 }
 
-void Update::cut_pieces(const Workshop& with) {
+void Update::cut_pieces(const StepContext& context) {
   pieces_.clear();
   hot_.clear();
   size_t most_pieces = 0;
@@ -187,7 +188,7 @@ void Update::cut_pieces(const Workshop& with) {
       first = last;
     }
   }
-  hot_.sum(with.kernels, with.threads, with.work.data(), lane_bytes_, most_lanes(with.threads));
+  hot_.sum(context, context.work.data(), lane_bytes_, most_lanes(context.threads));
 }
 
 // Only the last row of a piece can be a hot one.
@@ -225,7 +226,7 @@ compute::RowUpdate Update::job_for(size_t shard) const {
     kept_[shard].describe(job);
   } else {
     plan_.describe(shard, job);
-    if (layout_.table(own.table()).divides_late) job.gradient_scale = late_scale_;
+    if (layout_.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
     job.far_gradients = far_gradients_;
   }
   job.step = step.optimizer;
@@ -235,12 +236,12 @@ compute::RowUpdate Update::job_for(size_t shard) const {
 
 // Calls body(piece, scratch) for every piece, with the scratch of a kernel call.
 template <class Body>
-void Update::for_each_piece(const Workshop& with, Body body) {
+void Update::for_each_piece(const StepContext& context, Body body) {
   const auto pieces = static_cast<int64_t>(pieces_.size());
-  const int64_t lanes = lane_count(with.threads);
+  const int64_t lanes = lane_count(context.threads);
   const size_t scratch_bytes = lane_bytes_;
-  std::byte* scratch = with.work.data();
-  with.threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {
+  std::byte* scratch = context.work.data();
+  context.threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {
     for (int64_t lane = first; lane < last; ++lane) {
       for (int64_t p = pieces * lane / lanes; p < pieces * (lane + 1) / lanes; ++p) {
         body(pieces_[static_cast<size_t>(p)], scratch + static_cast<size_t>(lane) * scratch_bytes);
@@ -262,30 +263,32 @@ void Update::carve_buffers(size_t (*floats_per_row)(const Shard&)) {
 }
 
 // The gradients of a piece's rows.
-void Update::sum_into_buffer(const Piece& piece, const Workshop& with, std::byte* scratch) const {
+void Update::sum_into_buffer(const Piece& piece, const StepContext& context,
+                             std::byte* scratch) const {
   const Share share = share_of(piece);
-  with.kernels.row_gradients(share.job, buffers_[piece.shard] + share.base * share.job.width,
-                             share.first, share.last, scratch);
+  context.kernels.row_gradients(share.job, buffers_[piece.shard] + share.base * share.job.width,
+                                share.first, share.last, scratch);
 }
 
-void Update::accumulate(const Workshop& with) {
+void Update::accumulate(const StepContext& context) {
   carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
-  for_each_piece(
-      with, [&](const Piece& piece, std::byte* scratch) { sum_into_buffer(piece, with, scratch); });
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
+    sum_into_buffer(piece, context, scratch);
+  });
   for (size_t s = 0; s < shards_.size(); ++s) {
-    kept_[s].add(plan_.rows(s), buffers_[s], with.kernels, with.threads);
+    kept_[s].add(plan_.rows(s), buffers_[s], context);
   }
   ++kept_lookups_;
 }
 
-void Update::add_accumulated(const Workshop& with) {
-  accumulate(with);
+void Update::add_accumulated(const StepContext& context) {
+  accumulate(context);
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s].clear();
     kept_[s].finish();
   }
   from_kept_ = true;
-  cut_pieces(with);
+  cut_pieces(context);
 }
 
 void Update::drop_accumulated() {
@@ -295,10 +298,10 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(const Workshop& with, core::Scratch& buffer) {
+void Update::pack_replicas(const StepContext& context, core::Scratch& buffer) {
   carve_buffers([](const Shard& shard) { return static_cast<size_t>(shard.width()); });
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
-    if (replicated_of_[piece.shard] >= 0) sum_into_buffer(piece, with, scratch);
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
+    if (replicated_of_[piece.shard] >= 0) sum_into_buffer(piece, context, scratch);
   });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
@@ -307,38 +310,38 @@ void Update::pack_replicas(const Workshop& with, core::Scratch& buffer) {
   replicated_.pack(own_replicas_, buffer);
 }
 
-void Update::add_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with,
+void Update::add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
                           core::Scratch& buffer) {
-  replicated_.add_up(messages, with.kernels, buffer);
+  replicated_.add_up(messages, context.kernels, buffer);
 }
 
-void Update::take_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with) {
+void Update::take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context) {
   replicated_.take(messages);
   from_replicas_ = true;
-  cut_pieces(with);
+  cut_pieces(context);
 }
 
-void Update::pack_statistics(const Workshop& with, core::Scratch& buffer) {
+void Update::pack_statistics(const StepContext& context, core::Scratch& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
     if (!statistics_.shares(piece.shard)) return;
     const auto ranges = statistics_.ranges(piece.shard);
     const Share share = share_of(piece);
     const int64_t floats = std::ssize(ranges) * sums_of(piece.shard);
-    with.kernels.row_sums(share.job, ranges.data(), static_cast<int>(ranges.size()),
-                          statistics_.sums(piece.shard) + share.base * floats, share.first,
-                          share.last, scratch);
+    context.kernels.row_sums(share.job, ranges.data(), static_cast<int>(ranges.size()),
+                             statistics_.sums(piece.shard) + share.base * floats, share.first,
+                             share.last, scratch);
   });
   statistics_.pack(buffer);
 }
 
-void Update::apply(const Workshop& with) {
+void Update::apply(const StepContext& context) {
   // What may need memory comes before the first change.
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   norms_.prepare(rows_);
   carve_buffers([](const Shard& shard) { return shard.columns().size(); });
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
     Share share = share_of(piece);
     compute::RowUpdate& job = share.job;
     const Shard& shard = shards_[piece.shard];
@@ -346,36 +349,36 @@ void Update::apply(const Workshop& with) {
       job.sums = statistics_.totals(piece.shard) + share.base * sums_of(piece.shard);
       job.statistic_columns = layout_.model().tables[static_cast<size_t>(shard.table())].dim;
     }
-    with.kernels.row_update(job, share.first, share.last, scratch);
+    context.kernels.row_update(job, share.first, share.last, scratch);
     if (job.step.max_norm == 0 || norms_.shares(piece.shard)) return;
     float* const norms = buffers_[piece.shard] + share.base * job.statistics;
-    with.kernels.row_norms(job, job.columns, job.statistics, norms, share.first, share.last,
-                           scratch);
-    with.kernels.row_rescale(job, job.columns, job.statistics, norms, share.first, share.last,
-                             scratch);
+    context.kernels.row_norms(job, job.columns, job.statistics, norms, share.first, share.last,
+                              scratch);
+    context.kernels.row_rescale(job, job.columns, job.statistics, norms, share.first, share.last,
+                                scratch);
   });
 }
 
-void Update::pack_norms(const Workshop& with, core::Scratch& buffer) {
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+void Update::pack_norms(const StepContext& context, core::Scratch& buffer) {
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
     if (!norms_.shares(piece.shard)) return;
     const auto ranges = norms_.ranges(piece.shard);
     const Share share = share_of(piece);
-    with.kernels.row_norms(share.job, ranges.data(), static_cast<int>(ranges.size()),
-                           norms_.sums(piece.shard) + share.base * std::ssize(ranges), share.first,
-                           share.last, scratch);
+    context.kernels.row_norms(share.job, ranges.data(), static_cast<int>(ranges.size()),
+                              norms_.sums(piece.shard) + share.base * std::ssize(ranges),
+                              share.first, share.last, scratch);
   });
   norms_.pack(buffer);
 }
 
-void Update::rescale(std::span<const comm::ConstBytes> messages, const Workshop& with) {
+void Update::rescale(std::span<const comm::ConstBytes> messages, const StepContext& context) {
   norms_.add_up(messages);
-  for_each_piece(with, [&](const Piece& piece, std::byte* scratch) {
+  for_each_piece(context, [&](const Piece& piece, std::byte* scratch) {
     if (!norms_.shares(piece.shard)) return;
     const compute::ColumnRange row{0, shards_[piece.shard].width()};
     const Share share = share_of(piece);
-    with.kernels.row_rescale(share.job, &row, 1, norms_.totals(piece.shard) + share.base,
-                             share.first, share.last, scratch);
+    context.kernels.row_rescale(share.job, &row, 1, norms_.totals(piece.shard) + share.base,
+                                share.first, share.last, scratch);
   });
 }
 

@@ -20,15 +20,9 @@
 #include "embedding/settings.h"
 #include "embedding/shard.h"
 #include "embedding/statistics.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
-
-// What a step computes with.
-struct Workshop {
-  const compute::Kernels& kernels;
-  core::Threads& threads;
-  core::Scratch& work;
-};
 
 // The decision of all ranks about a step.
 struct GradientDecision {
@@ -47,44 +41,44 @@ class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards);
 
-  // Step one: builds the index plans; frozen tables have no rows. steps: by table. late_scale: of
+  // Step one: builds the index plans; frozen tables have no rows. steps: by table. owner_scale: of
   // gradients that are divided late. Gradients stay where they are until apply() has returned.
   // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
-  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float late_scale,
-             std::span<const TableStep> steps, const Workshop& with);
+  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
+             std::span<const TableStep> steps, const StepContext& context);
 
   // In place of all further steps: keeps the gradients for a later one.
-  void accumulate(const Workshop& with);
+  void accumulate(const StepContext& context);
   // Step two, where gradients are kept: adds them to the present ones.
   bool accumulated() const { return kept_lookups_ > 0; }
-  void add_accumulated(const Workshop& with);
+  void add_accumulated(const StepContext& context);
   // Forgets what is kept: after the step, or in place of it.
   void drop_accumulated();
 
   // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
   // replicated by rows.
   bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(const Workshop& with, core::Scratch& buffer);
-  void add_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with,
+  void pack_replicas(const StepContext& context, core::Scratch& buffer);
+  void add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
                     core::Scratch& buffer);
-  void take_replicas(std::span<const comm::ConstBytes> messages, const Workshop& with);
+  void take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(const Workshop& with, core::Scratch& buffer);
+  void pack_statistics(const StepContext& context, core::Scratch& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
   // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Cannot
   // fail.
-  void apply(const Workshop& with);
+  void apply(const StepContext& context);
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
   bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(const Workshop& with, core::Scratch& buffer);
+  void pack_norms(const StepContext& context, core::Scratch& buffer);
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
-  void rescale(std::span<const comm::ConstBytes> messages, const Workshop& with);
+  void rescale(std::span<const comm::ConstBytes> messages, const StepContext& context);
 
   // Rows of one of the own shards that the step updates.
   int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
@@ -113,13 +107,13 @@ class Update {
   compute::RowUpdate job_for(size_t shard) const;
   Share share_of(const Piece& piece) const;
   int sums_of(size_t shard) const;
-  void sum_into_buffer(const Piece& piece, const Workshop& with, std::byte* scratch) const;
-  void cut_pieces(const Workshop& with);
+  void sum_into_buffer(const Piece& piece, const StepContext& context, std::byte* scratch) const;
+  void cut_pieces(const StepContext& context);
   void add_pieces(size_t shard, int64_t first, int64_t last);
   void carve_buffers(size_t (*floats_per_row)(const Shard&));
   int64_t lane_count(const core::Threads& threads) const;
   template <class Body>
-  void for_each_piece(const Workshop& with, Body body);
+  void for_each_piece(const StepContext& context, Body body);
 
   const Layout& layout_;
   std::span<Shard> shards_;
@@ -133,7 +127,7 @@ class Update {
   std::vector<RowGradients> own_replicas_;  // by place
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
-  float late_scale_ = 1;
+  float owner_scale_ = 1;
   bool far_gradients_ = false;
   SharedStatistics statistics_;
   SharedStatistics norms_;

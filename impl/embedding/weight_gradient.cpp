@@ -60,8 +60,8 @@ WeightProducts::WeightProducts(const Layout& layout)
 }
 
 void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                             std::span<const Shard> shards, const compute::Kernels& kernels,
-                             core::Threads& threads, core::Scratch& work, core::Scratch& buffer) {
+                             std::span<const Shard> shards, const StepContext& context,
+                             core::Scratch& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto part_of = [&](size_t b) -> const Part& {
     return layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -82,7 +82,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     }
   }
   std::byte* out = buffer.resize(bytes);
-  int64_t* offset = work.resize_as<int64_t>(offsets).data();
+  int64_t* offset = context.work.resize_as<int64_t>(offsets).data();
   tasks_.clear();
   core::reserve_with_slack(tasks_, most_tasks);
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -120,9 +120,11 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     }
     messages_[static_cast<size_t>(source)] = {message, out};
   }
-  threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) run(tasks_[static_cast<size_t>(t)], kernels);
-  });
+  context.threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1,
+                               [&](int64_t first, int64_t last) {
+                                 for (int64_t t = first; t < last; ++t)
+                                   run(tasks_[static_cast<size_t>(t)], context.kernels);
+                               });
 }
 
 void WeightProducts::run(const Task& task, const compute::Kernels& kernels) {
@@ -184,8 +186,8 @@ WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
 }
 
 void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                               std::span<const comm::ConstBytes> messages, core::Threads& threads,
-                               core::Scratch& work, float* out) {
+                               std::span<const comm::ConstBytes> messages,
+                               const StepContext& context, float* out) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
@@ -209,8 +211,8 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
                  {.rank = int64_t{owner}, .operation = "backward"});
     }
   }
-  int64_t* next = work.resize_as<int64_t>(sources_.size()).data();
-  threads.parallel_for(
+  int64_t* next = context.work.resize_as<int64_t>(sources_.size()).data();
+  context.threads.parallel_for(
       static_cast<int64_t>(first_source_.size()), 1, [&](int64_t first, int64_t last) {
         for (int64_t f = first; f < last; ++f) {
           const auto feature = static_cast<int32_t>(f);

@@ -21,6 +21,7 @@
 #include "embedding/layout.h"
 #include "embedding/route.h"
 #include "embedding/shard.h"
+#include "embedding/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -35,8 +36,7 @@ class WeightProducts {
   // gradients: the messages of the step, checked (Update::group). Writes the messages to the
   // sources into `buffer`; `work` is scratch.
   void compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-               std::span<const Shard> shards, const compute::Kernels& kernels,
-               core::Threads& threads, core::Scratch& work, core::Scratch& buffer);
+               std::span<const Shard> shards, const StepContext& context, core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
@@ -69,8 +69,7 @@ class WeightGradients {
   // Writes [ids of the batch], in its order. Throws CORRUPT_DATA when a message is not as long as
   // the batch needs.
   void assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                std::span<const comm::ConstBytes> messages, core::Threads& threads,
-                core::Scratch& work, float* out);
+                std::span<const comm::ConstBytes> messages, const StepContext& context, float* out);
 
  private:
   // A product of a part that has rows of an interval.

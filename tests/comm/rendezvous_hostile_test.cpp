@@ -1,4 +1,4 @@
-// What strangers, and ranks gone wrong, can do to a group: nothing but cost it a little time.
+// What unauthenticated connections, and ranks gone wrong, can do to a group: nothing but cost it a little time.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -37,12 +37,12 @@ Address address_of(const Token& token) {
 }
 
 // A connection in the test's hands.
-class Stranger {
+class RawConnection {
  public:
-  explicit Stranger(const Token& token) : socket_(Socket::connect(address_of(token))) {
+  explicit RawConnection(const Token& token) : socket_(Socket::connect(address_of(token))) {
     wait(POLLOUT, 10);
   }
-  explicit Stranger(Socket socket) : socket_(std::move(socket)) {}
+  explicit RawConnection(Socket socket) : socket_(std::move(socket)) {}
 
   void send(ConstBytes bytes) {
     while (!bytes.empty()) {
@@ -86,14 +86,14 @@ class Stranger {
 
 // The handshake of a rank, by hand; keeps what was sent.
 struct ByHand {
-  ByHand(const Token& token, int rank) : stranger(token) {
+  ByHand(const Token& token, int rank) : connection(token) {
     const Key key(token.secret, token.job);
-    const auto challenge = stranger.receive<kChallengeBytes>();
+    const auto challenge = connection.receive<kChallengeBytes>();
     answer = answer_challenge(key, token.job, challenge, rank, random_bytes<kNonceBytes>(), "here");
-    stranger.send(answer);
-    check_verdict(key, challenge, answer, stranger.receive<kVerdictBytes>(), "here");
+    connection.send(answer);
+    check_verdict(key, challenge, answer, connection.receive<kVerdictBytes>(), "here");
   }
-  Stranger stranger;
+  RawConnection connection;
   Answer answer;
 };
 
@@ -101,13 +101,13 @@ TEST(RendezvousHostile, RecordedBytesProveNothing) {
   Server server({});
   std::optional<ByHand> rank(std::in_place, server.token(), 1);
   const Bytes join = framed(Join{.rank = 1, .size = 2});
-  rank->stranger.send(join);
+  rank->connection.send(join);
   for (int i = 0; i < 2000 && server.loop().joined() < 1; ++i) {
     std::this_thread::sleep_for(milliseconds(5));
   }
   ASSERT_EQ(server.loop().joined(), 1);
   for (int i = 0; i < 3; ++i) {
-    Stranger replay(server.token());
+    RawConnection replay(server.token());
     const auto challenge = replay.receive<kChallengeBytes>();
     replay.send(rank->answer);
     replay.send(join);
@@ -127,8 +127,8 @@ TEST(RendezvousHostile, RecordedBytesProveNothing) {
 TEST(RendezvousHostile, ARankCannotSpeakForAnother) {
   Server server({});
   ByHand rank(server.token(), 1);
-  rank.stranger.send(framed(Join{.rank = 0, .size = 2}));
-  EXPECT_TRUE(rank.stranger.is_closed_within(5));
+  rank.connection.send(framed(Join{.rank = 0, .size = 2}));
+  EXPECT_TRUE(rank.connection.is_closed_within(5));
   EXPECT_EQ(meet(server.token(), 2).size(), 2U);
 }
 
@@ -137,11 +137,11 @@ TEST(RendezvousHostile, NoiseDoesNotDisturbAGroupThatFormsOrLives) {
   std::mt19937 random(20261122);
   const auto make_noise = [&](int connections) {
     for (int i = 0; i < connections; ++i) {
-      Stranger stranger(server.token());
+      RawConnection connection(server.token());
       std::string noise = i % 3 == 0 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n" : "";
       if (i % 3 == 1) noise.assign(8, '\xff');
       while (i % 3 == 2 && noise.size() < random() % 3000) noise += static_cast<char>(random());
-      stranger.send(noise);
+      connection.send(noise);
     }
   };
   make_noise(200);
@@ -157,31 +157,32 @@ TEST(RendezvousHostile, NoiseDoesNotDisturbAGroupThatFormsOrLives) {
 
 TEST(RendezvousHostile, WhoSpeaksSlowlyIsSentAwayAndKeepsNobodyOut) {
   Server server({.handshake_time = milliseconds(300)});
-  std::vector<Stranger> slow;
+  std::vector<RawConnection> slow;
   for (int i = 0; i < 300; ++i) slow.emplace_back(server.token());
   const auto start = Clock::now();
   std::thread drip([&] {
     for (int i = 0; i < 20; ++i) {
-      for (Stranger& one : slow) static_cast<void>(one.socket().write(std::array{std::byte{'s'}}));
+      for (RawConnection& one : slow)
+        static_cast<void>(one.socket().write(std::array{std::byte{'s'}}));
       std::this_thread::sleep_for(milliseconds(20));
     }
   });
   EXPECT_EQ(meet(server.token(), 3).size(), 3U);
-  EXPECT_LE(server.loop().strangers(), kMostStrangers);
+  EXPECT_LE(server.loop().unauthenticated(), kMostUnauthenticated);
   drip.join();
-  for (Stranger& one : slow) EXPECT_TRUE(one.is_closed_within(5));
+  for (RawConnection& one : slow) EXPECT_TRUE(one.is_closed_within(5));
   EXPECT_LT(seconds_since(start), 10);
 }
 
 TEST(RendezvousHostile, GiantLengthsEndTheConnectionThatClaimsThem) {
   Server server({});
-  // From a stranger, they are not even looked at.
-  Stranger stranger(server.token());
-  stranger.send(std::string(4096, '\xff'));
-  EXPECT_TRUE(stranger.is_closed_within(5));
+  // Without the secret, they are not even looked at.
+  RawConnection connection(server.token());
+  connection.send(std::string(4096, '\xff'));
+  EXPECT_TRUE(connection.is_closed_within(5));
   // From a rank gone wrong: it is lost, the others go on.
   ByHand wrong(server.token(), 2);
-  wrong.stranger.send(framed(Join{.rank = 2, .size = 3}));
+  wrong.connection.send(framed(Join{.rank = 2, .size = 3}));
   auto outcomes = join_all(server.token(), {{0, 3}, {1, 3}});
   Ear ear;
   ASSERT_FALSE(outcomes[0].error || outcomes[1].error);
@@ -192,7 +193,7 @@ TEST(RendezvousHostile, GiantLengthsEndTheConnectionThatClaimsThem) {
   writer.u8(static_cast<uint8_t>(FrameKind::kSet));
   writer.u16(0);
   writer.u32(0xffffffff);
-  wrong.stranger.send(giant);
+  wrong.connection.send(giant);
   const auto losses = ear.losses(1);
   ASSERT_EQ(losses.size(), 1U);
   EXPECT_EQ(losses[0].rank, 2);
@@ -205,8 +206,8 @@ TEST(RendezvousHostile, GiantLengthsEndTheConnectionThatClaimsThem) {
 TEST(RendezvousHostile, ARankThatNeverReadsIsLostAndBounded) {
   Server server(
       {.silence_seconds = 5});  // not so short that a busy machine makes the server silent
-  ByHand deaf(server.token(), 1);
-  deaf.stranger.send(framed(Join{.rank = 1, .size = 2}));
+  ByHand stopped_receiving(server.token(), 1);
+  stopped_receiving.connection.send(framed(Join{.rank = 1, .size = 2}));
   auto outcome = try_join(server.token(), 0, 2, {.seconds = 20});
   ASSERT_FALSE(outcome.error);
   Ear ear;
@@ -220,7 +221,7 @@ TEST(RendezvousHostile, ARankThatNeverReadsIsLostAndBounded) {
     for (int i = 0; i < 20000; ++i) asked.insert(asked.end(), get.begin(), get.end());
     ConstBytes left(asked);
     while (!over) {
-      const Io io = deaf.stranger.socket().write(left);
+      const Io io = stopped_receiving.connection.socket().write(left);
       left = left.subspan(io.bytes);
       if (left.empty()) left = asked;
       std::this_thread::sleep_for(milliseconds(1));
@@ -252,17 +253,17 @@ TEST(RendezvousHostile, TenThousandConnectionsInWavesCostLittleAndTheGroupForms)
   size_t most = 0;
   for (int wave = 0; wave < kWaves; ++wave) {
     if (wave == kWaves / 2) group = std::thread([&] { meetings = meet(server.token(), 4); });
-    std::vector<Stranger> strangers;
+    std::vector<RawConnection> connections;
     for (int i = 0; i < kEach; ++i) {
-      strangers.emplace_back(server.token());
-      if (i % 4 == 1) strangers.back().send(std::string(kAnswerBytes, 'x'));
-      if (i % 4 == 2) strangers.back().send("x");
+      connections.emplace_back(server.token());
+      if (i % 4 == 1) connections.back().send(std::string(kAnswerBytes, 'x'));
+      if (i % 4 == 2) connections.back().send("x");
     }
-    most = std::max(most, server.loop().strangers());
+    most = std::max(most, server.loop().unauthenticated());
   }
   group.join();
   EXPECT_EQ(meetings.size(), 4U);
-  EXPECT_LE(most, kMostStrangers);
+  EXPECT_LE(most, kMostUnauthenticated);
   EXPECT_LT(seconds_since(start), 60);
   if (!kSanitizer) {
     EXPECT_LT(resident_bytes() - before, int64_t{32} << 20);
@@ -288,11 +289,11 @@ class FewDescriptors {
 TEST(RendezvousHostile, AProcessWithoutDescriptorsLeftRecovers) {
   Server server({});
   std::optional<FewDescriptors> low(120);
-  std::vector<Stranger> strangers;
+  std::vector<RawConnection> connections;
   std::vector<int> taken;
-  for (int i = 0; i < 10; ++i) strangers.emplace_back(server.token());
+  for (int i = 0; i < 10; ++i) connections.emplace_back(server.token());
   // Else the server may take the descriptor that is left below, for one of these.
-  for (const auto start = Clock::now(); server.loop().strangers() < strangers.size();) {
+  for (const auto start = Clock::now(); server.loop().unauthenticated() < connections.size();) {
     ASSERT_LT(seconds_since(start), 20);
     std::this_thread::sleep_for(milliseconds(1));
   }
@@ -303,7 +304,7 @@ TEST(RendezvousHostile, AProcessWithoutDescriptorsLeftRecovers) {
   // The last descriptor goes to a connection that the server has no descriptor for.
   close(taken.back());
   taken.pop_back();
-  strangers.emplace_back(server.token());
+  connections.emplace_back(server.token());
   rusage begin{};
   rusage end{};
   getrusage(RUSAGE_SELF, &begin);
@@ -322,16 +323,16 @@ TEST(RendezvousHostile, AProcessWithoutDescriptorsLeftRecovers) {
 // A server of the test's, for one connection.
 class Impostor {
  public:
-  explicit Impostor(std::function<void(Stranger&)> play) {
+  explicit Impostor(std::function<void(RawConnection&)> play) {
     const Token here{.host = "127.0.0.1", .port = 0};
     listener_ = Socket::listen(address_of(here));
     thread_ = std::thread([this, play = std::move(play)] {
       pollfd waited{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0};
       poll(&waited, 1, 10000);
-      Stranger stranger(
+      RawConnection connection(
           Socket(accept4(listener_.descriptor(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
-      play(stranger);
-      stranger.is_closed_within(10);
+      play(connection);
+      connection.is_closed_within(10);
     });
   }
   ~Impostor() { thread_.join(); }
@@ -347,7 +348,7 @@ class Impostor {
   std::thread thread_;
 };
 
-core::Error deceive(std::function<void(Stranger&)> play, double seconds = 20) {
+core::Error deceive(std::function<void(RawConnection&)> play, double seconds = 20) {
   Impostor impostor(std::move(play));
   const Outcome outcome = try_join(impostor.token(), 0, 1, {.seconds = seconds});
   EXPECT_TRUE(outcome.error);
@@ -355,17 +356,17 @@ core::Error deceive(std::function<void(Stranger&)> play, double seconds = 20) {
 }
 
 TEST(RendezvousHostile, ARankBelievesNoServerThatDoesNotKnowTheSecret) {
-  const core::Error other = deceive([](Stranger& rank) {
+  const core::Error other = deceive([](RawConnection& rank) {
     rank.send("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3 and a good deal of what follows");
   });
   EXPECT_EQ(other.status(), SHARDREC_INVALID_ARGUMENT);
   EXPECT_SAYS(other, "is no rendezvous of shardrec");
 
-  const core::Error silent = deceive([](Stranger&) {}, 0.5);
+  const core::Error silent = deceive([](RawConnection&) {}, 0.5);
   EXPECT_EQ(silent.status(), SHARDREC_TIMEOUT);
   EXPECT_SAYS(silent, "does not speak as a rendezvous does");
 
-  const core::Error unknowing = deceive([](Stranger& rank) {
+  const core::Error unknowing = deceive([](RawConnection& rank) {
     const auto nonce = random_bytes<kNonceBytes>();
     rank.send(make_challenge("job", nonce));
     const auto answer = rank.receive<kAnswerBytes>();
@@ -375,7 +376,7 @@ TEST(RendezvousHostile, ARankBelievesNoServerThatDoesNotKnowTheSecret) {
   EXPECT_EQ(unknowing.status(), SHARDREC_INVALID_ARGUMENT);
   EXPECT_SAYS(unknowing, "does not know this rank's secret");
 
-  const core::Error later = deceive([](Stranger& rank) {
+  const core::Error later = deceive([](RawConnection& rank) {
     Challenge challenge = make_challenge("job", {});
     challenge[8] = std::byte{9};
     rank.send(challenge);
@@ -385,7 +386,7 @@ TEST(RendezvousHostile, ARankBelievesNoServerThatDoesNotKnowTheSecret) {
 }
 
 TEST(RendezvousHostile, AServerGoneWrongIsAnErrorOfBoundedSize) {
-  const core::Error error = deceive([](Stranger& rank) {
+  const core::Error error = deceive([](RawConnection& rank) {
     const auto nonce = random_bytes<kNonceBytes>();
     const Key key("a-secret-of-the-tests", "job");
     rank.send(make_challenge("job", nonce));

@@ -114,6 +114,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   ASSERT_EQ(shardrec_tensor_vector(weights.data(), SHARDREC_FLOAT32, width.ids, &factors),
             SHARDREC_OK);
   core::Threads threads(1);
+  core::Scratch work;
   embedding::CheckedBatch batch;
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
@@ -124,7 +125,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
     embedding::RoutedBatch routed(source, false);
     routed.set_deduplicates(deduplicates);
     core::Scratch buffer;
-    ASSERT_TRUE(routed.route(batch, {}, compute::cpu_kernels(), threads, buffer).good());
+    ASSERT_TRUE(routed.route(batch, {}, {compute::cpu_kernels(), threads, work}, buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
@@ -177,13 +178,14 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(values.data(), SHARDREC_INT64, 100, &ids), SHARDREC_OK);
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   core::Threads threads(1);
+  core::Scratch work;
   embedding::CheckedBatch batch;
   ASSERT_TRUE(
       batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, threads).good());
   embedding::RoutedBatch routed(source, false);
   routed.set_deduplicates(true);
   core::Scratch buffer;
-  ASSERT_TRUE(routed.route(batch, {}, compute::cpu_kernels(), threads, buffer).good());
+  ASSERT_TRUE(routed.route(batch, {}, {compute::cpu_kernels(), threads, work}, buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;

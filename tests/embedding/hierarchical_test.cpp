@@ -90,7 +90,7 @@ TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
   const auto rests = node_sums.open(messages);
   EXPECT_EQ(rests[0].size(), 64U);
   EXPECT_EQ(rests[1].size(), 0U);
-  node_sums.compute(compute::cpu_kernels(), threads_, work_, sums_);
+  node_sums.compute({compute::cpu_kernels(), threads_, work_}, sums_);
   for (const size_t r : {0U, 1U, 2U}) EXPECT_EQ(node_sums.messages()[r].size(), 0U);
   const comm::ConstBytes message = node_sums.messages()[3];
   ASSERT_EQ(message.size(), embedding::rows_bytes(4, 4));

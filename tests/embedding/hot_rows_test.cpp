@@ -80,7 +80,7 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
       hot.clear();
       const int first = hot.add(job, 1);
       const int second = hot.add(job, 0);
-      hot.sum(kernels, threads, scratch, lane_bytes, kLanes);
+      hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
       std::vector<float> sum(static_cast<size_t>(width));
       for (const auto& [number, row] : {std::pair(first, 1), std::pair(second, 0)}) {
         const compute::RowUpdate part = hot.job(number, job);
@@ -151,7 +151,7 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
           core::Threads threads(count);
           HotRows hot;
           const int number = hot.add(job, u);
-          hot.sum(kernels, threads, scratch, lane_bytes, kLanes);
+          hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
           std::vector<float> sum(static_cast<size_t>(width));
           kernels.row_gradients(hot.job(number, job), sum.data(), 0, 1, scratch);
           EXPECT_TRUE(is_expected(sum)) << "as a hot row, by " << count << " threads";

@@ -287,7 +287,7 @@ TEST_P(Sums, OfSlotsThatAreTooLargeAreUnsupportedWithTheTable) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Sums,
+INSTANTIATE_TEST_SUITE_P(Replications, Sums,
                          ::testing::Values(SHARDREC_REPLICATION_ROWS, SHARDREC_REPLICATION_DENSE));
 
 }  // namespace

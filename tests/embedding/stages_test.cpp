@@ -203,8 +203,8 @@ class World {
     buffers_.push_back(std::make_unique<core::Scratch>());
     routed_.back()->set_deduplicates(deduplicates_);
     Verdict verdict = checked_.back()->fill(arguments, layout(rank), threads_);
-    verdict = routed_.back()->route(*checked_.back(), verdict, compute::cpu_kernels(), threads_,
-                                    *buffers_.back());
+    verdict = routed_.back()->route(*checked_.back(), verdict,
+                                    {compute::cpu_kernels(), threads_, work_}, *buffers_.back());
     EXPECT_TRUE(verdict.good());
   }
 
@@ -215,6 +215,7 @@ class World {
   plan::Model model_;
   plan::Plan plan_;
   core::Threads threads_{2};
+  core::Scratch work_;
   std::vector<std::unique_ptr<Layout>> layouts_;  // by rank, as all below
   std::vector<RankBatch> batches_;
   std::vector<std::unique_ptr<CheckedBatch>> checked_;
@@ -357,7 +358,7 @@ TEST_P(Stages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
       IndexPlan plan(layout);
       core::Scratch work;
       const std::vector<uint8_t> wanted(parts.size(), 1);
-      plan.build(inbox, gradients, wanted, threads_, work);
+      plan.build(inbox, gradients, wanted, {compute::cpu_kernels(), threads_, work});
 
       size_t first_block = 0;
       for (size_t p = 0; p < parts.size(); ++p) {
@@ -536,7 +537,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const auto assemble = [&](int32_t output, int64_t rows, int64_t width) {
       std::vector<float> out(static_cast<size_t>(rows * width), -7);
       assembly.assemble(world_.routed(source), world_.checked(source).expansion(), output,
-                        compute::cpu_kernels(), threads_, work,
+                        {compute::cpu_kernels(), threads_, work},
                         {static_cast<std::byte*>(static_cast<void*>(out.data())),
                          compute::Element::kFloat32, width});
       return out;

@@ -1,4 +1,4 @@
-// Bytes for the rendezvous: streams of frames, answers of strangers, tokens, and ranks that have
+// Bytes for the rendezvous: streams of frames, answers of unauthenticated connections, tokens, and ranks that have
 // proved who they are and then send, join, break off and fall silent as they like. Nothing may
 // crash or grow without bound; what is accepted is exactly what the library writes; what the server
 // sends, a rank can read.
@@ -75,7 +75,7 @@ void streams(std::span<const uint8_t> data) {
   }
 }
 
-void strangers(std::span<const uint8_t> data) {
+void unauthenticated(std::span<const uint8_t> data) {
   static const Key kKey("a-secret-of-the-fuzzer", "job");
   Answer answer{};
   for (size_t i = 0; i < std::min(answer.size(), data.size()); ++i) answer[i] = std::byte{data[i]};
@@ -95,8 +95,8 @@ void tokens(std::span<const uint8_t> data) {
   }
 }
 
-// The ways to ranks, which read what they are sent.
-class Ranks final : public Ways {
+// The connections to ranks, which read what they are sent.
+class Ranks final : public RankConnections {
  public:
   void send(int rank, ConstBytes frame) override {
     check(open.contains(rank), "only ranks that are in are told anything");
@@ -110,8 +110,8 @@ class Ranks final : public Ways {
 };
 
 void ranks(std::span<const uint8_t> data) {
-  Ranks ways;
-  Job job(ways, milliseconds(1000));
+  Ranks connections;
+  Job job(connections, milliseconds(1000));
   Input input(data);
   Job::Time now{0};
   while (!input.empty()) {
@@ -124,12 +124,12 @@ void ranks(std::span<const uint8_t> data) {
         join.process = static_cast<uint64_t>(input.below(2));
         join.ranks_on_host = input.below(3);
         if (join.size < 1) break;
-        const bool was_in = !ways.open.insert(rank).second;
-        if (job.join(join, now) && !was_in) ways.open.erase(rank);
+        const bool was_in = !connections.open.insert(rank).second;
+        if (job.join(join, now) && !was_in) connections.open.erase(rank);
         break;
       }
       case 3:
-        if (ways.open.erase(rank) > 0) job.broken(rank, "the fuzzer broke it");
+        if (connections.open.erase(rank) > 0) job.broken(rank, "the fuzzer broke it");
         break;
       case 4:
         now += milliseconds(10 * input.byte());
@@ -142,19 +142,19 @@ void ranks(std::span<const uint8_t> data) {
         const auto kind =
             input.of({FrameKind::kSet, FrameKind::kGet, FrameKind::kForget, FrameKind::kAnnounce,
                       FrameKind::kBeat, FrameKind::kGoodbye, static_cast<FrameKind>(input.byte())});
-        if (!ways.open.contains(rank)) break;
+        if (!connections.open.contains(rank)) break;
         try {
           job.hear(rank, {kind, payload}, now);
         } catch (const Error& error) {
           check(error.status() == SHARDREC_CORRUPT_DATA, "a rank gone wrong is corrupt data");
-          if (ways.open.erase(rank) > 0) job.broken(rank, "it sent that");
+          if (connections.open.erase(rank) > 0) job.broken(rank, "it sent that");
         }
       }
     }
-    check(job.present() == static_cast<int>(ways.open.size()), "who is in has a way");
+    check(job.present() == static_cast<int>(connections.open.size()), "who is in has a connection");
   }
   job.end();
-  check(job.present() == 0 && ways.open.empty(), "nobody is in after the end");
+  check(job.present() == 0 && connections.open.empty(), "nobody is in after the end");
 }
 
 }  // namespace
@@ -162,7 +162,7 @@ void ranks(std::span<const uint8_t> data) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> bytes(data, size);
   streams(bytes);
-  strangers(bytes);
+  unauthenticated(bytes);
   tokens(bytes);
   ranks(bytes);
   return 0;

@@ -117,9 +117,9 @@ TEST_F(Meeting, ARankWithAnotherSecretIsToldSoAndTheOthersMeet) {
   make_hosts_on_a_bridge(2);
   std::vector<Process> ranks;
   ranks.push_back(start(0));
-  const Finished stranger = end(start(2, {{"SHARDREC_SECRET", "what-nobody-else-knows"}}));
-  EXPECT_EQ(stranger.exit_code, 1);
-  EXPECT_NE(stranger.err.find("secret"), std::string::npos) << stranger.err;
+  const Finished outsider = end(start(2, {{"SHARDREC_SECRET", "what-nobody-else-knows"}}));
+  EXPECT_EQ(outsider.exit_code, 1);
+  EXPECT_NE(outsider.err.find("secret"), std::string::npos) << outsider.err;
   for (int rank = 1; rank < 4; ++rank) ranks.push_back(start(rank));
   for (Process& rank : ranks) {
     const Finished finished = end(std::move(rank));

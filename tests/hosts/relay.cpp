@@ -87,7 +87,7 @@ std::optional<Segment> read_segment(std::span<const std::byte> frame) {
 }  // namespace
 
 Relay::Relay(const Host& left, const Host& right, const Weather& weather) : weather_(weather) {
-  for (size_t side = 0; side < 2; ++side) ways_[side].dice.seed(weather.seed + side);
+  for (size_t side = 0; side < 2; ++side) directions_[side].dice.seed(weather.seed + side);
   stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   try {
     devices_ = {open_device(left), -1};
@@ -138,21 +138,21 @@ void Relay::run() {
   }
 }
 
-bool Relay::happens(Way& way, double share) const {
-  return static_cast<double>(way.dice() >> 11) * 0x1p-53 < share;
+bool Relay::happens(Direction& direction, double share) const {
+  return static_cast<double>(direction.dice() >> 11) * 0x1p-53 < share;
 }
 
 void Relay::read_all(size_t from) {
-  Way& way = ways_[from];
+  Direction& direction = directions_[from];
   for (int i = 0; i < 64; ++i) {
     std::vector<std::byte> bytes(kMostFrameBytes);
     const ssize_t size = read(devices_[from], bytes.data(), bytes.size());
     if (size <= 0) return;
     bytes.resize(static_cast<size_t>(size));
-    const bool is_lost = happens(way, weather_.loss);
-    const bool is_late = happens(way, weather_.late);
+    const bool is_lost = happens(direction, weather_.loss);
+    const bool is_late = happens(direction, weather_.late);
     auto due = Clock::now() + weather_.delay;
-    if (is_late) due += weather_.lateness * static_cast<int>(way.dice() % 100 + 1) / 100;
+    if (is_late) due += weather_.lateness * static_cast<int>(direction.dice() % 100 + 1) / 100;
     const std::lock_guard lock(mutex_);
     ++traffic_.frames;
     if (is_lost || cut_ || under_way_.size() >= kMostUnderWay) {
@@ -160,8 +160,8 @@ void Relay::read_all(size_t from) {
       continue;
     }
     count_payload(bytes);
-    if (due < way.last) ++traffic_.overtaken;
-    way.last = std::max(way.last, due);
+    if (due < direction.last) ++traffic_.overtaken;
+    direction.last = std::max(direction.last, due);
     under_way_.emplace(due, Frame{1 - from, std::move(bytes)});
   }
 }

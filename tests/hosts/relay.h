@@ -21,7 +21,7 @@
 namespace shardrec::hosts {
 
 struct Weather {
-  std::chrono::milliseconds delay{0};  // of each frame, one way
+  std::chrono::milliseconds delay{0};  // of each frame, one direction
   double loss = 0;                     // share of the frames
   double late = 0;                     // share of the frames that take up to `lateness` longer
   std::chrono::milliseconds lateness{10};
@@ -50,7 +50,7 @@ class Relay {
 
  private:
   // What one host sends the other.
-  struct Way {
+  struct Direction {
     std::mt19937_64 dice;
     Clock::time_point last{};  // when the latest frame so far is due
   };
@@ -63,13 +63,13 @@ class Relay {
   void read_all(size_t from);
   void write_due();
   void count_payload(const std::vector<std::byte>& frame);
-  bool happens(Way& way, double share) const;
+  bool happens(Direction& direction, double share) const;
 
   const Weather weather_;
   std::array<int, 2> devices_{-1, -1};
   int stop_ = -1;
   std::atomic<bool> cut_{false};
-  std::array<Way, 2> ways_;
+  std::array<Direction, 2> directions_;
   std::multimap<Clock::time_point, Frame> under_way_;
   std::map<std::array<std::byte, 12>, std::pair<uint32_t, uint32_t>> streams_;
   mutable std::mutex mutex_;

@@ -13,7 +13,7 @@
  * do for, wait longer: shardrec_comm_create_from_env.
  *
  * Who connects must prove that it knows the token's secret, which itself never travels (HMAC-SHA256
- * of nonces of both ends), before anything else it sends is looked at; what strangers can take of
+ * of nonces of both ends), before anything else it sends is looked at; what one that cannot takes of
  * memory and time is bounded. What ranks send afterwards is clear text: by default the rendezvous can
  * be reached from this machine only. For several machines, set ADDRESS, SECRET and ALLOW_PLAIN_TCP
  * (options.h) on a network that you trust, or use a tunnel.

@@ -88,7 +88,7 @@ void Transport::greet(const shardrec_transport_job& job, Clock::time_point deadl
     if (peer == rank_) continue;
     if (heard[at].secret != mesh_.expected[at])
       throw Failure(SHARDREC_TRANSPORT_FAILED, peer,
-                    sentence("a stranger connected in place of rank ", peer));
+                    sentence("another program connected in place of rank ", peer));
     reached[at] = reaches(mine, heard[at].sender) ? 1 : 0;
   }
   const std::vector<char> reached_by = swap_words(job, deadline, kReachSlot, reached);

@@ -177,7 +177,7 @@ void LocalChannel::wait(const Wait& wait) {
     }
     check(wait.place);
     for (int rank = 0; rank < lanes_->ranks(); ++rank) {
-      if (hopeless(wait, rank)) fail_hopeless(wait, rank);
+      if (cannot_arrive(wait, rank)) fail_cannot_arrive(wait, rank);
     }
     const Clock::time_point now = Clock::now();
     const int late = first_late(wait);
@@ -196,16 +196,16 @@ void LocalChannel::wait(const Wait& wait) {
 bool LocalChannel::must_look(const Wait& wait) const {
   if (wait.done() || group_->dead() || group_->departed(rank_)) return true;
   for (int rank = 0; rank < lanes_->ranks(); ++rank) {
-    if (hopeless(wait, rank)) return true;
+    if (cannot_arrive(wait, rank)) return true;
   }
   return false;
 }
 
 // The rank is late and will stay so. What a rank did before it went counts: hence the order.
-bool LocalChannel::hopeless(const Wait& wait, int rank) const {
+bool LocalChannel::cannot_arrive(const Wait& wait, int rank) const {
   const bool gone = group_->departed(rank);
-  const bool deaf = lanes_->closed(rank) && wait.wish == Wish::kArrival;
-  if (!gone && !deaf) return false;
+  const bool stopped_receiving = lanes_->closed(rank) && wait.wish == Wish::kArrival;
+  if (!gone && !stopped_receiving) return false;
   // What a closed end had not released is being released, by it or by the sender.
   if (wait.wish == Wish::kRelease && lanes_->closed(rank)) return false;
   return wait.late(rank);
@@ -218,7 +218,7 @@ int LocalChannel::first_late(const Wait& wait) const {
   return -1;
 }
 
-void LocalChannel::fail_hopeless(const Wait& wait, int culprit) {
+void LocalChannel::fail_cannot_arrive(const Wait& wait, int culprit) {
   const Membership membership = group_->membership(culprit);
   const Cause cause = membership == Membership::kDestroyed ? Cause::kDestroyed
                       : membership == Membership::kLeft    ? Cause::kLeft

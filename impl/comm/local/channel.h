@@ -44,9 +44,9 @@ class LocalChannel final : public Channel {
   };
   void wait(const Wait& wait);
   bool must_look(const Wait& wait) const;
-  bool hopeless(const Wait& wait, int rank) const;
+  bool cannot_arrive(const Wait& wait, int rank) const;
   int first_late(const Wait& wait) const;
-  [[noreturn]] void fail_hopeless(const Wait& wait, int culprit);
+  [[noreturn]] void fail_cannot_arrive(const Wait& wait, int culprit);
   [[noreturn]] void fail_late(const Wait& wait, int culprit, double seconds);
   void warn(const Wait& wait, double seconds) const;
 

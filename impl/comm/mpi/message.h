@@ -33,7 +33,7 @@ enum class LetterKind : uint32_t {
 };
 
 struct LetterHead {
-  uint32_t transport = 0;  // the how-manieth opened by the process
+  uint32_t transport = 0;  // index in opening order, within the process
   LetterKind kind = LetterKind::kHello;
   uint32_t tag = 0;
   uint32_t lane = 0;

@@ -14,7 +14,7 @@ bool RemoteChannel::settle_sends(Exchange& exchange) {
     if (leg.sent()) continue;
     leg.ask_sending();
     if (leg.sent()) continue;
-    if (group_->deaf(peer, number_, exchange.sequence)) {
+    if (group_->stopped_receiving(peer, number_, exchange.sequence)) {
       hub_->abandon_sending(leg, exchange.owner);
     } else {
       settled = false;

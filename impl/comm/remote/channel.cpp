@@ -43,7 +43,7 @@ void RemoteChannel::close() noexcept {
                                         [](const Leg& leg) { return leg.sending[1].pending(); });
       if (!borrowed) {
         for (Leg& leg : at(n)->legs) hub_->abandon_receiving(leg);
-        hub_->bury(std::move(at(n)), group_, last->channel);
+        hub_->defer_destroy(std::move(at(n)), group_, last->channel);
         continue;
       }
     } catch (...) {  // no memory: as if borrowed
@@ -155,7 +155,7 @@ void RemoteChannel::send(Exchange& exchange, std::span<const ConstBytes> message
                     .name = exchange.operation.name};
   for (int i = 1; i < size(); ++i) {
     const int peer = (group_->rank() + i) % size();
-    if (group_->deaf(peer, number_, exchange.sequence)) continue;
+    if (group_->stopped_receiving(peer, number_, exchange.sequence)) continue;
     Leg& leg = exchange.legs[static_cast<size_t>(peer)];
     const ConstBytes message = messages[static_cast<size_t>(peer)];
     envelope.bytes = message.size();

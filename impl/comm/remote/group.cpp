@@ -162,15 +162,15 @@ const Progress* Group::progress_of(int peer, uint32_t channel) const noexcept {
   return found == progress_.end() ? nullptr : &found->second;
 }
 
-std::optional<Failure> Group::hopeless(int peer, uint32_t channel, uint64_t sequence,
-                                       Wish wish) const {
+std::optional<Failure> Group::cannot_arrive(int peer, uint32_t channel, uint64_t sequence,
+                                            Wish wish) const {
   if (!news_.load()) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const Peer& heard = peers_[static_cast<size_t>(peer)];
   const Progress* progress = progress_of(peer, channel);
   const bool closed = progress != nullptr && progress->closed;
   if (heard.presence == Presence::kMember && !closed) return std::nullopt;
-  if (wish == Wish::kRelease && closed) return std::nullopt;  // deaf
+  if (wish == Wish::kRelease && closed) return std::nullopt;  // it has stopped receiving
   uint64_t came = 0;
   if (progress != nullptr) {
     came = wish == Wish::kArrival ? progress->posted : progress->received;
@@ -188,7 +188,7 @@ std::optional<Failure> Group::hopeless(int peer, uint32_t channel, uint64_t sequ
   return failure;
 }
 
-bool Group::deaf(int peer, uint32_t channel, uint64_t sequence) const noexcept {
+bool Group::stopped_receiving(int peer, uint32_t channel, uint64_t sequence) const noexcept {
   if (!news_.load()) return false;
   const std::lock_guard lock(mutex_);
   const Progress* progress = progress_of(peer, channel);

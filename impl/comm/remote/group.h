@@ -105,9 +105,10 @@ class Group {
   bool alone() const noexcept;
 
   // Why a wait for an exchange of a channel can never end, if so.
-  std::optional<Failure> hopeless(int peer, uint32_t channel, uint64_t sequence, Wish wish) const;
+  std::optional<Failure> cannot_arrive(int peer, uint32_t channel, uint64_t sequence,
+                                       Wish wish) const;
   // It does not want what is sent on this channel any more, and nobody is to wait for it.
-  bool deaf(int peer, uint32_t channel, uint64_t sequence) const noexcept;
+  bool stopped_receiving(int peer, uint32_t channel, uint64_t sequence) const noexcept;
 
   // The operation that a peer was last seen in; a string literal.
   void set_last_seen(int peer, const char* operation) noexcept {

@@ -49,8 +49,8 @@ Hub::Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr
 
 Hub::~Hub() {
   const Clock::time_point until = after(Clock::now(), kLinger);
-  for (sweep(); !graveyard_.empty() && Clock::now() < until; sweep()) {
-    for (Leg& leg : graveyard_.front().exchange->legs) {
+  for (sweep(); !unsent_.empty() && Clock::now() < until; sweep()) {
+    for (Leg& leg : unsent_.front().exchange->legs) {
       for (Transfer& transfer : leg.sending) {
         if (!transfer.pending()) continue;
         try {
@@ -61,7 +61,7 @@ Hub::~Hub() {
       }
     }
   }
-  if (!graveyard_.empty()) announce({.sort = Bulletin::Sort::kEnd, .group = root_->id()});
+  if (!unsent_.empty()) announce({.sort = Bulletin::Sort::kEnd, .group = root_->id()});
   // A peer that is about to leave too may still be reading what this rank has sent last.
   const bool orderly = root_->presence() == Presence::kLeft && !root_->dead();
   while (orderly && !root_->dead() && !root_->alone() && Clock::now() < until) {
@@ -82,13 +82,13 @@ void Hub::add(const std::shared_ptr<Group>& group, const Place& place) {
     for (int rank = 0; rank < group->size(); ++rank) {
       const auto& how = lost_[static_cast<size_t>(group->on_link(rank))];
       if (how && group->hear_loss(rank, *how))
-        put_to_death_locked(*group, loss_of(rank, *group, *how));
+        fail_group_locked(*group, loss_of(rank, *group, *how));
     }
   }
   for (const auto& [from, bulletin] : missed) hear(from, group, bulletin);
 }
 
-void Hub::put_to_death_locked(Group& group, const Failure& failure) noexcept {
+void Hub::fail_group_locked(Group& group, const Failure& failure) noexcept {
   if (group.dead()) return;
   // No memory for the words: the failure goes without them.
   const auto die = [&](Group& dying, bool inherited) {
@@ -109,17 +109,17 @@ void Hub::put_to_death_locked(Group& group, const Failure& failure) noexcept {
   die(group, false);
 }
 
-bool Hub::put_to_death(Group& group, const Failure& failure) noexcept {
+bool Hub::fail_group(Group& group, const Failure& failure) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (group.dead()) return false;
-    put_to_death_locked(group, failure);
+    fail_group_locked(group, failure);
   }
   return true;
 }
 
 void Hub::kill(Group& group, const Failure& failure) noexcept {
-  if (!put_to_death(group, failure)) return;
+  if (!fail_group(group, failure)) return;
   if (group.size() == 1) return;
   Bulletin bulletin{.sort = Bulletin::Sort::kFailure, .group = group.id()};
   try {
@@ -191,10 +191,10 @@ bool Hub::poke_others(const Endpoint& endpoint) noexcept {
   return expecting;
 }
 
-void Hub::bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
-               uint32_t channel) {
+void Hub::defer_destroy(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
+                        uint32_t channel) {
   const std::lock_guard lock(ends_mutex_);
-  graveyard_.push_back(
+  unsent_.push_back(
       {.exchange = std::move(exchange), .group = std::move(group), .channel = channel});
 }
 
@@ -227,29 +227,30 @@ void Hub::abandon_receiving(Leg& leg) noexcept {
 }
 
 void Hub::sweep() noexcept {
-  std::vector<Buried> over;  // ends after the lock: what it owns may be anything
+  std::vector<Unsent> over;  // ends after the lock: what it owns may be anything
   const std::lock_guard lock(ends_mutex_);
-  for (Buried& buried : graveyard_) {
-    const Group& group = *buried.group;
+  for (Unsent& unsent : unsent_) {
+    const Group& group = *unsent.group;
     for (int rank = 0; rank < group.size(); ++rank) {
-      Leg& leg = buried.exchange->legs[static_cast<size_t>(rank)];
+      Leg& leg = unsent.exchange->legs[static_cast<size_t>(rank)];
       try {
         leg.ask_sending();
       } catch (...) {
         leg.drop_sending();
       }
       const bool failed = leg.sending[0].failed() || leg.sending[1].failed();
-      if (failed || group.dead() || group.deaf(rank, buried.channel, buried.exchange->sequence)) {
-        abandon_sending(leg, buried.exchange->owner);
+      if (failed || group.dead() ||
+          group.stopped_receiving(rank, unsent.channel, unsent.exchange->sequence)) {
+        abandon_sending(leg, unsent.exchange->owner);
       }
     }
   }
-  const auto first_over =
-      std::partition(graveyard_.begin(), graveyard_.end(),
-                     [](const Buried& buried) { return !buried.exchange->sent(); });
+  const auto first_over = std::partition(unsent_.begin(), unsent_.end(), [](const Unsent& unsent) {
+    return !unsent.exchange->sent();
+  });
   try {
-    over.assign(std::make_move_iterator(first_over), std::make_move_iterator(graveyard_.end()));
-    graveyard_.erase(first_over, graveyard_.end());
+    over.assign(std::make_move_iterator(first_over), std::make_move_iterator(unsent_.end()));
+    unsent_.erase(first_over, unsent_.end());
   } catch (...) {  // no memory: the next time
   }
 }
@@ -272,7 +273,7 @@ void Hub::listen_loss(int peer, const std::string& how) noexcept {
 }
 
 void Hub::give_up() noexcept {
-  put_to_death(*root_, {.cause = Cause::kGaveUp, .culprit = root_->rank()});
+  fail_group(*root_, {.cause = Cause::kGaveUp, .culprit = root_->rank()});
   carrier_->cancel();
 }
 
@@ -299,7 +300,7 @@ void Hub::hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bu
   switch (bulletin.sort) {
     case Bulletin::Sort::kFailure:
       if (!sensible(bulletin.failure, *group)) return;
-      if (put_to_death(*group, bulletin.failure) && group == root_) carrier_->cancel();
+      if (fail_group(*group, bulletin.failure) && group == root_) carrier_->cancel();
       return;
     case Bulletin::Sort::kProgress:
       for (size_t i = 0; i < bulletin.count; ++i) {
@@ -325,7 +326,7 @@ void Hub::hear_loss(int peer, const std::string& how) {
       const std::shared_ptr<Group> group = known.lock();
       const int rank = group == nullptr ? -1 : group->rank_of(peer);
       if (rank < 0 || rank == group->rank() || !group->hear_loss(rank, how)) continue;
-      put_to_death_locked(*group, loss_of(rank, *group, how));
+      fail_group_locked(*group, loss_of(rank, *group, how));
       cancel = cancel || group == root_;
     }
   }

@@ -70,8 +70,8 @@ class Hub {
   // again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
   // What a closed channel has not sent yet.
-  void bury(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
-            uint32_t channel);
+  void defer_destroy(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
+                     uint32_t channel);
   // A message that nobody waits for any more goes on in the memory it uses until it is through: to
   // give it up may cost the connection (link.h), which other groups use too. Where this link's own
   // group is dead, or the memory is only borrowed (there is no owner), it is given up.
@@ -81,7 +81,7 @@ class Hub {
   void tell(const Group& group, const Progress& progress) noexcept;
 
  private:
-  struct Buried {
+  struct Unsent {
     std::unique_ptr<Exchange> exchange;
     std::shared_ptr<const Group> group;
     uint32_t channel = 0;
@@ -102,10 +102,10 @@ class Hub {
   void hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin);
   void hear_loss(int peer, const std::string& how);
   // False: it was dead.
-  bool put_to_death(Group& group, const Failure& failure) noexcept;
-  void put_to_death_locked(Group& group, const Failure& failure) noexcept;
+  bool fail_group(Group& group, const Failure& failure) noexcept;
+  void fail_group_locked(Group& group, const Failure& failure) noexcept;
   void announce(const Bulletin& bulletin) noexcept;
-  void sweep() noexcept;  // of the graveyard
+  void sweep() noexcept;  // of unsent_
 
   const std::shared_ptr<Carrier> carrier_;
   const std::shared_ptr<Board> board_;
@@ -119,7 +119,7 @@ class Hub {
 
   std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried
   std::vector<Endpoint*> ends_;
-  std::vector<Buried> graveyard_;
+  std::vector<Unsent> unsent_;
 
   std::mutex kept_mutex_;  // of what follows; no other lock is taken under it
   std::vector<Kept> kept_;

@@ -141,7 +141,7 @@ void RemoteChannel::look(Wait& wait) {
     if (!late(wait, peer)) continue;
     if (first_late < 0) first_late = peer;
     const uint64_t sequence = wait.place.sequence;
-    if (auto failure = group_->hopeless(peer, number_, sequence, wait.wish)) {
+    if (auto failure = group_->cannot_arrive(peer, number_, sequence, wait.wish)) {
       fail(wait, *std::move(failure));
     }
     const Transfer& transfer = awaited(wait, peer);

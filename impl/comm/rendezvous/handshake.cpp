@@ -76,7 +76,7 @@ ConstBytes nonce_in(const Challenge& challenge) { return ConstBytes(challenge).l
 
 bool has_magic(Reader& reader) { return equal(reader.bytes(kMagic.size()), bytes_of(kMagic)); }
 
-[[noreturn]] void refuse_stranger(std::string_view address) {
+[[noreturn]] void refuse_other_protocol(std::string_view address) {
   fail(SHARDREC_INVALID_ARGUMENT,
        sentence("what listens at ", address,
                 " is no rendezvous of shardrec; the token, or "
@@ -117,7 +117,7 @@ Challenge make_challenge(std::string_view job, const Nonce& nonce) {
 Answer answer_challenge(const Key& key, std::string_view job, const Challenge& challenge, int rank,
                         const Nonce& nonce, std::string_view address) {
   Reader reader(challenge);
-  if (!has_magic(reader)) refuse_stranger(address);
+  if (!has_magic(reader)) refuse_other_protocol(address);
   const uint16_t version = reader.u16();
   if (version != kVersion) {
     fail(SHARDREC_UNSUPPORTED,
@@ -165,7 +165,7 @@ Verdict make_verdict(const Key& key, const Nonce& nonce, const Answer& answer, C
 void check_verdict(const Key& key, const Challenge& challenge, const Answer& answer,
                    const Verdict& verdict, std::string_view address) {
   Reader reader(verdict);
-  if (!has_magic(reader)) refuse_stranger(address);
+  if (!has_magic(reader)) refuse_other_protocol(address);
   const auto code = static_cast<Code>(reader.u8());
   const auto mac = sign(key, server_statement(Code::kWelcome, nonce_in(challenge), answer));
   if (code == Code::kWelcome && equal(mac, reader.bytes(kMacBytes))) return;

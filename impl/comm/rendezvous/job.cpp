@@ -20,7 +20,7 @@ template <class Message>
 void Job::tell_all(const Message& message, int but) {
   const Bytes frame = framed(message);
   for (int rank = 0; rank < size(); ++rank) {
-    if (rank != but && is_present(rank)) ways_.send(rank, frame);
+    if (rank != but && is_present(rank)) connections_.send(rank, frame);
   }
 }
 
@@ -89,7 +89,7 @@ void Job::fail(Refused failure) {
   for (int rank = 0; rank < size(); ++rank) {
     if (!is_present(rank)) continue;
     member(rank).state = State::kLeft;
-    ways_.close(rank);
+    connections_.close(rank);
   }
   present_ = 0;
 }
@@ -145,7 +145,7 @@ void Job::goodbye(int rank) {
   member(rank).state = State::kLeft;
   --present_;
   store_.forget_all(rank);
-  ways_.close(rank);
+  connections_.close(rank);
   tell_all(Left{.rank = rank});
 }
 
@@ -189,7 +189,7 @@ void Job::beat(Time now, uint32_t turned_away) {
     const std::string how = sentence("nothing was heard of it for ", silence_.count(), " ms");
     // It may live, and only be late: then it learns why the others go on without it.
     tell(rank, Lost{.rank = rank, .how = how});
-    ways_.close(rank);
+    connections_.close(rank);
     lose(rank, how);
   }
   if (present_ == 0) return;
@@ -213,7 +213,7 @@ void Job::end() {
   for (int rank = 0; rank < size(); ++rank) {
     if (!is_present(rank)) continue;
     member(rank).state = State::kLeft;
-    ways_.close(rank);
+    connections_.close(rank);
   }
   present_ = 0;
 }

@@ -20,10 +20,10 @@
 
 namespace shardrec::comm::rendezvous {
 
-// The ways to the ranks. Neither calls the job.
-class Ways {
+// The connections to the ranks. Neither calls the job.
+class RankConnections {
  public:
-  virtual ~Ways() = default;
+  virtual ~RankConnections() = default;
   // Frames to one rank arrive in the order of these calls.
   virtual void send(int rank, ConstBytes frame) = 0;
   // Nothing more will be sent to it, nothing of it is wanted.
@@ -34,7 +34,8 @@ class Job {
  public:
   using Time = Clock::duration;  // awake time of the server (awake_clock.h)
 
-  Job(Ways& ways, milliseconds silence) : ways_(ways), silence_(silence) {}
+  Job(RankConnections& connections, milliseconds silence)
+      : connections_(connections), silence_(silence) {}
 
   // A rank asks to be in. What it returns is for it alone: it is not in.
   std::optional<Refused> join(const Join& join, Time now);
@@ -65,7 +66,7 @@ class Job {
 
   template <class Message>
   void tell(int rank, const Message& message) {
-    ways_.send(rank, framed(message));
+    connections_.send(rank, framed(message));
   }
   template <class Message>
   void tell_all(const Message& message, int but = -1);
@@ -85,7 +86,7 @@ class Job {
   int first_missing() const;  // of a group that has not formed
   std::string missing_ranks() const;
 
-  Ways& ways_;
+  RankConnections& connections_;
   milliseconds silence_;
   std::vector<Member> members_;  // none before the first has joined
   int present_ = 0;

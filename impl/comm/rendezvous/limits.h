@@ -30,7 +30,7 @@ inline constexpr size_t kMostWaitingGets = 128;  // of one rank
 
 // Connections that have not proved to know the secret. When there are more, the oldest goes: who
 // knows the secret answers at once.
-inline constexpr size_t kMostStrangers = 256;
+inline constexpr size_t kMostUnauthenticated = 256;
 inline constexpr milliseconds kHandshakeTime{5000};
 
 // Bytes that wait for one rank to read them. Above the first, nothing more is read from it; above
@@ -38,7 +38,7 @@ inline constexpr milliseconds kHandshakeTime{5000};
 inline constexpr size_t kMuchUnread = size_t{1} << 20;
 inline constexpr size_t kMostUnread = size_t{16} << 20;
 
-// Heartbeats, both ways.
+// Heartbeats, in both directions.
 inline constexpr double kSilenceSeconds = 4;
 constexpr bool is_silence(double seconds) { return seconds >= 0.1 && seconds <= 3600; }
 inline constexpr milliseconds kBeatInterval{500};

@@ -67,10 +67,9 @@ Server::Server(const ServerOptions& options) {
             .job = options.job.empty() ? random_name() : options.job,
             .secret = options.secret.empty() ? random_name() : options.secret};
   const auto silence = milliseconds(std::lround(options.silence_seconds * 1000));
-  loop_ =
-      std::make_unique<ServerLoop>(Reception(std::move(listener), Key(token_.secret, token_.job),
-                                             token_.job, options.handshake_time),
-                                   silence);
+  loop_ = std::make_unique<ServerLoop>(Listener(std::move(listener), Key(token_.secret, token_.job),
+                                                token_.job, options.handshake_time),
+                                       silence);
   thread_ = core::start_thread([loop = loop_.get()] { loop->run(); });
 }
 

@@ -24,8 +24,8 @@ void log_end(const std::exception& error) noexcept {
 
 }  // namespace
 
-ServerLoop::ServerLoop(Reception reception, milliseconds silence)
-    : reception_(std::move(reception)),
+ServerLoop::ServerLoop(Listener listener, milliseconds silence)
+    : listener_(std::move(listener)),
       job_(*this, silence),
       silence_(silence),
       beat_interval_(beat_interval(silence)),
@@ -33,7 +33,7 @@ ServerLoop::ServerLoop(Reception reception, milliseconds silence)
       next_beat_(Clock::now()),
       scratch_(kScratchBytes) {
   poller_.add(alarm_.descriptor(), kAlarm);
-  poller_.add(reception_.listener().descriptor(), kDoor);
+  poller_.add(listener_.socket().descriptor(), kDoor);
 }
 
 void ServerLoop::stop() noexcept {
@@ -46,8 +46,8 @@ void ServerLoop::run() noexcept {
     while (!is_over(Clock::now())) turn();
   } catch (const std::exception& error) {
     // The ranks notice that their connections end, and who comes finds nobody listening.
-    guests_.clear();
-    reception_.end();
+    peers_.clear();
+    listener_.end();
     log_end(error);
   }
 }
@@ -58,12 +58,12 @@ void ServerLoop::turn() {
     if (event.name == kAlarm) {
       alarm_.hush();
     } else if (event.name == kDoor) {
-      open_door(now);
-    } else if (reception_.knows(event.name)) {
-      if (auto arrival = reception_.listen_to(event.name)) {
+      accept_connections(now);
+    } else if (listener_.knows(event.name)) {
+      if (auto arrival = listener_.receive_answer(event.name)) {
         welcome(event.name, std::move(*arrival), now);
       }
-    } else if (const auto found = guests_.find(event.name); found != guests_.end()) {
+    } else if (const auto found = peers_.find(event.name); found != peers_.end()) {
       if (event.readable) hear(event.name, found->second);
       if (event.writable) mark(event.name, found->second);
     }
@@ -73,23 +73,23 @@ void ServerLoop::turn() {
   awake_.tick(now);
   if (now >= next_beat_) {
     next_beat_ = now + beat_interval_;
-    job_.beat(awake_.now(), reception_.turned_away());
+    job_.beat(awake_.now(), listener_.turned_away());
     settle();
   }
   if (door_opens_ && now >= *door_opens_) {
     door_opens_.reset();
-    poller_.change(reception_.listener().descriptor(), kDoor, {});
+    poller_.change(listener_.socket().descriptor(), kDoor, {});
   }
-  reception_.clear(now);
+  listener_.clear(now);
   drop_late_guests(now);
   joined_.store(job_.present());
-  strangers_.store(reception_.count());
-  turned_away_.store(reception_.turned_away());
+  unauthenticated_.store(listener_.count());
+  turned_away_.store(listener_.turned_away());
 }
 
 milliseconds ServerLoop::pause(Clock::time_point now) const {
   const bool hurried =
-      reception_.count() > 0 || guests_.size() > members_.size() || door_opens_ || stopping_.load();
+      listener_.count() > 0 || peers_.size() > members_.size() || door_opens_ || stopping_.load();
   const auto until_beat = std::chrono::ceil<milliseconds>(next_beat_ - now);
   return hurried ? std::min(kLook, until_beat) : until_beat;
 }
@@ -103,155 +103,155 @@ bool ServerLoop::is_over(Clock::time_point now) {
     job_.end();
     settle();
   }
-  return end_began_ && (guests_.empty() || now - *end_began_ >= kGoodbyeTime);
+  return end_began_ && (peers_.empty() || now - *end_began_ >= kGoodbyeTime);
 }
 
-void ServerLoop::open_door(Clock::time_point now) {
+void ServerLoop::accept_connections(Clock::time_point now) {
   // Enough ranks for any group: the others wait outside.
-  const bool room = guests_.size() < static_cast<size_t>(kMostRanks) + kMostStrangers;
+  const bool room = peers_.size() < static_cast<size_t>(kMostRanks) + kMostUnauthenticated;
   try {
-    if (room && reception_.open_door(poller_, next_name_, now)) return;
+    if (room && listener_.accept_connections(poller_, next_name_, now)) return;
   } catch (const core::Error& error) {
     // A group that has formed does without.
     if (job_.formed()) return;
     job_.give_up(error.sentence());
-    reception_.end();
+    listener_.end();
     return settle();
   }
   door_opens_ = now + kShutDoor;
-  poller_.change(reception_.listener().descriptor(), kDoor, {.read = false});
+  poller_.change(listener_.socket().descriptor(), kDoor, {.read = false});
 }
 
-void ServerLoop::welcome(uint64_t name, Reception::Guest arrival, Clock::time_point now) {
-  Guest& guest = guests_
-                     .emplace(name, Guest{.connection = Connection(std::move(arrival.socket)),
-                                          .rank = arrival.rank,
-                                          .since = now})
-                     .first->second;
-  guest.connection.socket().watch(silence_);
-  queue(name, guest, arrival.verdict);
+void ServerLoop::welcome(uint64_t name, Listener::Peer arrival, Clock::time_point now) {
+  Peer& peer = peers_
+                   .emplace(name, Peer{.connection = Connection(std::move(arrival.socket)),
+                                       .rank = arrival.rank,
+                                       .since = now})
+                   .first->second;
+  peer.connection.socket().watch(silence_);
+  queue(name, peer, arrival.verdict);
 }
 
-void ServerLoop::hear(uint64_t name, Guest& guest) {
+void ServerLoop::hear(uint64_t name, Peer& peer) {
   try {
     const bool open =
-        guest.connection.receive(scratch_, [&](const Frame& frame) { handle(name, guest, frame); });
-    if (!open) guest.broken = guest.connection.how();
+        peer.connection.receive(scratch_, [&](const Frame& frame) { handle(name, peer, frame); });
+    if (!open) peer.broken = peer.connection.how();
   } catch (const core::Error& error) {
-    guest.broken = error.sentence();
+    peer.broken = error.sentence();
   } catch (const std::bad_alloc&) {
-    guest.broken = "the rendezvous has no memory for what it sends";
+    peer.broken = "the rendezvous has no memory for what it sends";
   }
-  if (!guest.broken.empty()) mark(name, guest);
+  if (!peer.broken.empty()) mark(name, peer);
 }
 
-void ServerLoop::handle(uint64_t name, Guest& guest, const Frame& frame) {
-  if (guest.closing || !guest.broken.empty()) return;
-  if (guest.member) return job_.hear(guest.rank, frame, awake_.now());
+void ServerLoop::handle(uint64_t name, Peer& peer, const Frame& frame) {
+  if (peer.closing || !peer.broken.empty()) return;
+  if (peer.member) return job_.hear(peer.rank, frame, awake_.now());
   const Join join = frame.kind == FrameKind::kJoin ? read<Join>(frame.payload) : Join{.rank = -1};
-  if (join.rank != guest.rank) {
+  if (join.rank != peer.rank) {
     core::fail(SHARDREC_CORRUPT_DATA, "a connection does not begin with its rank joining");
   }
   // A rank that is in keeps its way until the job has had its say.
-  const auto before = members_.find(guest.rank);
+  const auto before = members_.find(peer.rank);
   const bool first = before == members_.end();
-  if (first) members_[guest.rank] = name;
-  guest.member = true;
+  if (first) members_[peer.rank] = name;
+  peer.member = true;
   const std::optional<Refused> refused = job_.join(join, awake_.now());
   if (!refused) return;
-  guest.member = false;
-  if (first) members_.erase(guest.rank);
-  queue(name, guest, framed(*refused));
-  close(name, guest);
+  peer.member = false;
+  if (first) members_.erase(peer.rank);
+  queue(name, peer, framed(*refused));
+  close(name, peer);
 }
 
-ServerLoop::Guest* ServerLoop::guest_of(int rank, uint64_t& name) {
+ServerLoop::Peer* ServerLoop::peer_of(int rank, uint64_t& name) {
   const auto member = members_.find(rank);
   if (member == members_.end()) return nullptr;
   name = member->second;
-  const auto guest = guests_.find(name);
-  return guest == guests_.end() ? nullptr : &guest->second;
+  const auto peer = peers_.find(name);
+  return peer == peers_.end() ? nullptr : &peer->second;
 }
 
 void ServerLoop::send(int rank, ConstBytes frame) {
   uint64_t name = 0;
-  if (Guest* guest = guest_of(rank, name)) queue(name, *guest, frame);
+  if (Peer* peer = peer_of(rank, name)) queue(name, *peer, frame);
 }
 
 void ServerLoop::close(int rank) {
   uint64_t name = 0;
-  Guest* guest = guest_of(rank, name);
+  Peer* peer = peer_of(rank, name);
   members_.erase(rank);
-  if (guest != nullptr) close(name, *guest);
+  if (peer != nullptr) close(name, *peer);
 }
 
-void ServerLoop::close(uint64_t name, Guest& guest) {
-  guest.closing = true;
-  guest.member = false;
-  guest.since = Clock::now();
-  mark(name, guest);
+void ServerLoop::close(uint64_t name, Peer& peer) {
+  peer.closing = true;
+  peer.member = false;
+  peer.since = Clock::now();
+  mark(name, peer);
 }
 
-void ServerLoop::queue(uint64_t name, Guest& guest, ConstBytes bytes) {
-  if (guest.connection.queued() + bytes.size() > kMostUnread) {
-    guest.broken = core::sentence("it has left more than ", kMostUnread, " bytes unread");
+void ServerLoop::queue(uint64_t name, Peer& peer, ConstBytes bytes) {
+  if (peer.connection.queued() + bytes.size() > kMostUnread) {
+    peer.broken = core::sentence("it has left more than ", kMostUnread, " bytes unread");
   } else {
-    guest.connection.queue(bytes);
+    peer.connection.queue(bytes);
   }
-  mark(name, guest);
+  mark(name, peer);
 }
 
-void ServerLoop::mark(uint64_t name, Guest& guest) {
-  if (guest.dirty) return;
+void ServerLoop::mark(uint64_t name, Peer& peer) {
+  if (peer.dirty) return;
   dirty_.push_back(name);
-  guest.dirty = true;
+  peer.dirty = true;
 }
 
 void ServerLoop::settle() {
   for (size_t i = 0; i < dirty_.size(); ++i) {  // it grows on the way
     const uint64_t name = dirty_[i];
-    const auto found = guests_.find(name);
-    if (found == guests_.end()) continue;
-    Guest& guest = found->second;
-    guest.dirty = false;
-    if (guest.broken.empty() && !guest.connection.flush()) guest.broken = guest.connection.how();
-    if (!guest.broken.empty()) {
+    const auto found = peers_.find(name);
+    if (found == peers_.end()) continue;
+    Peer& peer = found->second;
+    peer.dirty = false;
+    if (peer.broken.empty() && !peer.connection.flush()) peer.broken = peer.connection.how();
+    if (!peer.broken.empty()) {
       drop(name);
       continue;
     }
-    const size_t queued = guest.connection.queued();
-    if (guest.closing && queued == 0 && !guest.finished) {
-      guest.finished = true;
-      guest.connection.socket().finish();
+    const size_t queued = peer.connection.queued();
+    if (peer.closing && queued == 0 && !peer.finished) {
+      peer.finished = true;
+      peer.connection.socket().finish();
     }
     const Interest interest{.read = queued < kMuchUnread, .write = queued > 0};
-    if (interest != guest.interest) {
-      guest.interest = interest;
-      poller_.change(guest.connection.socket().descriptor(), name, interest);
+    if (interest != peer.interest) {
+      peer.interest = interest;
+      poller_.change(peer.connection.socket().descriptor(), name, interest);
     }
   }
   dirty_.clear();
 }
 
 void ServerLoop::drop(uint64_t name) {
-  const auto found = guests_.find(name);
+  const auto found = peers_.find(name);
   const bool member = found->second.member;
   const int rank = found->second.rank;
   const std::string how = found->second.broken;
-  guests_.erase(found);
+  peers_.erase(found);
   if (!member) return;
   members_.erase(rank);
   job_.broken(rank, how);
 }
 
 void ServerLoop::drop_late_guests(Clock::time_point now) {
-  if (guests_.size() == members_.size()) return;
-  for (auto& [name, guest] : guests_) {
-    if (guest.member) continue;
-    const milliseconds most = guest.closing ? kGoodbyeTime : kHandshakeTime;
-    if (now - guest.since <= most) continue;
-    guest.broken = "it was late";
-    mark(name, guest);
+  if (peers_.size() == members_.size()) return;
+  for (auto& [name, peer] : peers_) {
+    if (peer.member) continue;
+    const milliseconds most = peer.closing ? kGoodbyeTime : kHandshakeTime;
+    if (now - peer.since <= most) continue;
+    peer.broken = "it was late";
+    mark(name, peer);
   }
   settle();
 }

@@ -12,14 +12,14 @@
 #include "comm/rendezvous/awake_clock.h"
 #include "comm/rendezvous/connection.h"
 #include "comm/rendezvous/job.h"
+#include "comm/rendezvous/listener.h"
 #include "comm/rendezvous/poller.h"
-#include "comm/rendezvous/reception.h"
 
 namespace shardrec::comm::rendezvous {
 
-class ServerLoop final : private Ways {
+class ServerLoop final : private RankConnections {
  public:
-  ServerLoop(Reception reception, milliseconds silence);
+  ServerLoop(Listener listener, milliseconds silence);
 
   // Until stop(); then it waits a little for the ranks to say goodbye, tells those that are left,
   // and returns within 2 * kGoodbyeTime. Where memory runs out it returns at once, and every
@@ -31,12 +31,12 @@ class ServerLoop final : private Ways {
   // Any thread: ranks that are in; connections that have not proved to know the secret, and how
   // many were refused because they do not.
   int joined() const noexcept { return joined_.load(); }
-  size_t strangers() const noexcept { return strangers_.load(); }
+  size_t unauthenticated() const noexcept { return unauthenticated_.load(); }
   uint32_t turned_away() const noexcept { return turned_away_.load(); }
 
  private:
   // Somebody who knows the secret; a member once it has joined.
-  struct Guest {
+  struct Peer {
     Connection connection;
     int rank = 0;
     bool member = false;
@@ -54,24 +54,24 @@ class ServerLoop final : private Ways {
   void turn();
   bool is_over(Clock::time_point now);
   milliseconds pause(Clock::time_point now) const;
-  void open_door(Clock::time_point now);
-  void welcome(uint64_t name, Reception::Guest arrival, Clock::time_point now);
-  void hear(uint64_t name, Guest& guest);
-  void handle(uint64_t name, Guest& guest, const Frame& frame);
-  void queue(uint64_t name, Guest& guest, ConstBytes bytes);
-  void close(uint64_t name, Guest& guest);
-  void mark(uint64_t name, Guest& guest);
+  void accept_connections(Clock::time_point now);
+  void welcome(uint64_t name, Listener::Peer arrival, Clock::time_point now);
+  void hear(uint64_t name, Peer& peer);
+  void handle(uint64_t name, Peer& peer, const Frame& frame);
+  void queue(uint64_t name, Peer& peer, ConstBytes bytes);
+  void close(uint64_t name, Peer& peer);
+  void mark(uint64_t name, Peer& peer);
   void settle();
   void drop(uint64_t name);
   void drop_late_guests(Clock::time_point now);
-  Guest* guest_of(int rank, uint64_t& name);
+  Peer* peer_of(int rank, uint64_t& name);
 
   static constexpr uint64_t kAlarm = 0;
   static constexpr uint64_t kDoor = 1;
 
   Poller poller_;
   Alarm alarm_;
-  Reception reception_;
+  Listener listener_;
   Job job_;
   milliseconds silence_;
   milliseconds beat_interval_;
@@ -79,7 +79,7 @@ class ServerLoop final : private Ways {
   Clock::time_point next_beat_;
   std::optional<Clock::time_point> door_opens_;  // while it is shut
   uint64_t next_name_ = 2;
-  std::unordered_map<uint64_t, Guest> guests_;
+  std::unordered_map<uint64_t, Peer> peers_;
   std::unordered_map<int, uint64_t> members_;  // rank to name
   std::vector<uint64_t> dirty_;                // have something to send, or to end
   Bytes scratch_;
@@ -88,7 +88,7 @@ class ServerLoop final : private Ways {
   std::optional<Clock::time_point> stop_began_;
   std::optional<Clock::time_point> end_began_;
   std::atomic<int> joined_{0};
-  std::atomic<size_t> strangers_{0};
+  std::atomic<size_t> unauthenticated_{0};
   std::atomic<uint32_t> turned_away_{0};
 };
 

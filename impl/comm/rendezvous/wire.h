@@ -80,7 +80,7 @@ enum class FrameKind : uint8_t {
   kLost,
   kLeft,
   kEnd,
-  // Both ways.
+  // In both directions.
   kBeat = 64,
 };
 

@@ -15,34 +15,34 @@
 
 namespace shardrec::comm::rendezvous {
 
-class Reception {
+class Listener {
  public:
-  struct Guest {
+  struct Peer {
     Socket socket;
     int rank = 0;
     Verdict verdict{};  // to be sent first
   };
 
-  Reception(Socket listener, const Key& key, std::string job, milliseconds patience)
-      : listener_(std::move(listener)), key_(key), job_(std::move(job)), patience_(patience) {}
+  Listener(Socket socket, const Key& key, std::string job, milliseconds patience)
+      : socket_(std::move(socket)), key_(key), job_(std::move(job)), patience_(patience) {}
 
-  const Socket& listener() const noexcept { return listener_; }
+  const Socket& socket() const noexcept { return socket_; }
   // Lets in up to 64 of those who wait; each gets the next name and is added to the poller.
   // False: the machine has no room for more now, ask later.
-  bool open_door(Poller& poller, uint64_t& next_name, Clock::time_point now);
-  bool knows(uint64_t name) const { return strangers_.contains(name); }
-  // Reads; a guest is one who knows the secret, and no longer a stranger.
-  std::optional<Guest> listen_to(uint64_t name);
+  bool accept_connections(Poller& poller, uint64_t& next_name, Clock::time_point now);
+  bool knows(uint64_t name) const { return unauthenticated_.contains(name); }
+  // Reads what a connection sends. Returns a peer once it has proved to know the secret.
+  std::optional<Peer> receive_answer(uint64_t name);
   // Sends away who has been here too long.
   void clear(Clock::time_point now);
   // Sends all away, and listens no more.
   void end() noexcept;
 
-  size_t count() const noexcept { return strangers_.size(); }
+  size_t count() const noexcept { return unauthenticated_.size(); }
   uint32_t turned_away() const noexcept { return turned_away_; }
 
  private:
-  struct Stranger {
+  struct Unauthenticated {
     Socket socket;
     Nonce nonce{};
     Answer answer{};
@@ -50,11 +50,11 @@ class Reception {
     Clock::time_point since;
   };
 
-  Socket listener_;
+  Socket socket_;
   Key key_;
   std::string job_;
   milliseconds patience_;
-  std::map<uint64_t, Stranger> strangers_;  // the oldest first
+  std::map<uint64_t, Unauthenticated> unauthenticated_;  // the oldest first
   uint32_t turned_away_ = 0;
 };
 
