@@ -8,7 +8,7 @@
 #include "checkpoint/layers.h"
 #include "checkpoint_object.h"
 #include "collection_contents.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "control_object.h"
 #include "core/tensor.h"
 #include "guard.h"

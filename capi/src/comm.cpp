@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/engine.h"
-#include "comm/rendezvous/interfaces.h"
+#include "comm/engines/engine.h"
+#include "comm/rendezvous/net/interfaces.h"
 #include "comm_object.h"
 #include "core/threads.h"
 #include "guard.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/agree.h"
-#include "comm/collectives.h"
+#include "comm/collective/agree.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "comm/local/local_group.h"
 #include "comm/recorder.h"

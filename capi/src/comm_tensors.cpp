@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/tensor_collectives.h"
+#include "comm/collective/tensor_collectives.h"
 #include "comm_object.h"
 #include "core/row_tensor.h"
 #include "core/tensor.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "collection_object.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "embedding/room.h"
 #include "guard.h"
 #include "model_object.h"

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
-#include "comm/rendezvous/interfaces.h"
-#include "comm/rendezvous/limits.h"
-#include "comm/rendezvous/token.h"
+#include "comm/rendezvous/net/interfaces.h"
+#include "comm/rendezvous/protocol/limits.h"
+#include "comm/rendezvous/protocol/token.h"
 #include "plan/limits.h"
 #include "plan/names.h"
 #include "shardrec/comm.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "guard.h"
 #include "options.h"
 #include "plan/names.h"

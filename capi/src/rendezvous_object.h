@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/rendezvous/server.h"
+#include "comm/rendezvous/server/server.h"
 #include "handle.h"
 #include "shardrec/rendezvous.h"
 

@@ -8,7 +8,7 @@
 
 #include "checkpoint/manifest.h"
 #include "checkpoint/piece.h"
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "plan/model.h"
 

@@ -10,7 +10,7 @@
 #include "checkpoint/load_plan.h"
 #include "checkpoint/load_tables.h"
 #include "checkpoint/match.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
 

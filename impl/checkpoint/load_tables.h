@@ -8,7 +8,7 @@
 
 #include "checkpoint/files.h"
 #include "checkpoint/load_plan.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "core/memory.h"
 
 namespace shardrec::checkpoint {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "checkpoint/rank_file.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "core/error.h"
 #include "core/hash.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "checkpoint/save.h"
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "core/error.h"
 #include "core/function_ref.h"
 #include "core/hash.h"

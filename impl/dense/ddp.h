@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "core/memory.h"
 

@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "dense/auc.h"
 #include "shardrec/metrics.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 #include "compute/cpu_target.h"
 #include "compute/profile_cache.h"
 #include "embedding/room.h"

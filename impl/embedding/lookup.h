@@ -17,18 +17,18 @@
 #include <utility>
 #include <vector>
 
-#include "embedding/assembly.h"
-#include "embedding/batch.h"
+#include "embedding/backward/gradient.h"
+#include "embedding/backward/weight_gradient.h"
+#include "embedding/batch/batch.h"
 #include "embedding/collection.h"
-#include "embedding/compression.h"
-#include "embedding/direct.h"
-#include "embedding/gradient.h"
-#include "embedding/inbox.h"
-#include "embedding/lending.h"
-#include "embedding/node_sums.h"
-#include "embedding/output.h"
-#include "embedding/route.h"
-#include "embedding/weight_gradient.h"
+#include "embedding/exchange/compression.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/lending.h"
+#include "embedding/exchange/route.h"
+#include "embedding/forward/assembly.h"
+#include "embedding/forward/direct.h"
+#include "embedding/forward/node_sums.h"
+#include "embedding/forward/output.h"
 
 namespace shardrec::embedding {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "embedding/shard.h"
+#include "embedding/tables/shard.h"
 
 namespace shardrec::embedding {
 namespace {

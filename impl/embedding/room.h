@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "core/host.h"
-#include "embedding/layout.h"
+#include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
 

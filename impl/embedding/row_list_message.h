@@ -7,8 +7,8 @@
 
 #include "comm/communicator.h"
 #include "embedding/collection.h"
-#include "embedding/layout.h"
 #include "embedding/row_values.h"
+#include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
 

@@ -10,8 +10,8 @@
 #include "comm/communicator.h"
 #include "compute/element.h"
 #include "embedding/collection.h"
-#include "embedding/layout.h"
-#include "embedding/shard.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/shard.h"
 #include "plan/model.h"
 #include "shardrec/collection.h"
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "embedding/exchange/wire.h"
 #include "embedding/row_values.h"
-#include "embedding/wire.h"
 #include "plan/names.h"
 
 namespace shardrec::embedding {

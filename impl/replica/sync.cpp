@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/agree.h"
+#include "comm/collective/agree.h"
 
 namespace shardrec::replica {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "embedding/collection.h"
 

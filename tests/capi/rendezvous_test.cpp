@@ -1,5 +1,5 @@
 // shardrec_rendezvous: options, token, and what keeps the server.
-#include "comm/rendezvous/rendezvous.h"
+#include "comm/rendezvous/client/rendezvous.h"
 
 #include <gtest/gtest.h>
 

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/engine.h"
+#include "comm/engines/engine.h"
 #include "comm/remote/transport.h"
-#include "comm/rendezvous/server.h"
+#include "comm/rendezvous/server/server.h"
 #include "world.h"
 
 namespace shardrec::comm {

@@ -1,5 +1,5 @@
 // Which address of this machine ranks' connections use.
-#include "comm/rendezvous/interfaces.h"
+#include "comm/rendezvous/net/interfaces.h"
 
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/engine.h"
+#include "comm/engines/engine.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

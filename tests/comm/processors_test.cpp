@@ -1,4 +1,4 @@
-#include "comm/processors.h"
+#include "comm/collective/processors.h"
 
 #include <gtest/gtest.h>
 

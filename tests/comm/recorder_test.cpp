@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "core/log.h"
 #include "world.h"
 

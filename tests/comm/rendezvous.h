@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "comm/rendezvous/connect.h"
-#include "comm/rendezvous/rendezvous.h"
-#include "comm/rendezvous/server_loop.h"
+#include "comm/rendezvous/client/connect.h"
+#include "comm/rendezvous/client/rendezvous.h"
+#include "comm/rendezvous/server/server_loop.h"
 #include "world.h"
 
 namespace shardrec::comm::rendezvous {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "comm/rendezvous/client_loop.h"
-#include "comm/rendezvous/layout.h"
+#include "comm/rendezvous/client/client_loop.h"
+#include "comm/rendezvous/protocol/layout.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

@@ -11,7 +11,7 @@
 #include <map>
 #include <thread>
 
-#include "comm/rendezvous/token_file.h"
+#include "comm/rendezvous/client/token_file.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

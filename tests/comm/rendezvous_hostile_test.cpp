@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/rendezvous/handshake.h"
-#include "comm/rendezvous/messages.h"
+#include "comm/rendezvous/protocol/handshake.h"
+#include "comm/rendezvous/protocol/messages.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

@@ -23,8 +23,8 @@
 #include <string>
 #include <thread>
 
-#include "comm/rendezvous/rendezvous.h"
-#include "comm/rendezvous/server_loop.h"
+#include "comm/rendezvous/client/rendezvous.h"
+#include "comm/rendezvous/server/server_loop.h"
 
 namespace {
 

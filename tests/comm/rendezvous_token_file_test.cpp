@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "comm/rendezvous/token_file.h"
+#include "comm/rendezvous/client/token_file.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

@@ -5,10 +5,10 @@
 #include <array>
 #include <random>
 
-#include "comm/rendezvous/awake_clock.h"
-#include "comm/rendezvous/handshake.h"
-#include "comm/rendezvous/layout.h"
-#include "comm/rendezvous/messages.h"
+#include "comm/rendezvous/net/awake_clock.h"
+#include "comm/rendezvous/protocol/handshake.h"
+#include "comm/rendezvous/protocol/layout.h"
+#include "comm/rendezvous/protocol/messages.h"
 #include "rendezvous.h"
 
 namespace shardrec::comm::rendezvous {

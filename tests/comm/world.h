@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "comm/local/local_group.h"
 #include "core/error.h"

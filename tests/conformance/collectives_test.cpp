@@ -1,6 +1,6 @@
 // Collectives against references that know nothing of channels, over world sizes and message sizes:
 // the same bits on every engine.
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/tensor_collectives.h"
+#include "comm/collective/tensor_collectives.h"
 #include "conformance/engine.h"
 #include "core/memory.h"
 

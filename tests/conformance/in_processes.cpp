@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/engine.h"
+#include "comm/engines/engine.h"
 #include "conformance/engine.h"
 
 namespace shardrec::comm {

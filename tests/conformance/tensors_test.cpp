@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/agree.h"
-#include "comm/tensor_collectives.h"
+#include "comm/collective/agree.h"
+#include "comm/collective/tensor_collectives.h"
 #include "conformance/engine.h"
 
 namespace shardrec::comm {

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "embedding/comparison.h"
-#include "embedding/inbox.h"
-#include "embedding/route.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/route.h"
 #include "embedding/variations.h"
 
 namespace shardrec::test {

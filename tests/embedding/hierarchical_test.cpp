@@ -6,9 +6,9 @@
 #include <string>
 
 #include "embedding/comparison.h"
-#include "embedding/node_sums.h"
+#include "embedding/exchange/wire.h"
+#include "embedding/forward/node_sums.h"
 #include "embedding/variations.h"
-#include "embedding/wire.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {

@@ -1,5 +1,5 @@
 // Rows with very many occurrences: their gradients are summed by all threads, with the bits of one.
-#include "embedding/hot_rows.h"
+#include "embedding/backward/hot_rows.h"
 
 #include <gtest/gtest.h>
 

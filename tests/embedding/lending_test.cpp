@@ -1,5 +1,5 @@
 // Gradients that are lent to ranks of the process are read while they are lent, and never after.
-#include "embedding/lending.h"
+#include "embedding/exchange/lending.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "comm/local/local_group.h"
 #include "core/error.h"
-#include "embedding/wire.h"
+#include "embedding/exchange/wire.h"
 
 namespace shardrec::embedding {
 namespace {

@@ -1,6 +1,6 @@
 // Messages of tables replicated by rows or bits: the order of the sums, and bytes that no rank has
 // sent.
-#include "embedding/replicated.h"
+#include "embedding/backward/replicated.h"
 
 #include <gtest/gtest.h>
 

@@ -10,8 +10,8 @@
 
 #include "comm/local/local_group.h"
 #include "compute/kernels.h"
+#include "embedding/backward/hot_rows.h"
 #include "embedding/collection.h"
-#include "embedding/hot_rows.h"
 #include "embedding/lookup.h"
 #include "embedding/rows.h"
 #include "support/ranks.h"

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "embedding/assembly.h"
-#include "embedding/batch.h"
-#include "embedding/inbox.h"
-#include "embedding/index_plan.h"
-#include "embedding/layout.h"
-#include "embedding/route.h"
+#include "embedding/backward/index_plan.h"
+#include "embedding/batch/batch.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/route.h"
+#include "embedding/forward/assembly.h"
+#include "embedding/tables/layout.h"
 #include "plan/plan.h"
 #include "support/ranks.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/remote/transport.h"
-#include "comm/rendezvous/server.h"
+#include "comm/rendezvous/server/server.h"
 #include "faults/failing_allocator.h"
 #include "support/ranks.h"
 

@@ -9,10 +9,10 @@
 #include <set>
 #include <string>
 
-#include "comm/rendezvous/handshake.h"
-#include "comm/rendezvous/job.h"
-#include "comm/rendezvous/messages.h"
-#include "comm/rendezvous/token.h"
+#include "comm/rendezvous/protocol/handshake.h"
+#include "comm/rendezvous/protocol/messages.h"
+#include "comm/rendezvous/protocol/token.h"
+#include "comm/rendezvous/server/job.h"
 #include "core/error.h"
 #include "fuzz/input.h"
 

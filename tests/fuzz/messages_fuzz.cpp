@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/remote/bulletin.h"
 #include "comm/remote/envelope.h"
 #include "comm/remote/link.h"

@@ -1,5 +1,5 @@
 // A transport plug-in of another release.
-#include "comm/transport_plugin.h"
+#include "comm/plugin/transport_plugin.h"
 
 extern "C" __attribute__((visibility("default"))) int32_t
 shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_error* /*error*/) {

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "comm/gloo/gloo_transport.h"
-#include "comm/plugin_table.h"
-#include "comm/transport_plugin.h"
+#include "comm/plugin/plugin_table.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {

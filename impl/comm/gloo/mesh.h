@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/plugin_side.h"
-#include "comm/transport_plugin.h"
+#include "comm/plugin/plugin_side.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::gloo_plugin {
 

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/plugin_side.h"
+#include "comm/plugin/plugin_side.h"
 
 namespace shardrec::comm::gloo_plugin {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "comm/transport_plugin.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::gloo_plugin {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/local/channel.h"
 #include "comm/local/group.h"
 #include "comm/split.h"

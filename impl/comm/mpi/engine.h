@@ -26,7 +26,7 @@
 #include "comm/mpi/exchange.h"
 #include "comm/mpi/message.h"
 #include "comm/mpi/wire.h"
-#include "comm/plugin_side.h"
+#include "comm/plugin/plugin_side.h"
 
 namespace shardrec::comm::mpi_plugin {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/mpi/mpi_transport.h"
-#include "comm/plugin_side.h"
+#include "comm/plugin/plugin_side.h"
 
 namespace shardrec::comm::mpi_plugin {
 namespace {

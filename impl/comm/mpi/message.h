@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/transport_plugin.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::mpi_plugin {
 

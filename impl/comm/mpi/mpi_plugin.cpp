@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "comm/mpi/mpi_transport.h"
-#include "comm/plugin_table.h"
-#include "comm/transport_plugin.h"
+#include "comm/plugin/plugin_table.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::mpi_plugin {
 namespace {

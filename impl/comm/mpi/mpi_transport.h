@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "comm/mpi/message.h"
-#include "comm/plugin_side.h"
-#include "comm/transport_plugin.h"
+#include "comm/plugin/plugin_side.h"
+#include "comm/plugin/transport_plugin.h"
 
 namespace shardrec::comm::mpi_plugin {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/mpi/message.h"
-#include "comm/plugin_side.h"
+#include "comm/plugin/plugin_side.h"
 
 namespace shardrec::comm::mpi_plugin {
 

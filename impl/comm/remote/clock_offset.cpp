@@ -10,7 +10,7 @@
 
 #include "comm/clock.h"
 #include "comm/failure.h"
-#include "comm/transport_plugin.h"
+#include "comm/plugin/transport_plugin.h"
 #include "core/error.h"
 #include "core/random.h"
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/collectives.h"
+#include "comm/collective/collectives.h"
 #include "comm/remote/channel.h"
 #include "comm/remote/group.h"
 #include "comm/remote/hub.h"

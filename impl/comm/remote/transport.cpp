@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/transport_plugin.h"
+#include "comm/plugin/transport_plugin.h"
 #include "core/error.h"
 #include "core/plugin.h"
 

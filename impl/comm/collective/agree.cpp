@@ -1,0 +1,146 @@
+#include "comm/collective/agree.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+
+namespace shardrec::comm {
+namespace {
+
+// What travels: a status, the numeric parts (with a mask of those that are set), then the texts,
+// each behind its length. Only ever read by the same release of the library (the plug-in border
+// checks).
+struct Note {
+  int32_t status = SHARDREC_OK;
+  uint32_t set = 0;
+  int64_t position = 0;
+  int64_t value = 0;
+  int64_t limit = 0;
+  uint32_t sizes[5] = {};  // sentence, table, feature, operation, path
+};
+
+constexpr size_t kLongestText = 4096;
+
+std::string encode(const core::Error* error) {
+  Note note;
+  std::string out(sizeof(Note), '\0');
+  if (error != nullptr) {
+    const core::ErrorParts& parts = error->parts();
+    note.status = error->status();
+    note.set = (parts.position ? 1U : 0U) | (parts.value ? 2U : 0U) | (parts.limit ? 4U : 0U);
+    note.position = parts.position.value_or(0);
+    note.value = parts.value.value_or(0);
+    note.limit = parts.limit.value_or(0);
+    const std::string* texts[] = {&error->sentence(), &parts.table, &parts.feature,
+                                  &parts.operation, &parts.path};
+    for (int i = 0; i < 5; ++i) {
+      const size_t size = std::min(texts[i]->size(), kLongestText);
+      note.sizes[i] = static_cast<uint32_t>(size);
+      out.append(*texts[i], 0, size);
+    }
+  }
+  std::memcpy(out.data(), &note, sizeof note);
+  return out;
+}
+
+[[noreturn]] void throw_note(const Note& note, ConstBytes message, int rank) {
+  std::string texts[5];
+  size_t at = sizeof(Note);
+  for (int i = 0; i < 5; ++i) {
+    const size_t size = std::min<size_t>(note.sizes[i], message.size() - at);
+    texts[i].resize(size);
+    if (size != 0) std::memcpy(texts[i].data(), message.data() + at, size);
+    at += size;
+  }
+  core::ErrorParts parts{.rank = int64_t{rank}};
+  if ((note.set & 1U) != 0) parts.position = note.position;
+  if ((note.set & 2U) != 0) parts.value = note.value;
+  if ((note.set & 4U) != 0) parts.limit = note.limit;
+  parts.table = texts[1];
+  parts.feature = texts[2];
+  parts.operation = texts[3];
+  parts.path = texts[4];
+  throw AgreedError(static_cast<shardrec_status>(note.status),
+                    core::sentence("rank ", rank, ": ", texts[0]), std::move(parts));
+}
+
+}  // namespace
+
+void agree(Collectives& collectives, const Operation& operation, core::FunctionRef<void()> work) {
+  std::optional<core::Error> mine;
+  try {
+    work();
+  } catch (const core::Error& error) {
+    mine = error;
+  } catch (const std::bad_alloc&) {
+    mine =
+        core::Error(SHARDREC_OUT_OF_MEMORY, core::sentence("memory ran out in ", operation.name));
+  } catch (const std::exception& error) {
+    mine = core::Error(SHARDREC_INTERNAL, error.what());
+  }
+  const std::string message = encode(mine ? &*mine : nullptr);
+  const auto messages = collectives.all_gather(operation, std::as_bytes(std::span(message)));
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    Note note;
+    if (messages[rank].size() < sizeof note) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " sent a truncated note in ", operation.name),
+                 {.rank = static_cast<int64_t>(rank)});
+    }
+    std::memcpy(&note, messages[rank].data(), sizeof note);
+    if (note.status != SHARDREC_OK) {
+      throw_note(note, messages[rank], static_cast<int>(rank));
+    }
+  }
+}
+
+void require_same(Collectives& collectives, const Operation& operation,
+                  std::span<const SharedValue> values) {
+  std::vector<uint64_t> mine;
+  for (const SharedValue& shared : values) mine.push_back(shared.value);
+  const auto messages = collectives.all_gather(operation, std::as_bytes(std::span(mine)));
+  std::vector<uint64_t> first(values.size());
+  std::vector<uint64_t> theirs(values.size());
+  for (size_t rank = 0; rank < messages.size(); ++rank) {
+    if (messages[rank].size() != values.size() * sizeof(uint64_t)) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", rank, " sent a malformed message in ", operation.name),
+                 {.rank = static_cast<int64_t>(rank), .operation = operation.name});
+    }
+    std::memcpy(theirs.data(), messages[rank].data(), messages[rank].size());
+    if (rank == 0) first = theirs;
+    const auto differing = std::mismatch(theirs.begin(), theirs.end(), first.begin()).first;
+    if (differing == theirs.end()) continue;
+    const SharedValue& what = values[static_cast<size_t>(differing - theirs.begin())];
+    const std::string table(what.table);
+    const std::string whose = table.empty() ? table : core::sentence(" of table \"", table, "\"");
+    throw AgreedError(
+        SHARDREC_MISMATCH,
+        core::sentence("rank ", rank, " gave ", operation.name, " another ", what.name, whose,
+                       " than rank 0: they must be the same on all ranks"),
+        {.rank = static_cast<int64_t>(rank), .table = table, .operation = operation.name});
+  }
+}
+
+void tell_shortage(Communicator& communicator, const char* operation,
+                   core::FunctionRef<void()> body) {
+  try {
+    body();
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const core::Error& error) {
+    if (error.status() == SHARDREC_OUT_OF_MEMORY) communicator.fail(operation);
+    throw;
+  } catch (const std::bad_alloc&) {
+    communicator.fail(operation);
+    throw;
+  }
+}
+
+}  // namespace shardrec::comm

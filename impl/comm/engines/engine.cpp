@@ -1,0 +1,195 @@
+#include "comm/engines/engine.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "comm/clock.h"
+#include "comm/collective/processors.h"
+#include "comm/gloo/direct_bytes.h"
+#include "comm/remote/clock_offset.h"
+#include "comm/remote/link.h"
+#include "comm/remote/transport.h"
+#include "comm/rendezvous/client/rendezvous.h"
+#include "comm/rendezvous/net/interfaces.h"
+#include "comm/rendezvous/protocol/layout.h"
+#include "core/error.h"
+#include "core/trace.h"
+
+namespace shardrec::comm {
+namespace {
+
+// A meeting as the board of a communicator: the server outlives the client of its own process.
+struct Kept {
+  std::shared_ptr<rendezvous::Server> server;
+  std::shared_ptr<rendezvous::Client> client;
+};
+
+// Of ranks whose clocks have been compared, for traces, and that know who shares their processors.
+std::shared_ptr<Communicator> make(const remote::Roster& roster,
+                                   const std::shared_ptr<remote::Carrier>& carrier,
+                                   const std::shared_ptr<remote::Board>& board,
+                                   const EngineOptions& options) {
+  auto communicator = remote::make_communicator(roster, carrier, board);
+  core::note_clock(remote::measure_clock(*communicator, *carrier, {.seconds = options.seconds}));
+  share_processors(*communicator, options.seconds);
+  return communicator;
+}
+
+// Where this rank listens for the others. That the rendezvous can be reached from other machines
+// says that they may take part.
+std::string address_for(const EngineOptions& options, const rendezvous::Address& own) {
+  if (options.interface.empty()) return own.host();
+  const rendezvous::Address chosen = rendezvous::find_interface(options.interface);
+  if (!chosen.is_loopback() && own.is_loopback() && !options.allow_plain_tcp) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("other machines can reach this rank at ", chosen.host(), " (interface ",
+                       options.interface,
+                       "), and what ranks send to each other is clear text; 127.0.0.1 (and a "
+                       "tunnel), or SHARDREC_OPTION_ALLOW_PLAIN_TCP = 1 (in the environment "
+                       "SHARDREC_ALLOW_PLAIN_TCP=1), is accepted"));
+  }
+  return chosen.host();
+}
+
+// What the engine would refuse only when the ranks have met.
+void check_environment(const std::string& engine) {
+  if (engine != "gloo" || gloo_plugin::direct_bytes_of_env()) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT, gloo_plugin::kDirectBytesAccepted);
+}
+
+// Who fails while the connections are made does not know for what they are.
+remote::Transport open_for_create(const remote::TransportJob& job) {
+  try {
+    return remote::open_transport(job);
+  } catch (const core::Error& error) {
+    if (!error.parts().operation.empty()) throw;
+    core::ErrorParts parts = error.parts();
+    parts.operation = "comm_create";
+    core::fail(error.status(), error.sentence(), std::move(parts));
+  }
+}
+
+// Of the server's limit, which says more of what it notices: with the time that a wait gives it to
+// do so, the transport's comes a little later.
+constexpr double kTransportSilence = 0.95;
+
+std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOptions& options) {
+  const auto kept = std::make_shared<Kept>(
+      Kept{.server = std::move(meeting.server), .client = std::move(meeting.client)});
+  rendezvous::Client& client = *kept->client;
+  const remote::TransportStore store{
+      .set =
+          [&](const std::string& key, ConstBytes value) {
+            client.set(key, value, after(Clock::now(), options.seconds));
+          },
+      .get = [&](const std::string& key,
+                 double seconds) { return client.get(key, after(Clock::now(), seconds)); }};
+  remote::Transport transport =
+      open_for_create({.engine = options.engine,
+                       .rank = meeting.roster.rank,
+                       .size = meeting.roster.size,
+                       .seconds = options.seconds,
+                       .silence = kTransportSilence * client.silence_seconds(),
+                       .address = address_for(options, client.local_address()),
+                       .store = &store});
+  std::shared_ptr<remote::Board> board = transport.board;
+  if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
+  return make(meeting.roster, transport.carrier, board, options);
+}
+
+// What each rank says of where it is. The plain bytes of one kind of machine: a job's processes
+// run the same build.
+struct Where {
+  rendezvous::HostId host{};
+  uint64_t process = 0;
+};
+
+// Before there is a communicator: its channels do not use the highest tag.
+std::vector<rendezvous::Join> hear_where_all_are(const remote::Transport& transport,
+                                                 double seconds) {
+  constexpr uint32_t kTag = (uint32_t{1} << SHARDREC_TRANSPORT_TAG_BITS) - 1;
+  const Clock::time_point deadline = after(Clock::now(), seconds);
+  std::vector<Where> where(static_cast<size_t>(transport.size));
+  Where& own = where[static_cast<size_t>(transport.rank)];
+  own = {.host = rendezvous::this_host(), .process = rendezvous::this_process()};
+  struct Pending {
+    int peer;
+    std::unique_ptr<remote::Request> request;
+  };
+  std::vector<Pending> pending;
+  for (int peer = 0; peer < transport.size; ++peer) {
+    if (peer == transport.rank) continue;
+    pending.push_back(
+        {peer,
+         transport.carrier->receive(
+             peer, kTag, std::as_writable_bytes(std::span(&where[static_cast<size_t>(peer)], 1)))});
+    pending.push_back(
+        {peer, transport.carrier->send(peer, kTag, std::as_bytes(std::span(&own, 1)))});
+  }
+  for (const Pending& each : pending) {
+    const remote::Result result =
+        each.request->wait(std::max(seconds_until(deadline, Clock::now()), 0.0));
+    if (result.outcome == remote::Outcome::kDone) continue;
+    const bool late = result.outcome == remote::Outcome::kTimeout;
+    core::fail(late ? SHARDREC_TIMEOUT : SHARDREC_PEER_FAILED,
+               core::sentence("rank ", each.peer, late ? " has not said" : " will not say",
+                              " where it runs", result.text.empty() ? "" : ": ", result.text),
+               {.rank = each.peer, .operation = "comm_create"});
+  }
+  std::vector<rendezvous::Join> all;
+  for (size_t rank = 0; rank < where.size(); ++rank) {
+    all.push_back({.rank = static_cast<int>(rank),
+                   .size = transport.size,
+                   .host = where[rank].host,
+                   .process = where[rank].process});
+  }
+  return all;
+}
+
+}  // namespace
+
+bool is_launched(const std::string& engine) { return remote::transport_is_launched(engine); }
+
+std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
+                                      int rank, int size,
+                                      std::shared_ptr<rendezvous::Server> server) {
+  remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
+  check_environment(options.engine);
+  rendezvous::Meeting meeting = rendezvous::join(
+      token, rank, size, {.seconds = options.seconds, .belief = {.has_started = true}});
+  meeting.server = std::move(server);
+  return over(std::move(meeting), options);
+}
+
+std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options) {
+  remote::load_transport(options.engine);
+  check_environment(options.engine);
+  return over(rendezvous::from_environment({.seconds = options.seconds,
+                                            .seconds_until_rank_zero = options.rank_zero_seconds}),
+              options);
+}
+
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) {
+  if (!options.interface.empty()) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("the interface is \"", options.interface, "\"; ranks of ", options.engine,
+                       " use those that its launcher chooses, and an empty text is accepted"));
+  }
+  remote::Transport transport =
+      open_for_create({.engine = options.engine, .seconds = options.seconds});
+  const auto all = hear_where_all_are(transport, options.seconds);
+  const remote::Roster roster{
+      .rank = transport.rank,
+      .size = transport.size,
+      .ranks_per_node = rendezvous::ranks_per_node(all),
+      .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
+  return make(roster, transport.carrier, transport.board, options);
+}
+
+}  // namespace shardrec::comm

@@ -1,0 +1,45 @@
+// Communicators between processes, by the name of their engine: brings together how ranks meet
+// (rendezvous/), what carries their messages (a plug-in) and what an exchange is (remote/).
+//
+// Collective: each function returns when every rank has called it. Throws what
+// rendezvous::join() and remote::open_transport() do, and INVALID_ARGUMENT for the interface.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/rendezvous/protocol/token.h"
+
+namespace shardrec::comm::rendezvous {
+class Server;
+}
+
+namespace shardrec::comm {
+
+struct EngineOptions {
+  std::string engine = "gloo";
+  double seconds = 1800;  // to meet in
+  // Of ranks that meet as the environment says: how much later than another rank 0 may be.
+  double rank_zero_seconds = 60;
+  // Of engines that do not come with a launcher: a network interface or an address of this machine
+  // for this rank's connections; empty: the address that it reaches the rendezvous from.
+  std::string interface{};
+  // Other machines may connect, even where the rendezvous was reached over loopback.
+  bool allow_plain_tcp = false;
+};
+
+// Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.
+bool is_launched(const std::string& engine);
+
+// Ranks that meet at the server of a token. server: where it is this process's, the communicator
+// keeps it.
+std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
+                                      int rank, int size,
+                                      std::shared_ptr<rendezvous::Server> server = nullptr);
+// Ranks that meet as the environment says (rendezvous::from_environment).
+std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options);
+// Ranks of an engine that is_launched().
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options);
+
+}  // namespace shardrec::comm

@@ -1,0 +1,98 @@
+// What the server knows of the group: who has joined, who is gone, the store; and what it tells
+// whom. It knows no sockets and no clock but the one it is told: bytes of ranks that proved to know
+// the secret go in, frames for ranks come out.
+//
+// The group forms when every rank has joined once, all with the same size. Until then, anything
+// that goes wrong with a rank that has joined (it is gone, it gives up, it joins twice) ends the
+// group for all, in a sentence that names it. Afterwards a rank that is gone is told to the others,
+// once.
+//
+// One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/rendezvous/protocol/messages.h"
+#include "comm/rendezvous/server/store.h"
+
+namespace shardrec::comm::rendezvous {
+
+// The connections to the ranks. Neither calls the job.
+class RankConnections {
+ public:
+  virtual ~RankConnections() = default;
+  // Frames to one rank arrive in the order of these calls.
+  virtual void send(int rank, ConstBytes frame) = 0;
+  // Nothing more will be sent to it, nothing of it is wanted.
+  virtual void close(int rank) = 0;
+};
+
+class Job {
+ public:
+  using Time = Clock::duration;  // awake time of the server (awake_clock.h)
+
+  Job(RankConnections& connections, milliseconds silence)
+      : connections_(connections), silence_(silence) {}
+
+  // A rank asks to be in. What it returns is for it alone: it is not in.
+  std::optional<Refused> join(const Join& join, Time now);
+  // A frame of a rank that is in. Throws CORRUPT_DATA: the rank is to be reported broken.
+  void hear(int rank, const Frame& frame, Time now);
+  // The connection of a rank that is in has ended: there is no way to it any more.
+  void broken(int rank, const std::string& how);
+  // Heartbeats out, silence noticed. turned_away: connections with another secret, so far.
+  void beat(Time now, uint32_t turned_away);
+  // The server ends.
+  void end();
+  // The server cannot let anybody in any more, and says why: a group that has not formed never
+  // will.
+  void give_up(const std::string& why);
+
+  // Ranks that are in and neither gone nor lost.
+  int present() const noexcept { return present_; }
+  bool formed() const noexcept { return formed_; }
+  bool failed() const noexcept { return failure_.has_value(); }
+
+ private:
+  enum class State : uint8_t { kAbsent, kPresent, kLeft, kLost };
+  struct Member {
+    State state = State::kAbsent;
+    Join said{};
+    Time heard{};
+  };
+
+  template <class Message>
+  void tell(int rank, const Message& message) {
+    connections_.send(rank, framed(message));
+  }
+  template <class Message>
+  void tell_all(const Message& message, int but = -1);
+  Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
+  // Also of a rank that nothing is kept of, as when memory ran out while it joined.
+  bool is_present(int rank) const {
+    return rank < size() && members_[static_cast<size_t>(rank)].state == State::kPresent;
+  }
+  int size() const noexcept { return static_cast<int>(members_.size()); }
+
+  void fail(Refused failure);
+  void form();
+  void goodbye(int rank);
+  void lose(int rank, const std::string& how);
+  void set(int rank, const Set& set);
+  void get(int rank, const Get& get);
+  int first_missing() const;  // of a group that has not formed
+  std::string missing_ranks() const;
+
+  RankConnections& connections_;
+  milliseconds silence_;
+  std::vector<Member> members_;  // none before the first has joined
+  int present_ = 0;
+  bool formed_ = false;
+  std::optional<Refused> failure_;
+  Store store_;
+};
+
+}  // namespace shardrec::comm::rendezvous

@@ -1,0 +1,76 @@
+// Step 7 of the exchange on the source rank: scale the output gradients of non-empty bags, and of
+// the ids of sequences, and pack them for the owners of their boxes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/batch/expansion.h"
+#include "embedding/batch/output_view.h"
+#include "embedding/exchange/route.h"
+#include "embedding/exchange/wire.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+class GradientPacking {
+ public:
+  explicit GradientPacking(const Layout& layout);
+
+  // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
+  // gradients are packed as they are, too. late: owners divide where they can. lends: the caller's
+  // gradients are floats and there until the step is taken: blocks that need no change are not
+  // packed, those for this rank or, with a lending, those for all.
+  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
+               core::Scratch& buffer);
+
+  // Writes the gradient of one output / divisor, clamped to the max_gradient of the
+  // table's optimizer, divided by the bag's length for MEAN.
+  // Before that, the gradients of the samples that share a bag are added up in ascending order.
+  void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
+            const OutputView& gradient, float divisor, const StepContext& context);
+
+  // Completes the headers of the messages in `buffer`, before they are sent.
+  void seal(bool accumulate, uint64_t settings, core::Scratch& buffer);
+
+  // Messages with headers but no blocks, for a step that this rank does not apply.
+  void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
+
+  std::span<const comm::ConstBytes> messages() const { return messages_; }
+
+ private:
+  // A block of a message to its part's owner.
+  struct Target {
+    const SentBlock* block = nullptr;
+    const Part* part = nullptr;
+    int32_t feature = 0;
+    float* rows = nullptr;
+    float* unscaled = nullptr;     // null: not wanted
+    GradientRows* lent = nullptr;  // null: packed
+  };
+  void pack_bags(const RoutedBatch& routed, const Expansion& expansion, const Target& target,
+                 int64_t chunk, const OutputView& gradient, compute::ScaleGradient scale,
+                 const compute::Kernels& kernels) const;
+  void pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
+                     const OutputView& gradient, const compute::ScaleGradient& scale,
+                     const compute::Kernels& kernels) const;
+
+  bool may_lend(const Block& block) const;
+  bool owner_divides(int32_t table) const {
+    return owners_divide_ && layout_.table(table).owner_applies_divisor;
+  }
+
+  const Layout& layout_;
+  std::vector<comm::ConstBytes> messages_;
+  std::vector<Target> targets_;    // all blocks of all messages
+  std::vector<uint8_t> may_lend_;  // by target
+  bool owners_divide_ = false;
+  std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
+};
+
+}  // namespace shardrec::embedding

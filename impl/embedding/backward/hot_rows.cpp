@@ -1,0 +1,90 @@
+#include "embedding/backward/hot_rows.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace shardrec::embedding {
+namespace {
+
+// Blocks that a thread sums at once.
+constexpr int64_t kBlocks = 8;
+
+}  // namespace
+
+void HotRows::clear() {
+  rows_.clear();
+  runs_.clear();
+}
+
+int HotRows::add(const compute::RowUpdate& job, int64_t u) {
+  Row row{.job = job, .u = u, .first_run = runs_.size()};
+  if (!rows_.empty()) {
+    const Row& before = rows_.back();
+    row.first_block = before.first_block + static_cast<size_t>(before.blocks);
+    row.first_float = before.first_float + static_cast<size_t>(before.blocks * before.job.width);
+  }
+  const int64_t end = job.run[u + 1];
+  for (int64_t o = job.run[u]; o < end; ++o) {
+    const bool first = o == job.run[u];
+    if (first || job.blocks[job.bags[o]] != job.blocks[job.bags[o - 1]]) runs_.push_back(o);
+  }
+  row.blocks = static_cast<int64_t>(runs_.size() - row.first_run);
+  runs_.push_back(end);
+  rows_.push_back(row);
+  return static_cast<int>(rows_.size()) - 1;
+}
+
+void HotRows::sum(const StepContext& context, std::byte* work, size_t lane_bytes, int64_t lanes) {
+  if (rows_.empty()) return;
+  const Row& last = rows_.back();
+  const size_t blocks = last.first_block + static_cast<size_t>(last.blocks);
+  float* const sums =
+      sums_.resize_as<float>(last.first_float + static_cast<size_t>(last.blocks * last.job.width))
+          .data();
+  int64_t most_blocks = 0;
+  gradients_.resize(blocks);
+  one_row_.clear();
+  tasks_.clear();
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    Row& row = rows_[r];
+    row.job.run = runs_.data() + row.first_run;
+    most_blocks = std::max(most_blocks, row.blocks);
+    one_row_.insert(one_row_.end(), {0, row.blocks});
+    for (int64_t b = 0; b < row.blocks; ++b) {
+      gradients_[row.first_block + static_cast<size_t>(b)] =
+          sums + row.first_float + static_cast<size_t>(b * row.job.width);
+    }
+    for (int64_t b = 0; b < row.blocks; b += kBlocks) {
+      tasks_.push_back({r, b, std::min(b + kBlocks, row.blocks)});
+    }
+  }
+  numbers_.resize(static_cast<size_t>(most_blocks));
+  std::iota(numbers_.begin(), numbers_.end(), 0U);
+  const int64_t used = std::min(lanes, std::ssize(tasks_));
+  context.threads.parallel_for(used, 1, [&](int64_t first, int64_t end) {
+    for (int64_t lane = first; lane < end; ++lane) {
+      for (int64_t t = std::ssize(tasks_) * lane / used; t < std::ssize(tasks_) * (lane + 1) / used;
+           ++t) {
+        const Task& task = tasks_[static_cast<size_t>(t)];
+        const Row& row = rows_[task.row];
+        context.kernels.row_gradients(row.job, sums + row.first_float, task.first, task.last,
+                                      work + static_cast<size_t>(lane) * lane_bytes);
+      }
+    }
+  });
+}
+
+compute::RowUpdate HotRows::job(int number, compute::RowUpdate job) const {
+  const Row& row = rows_[static_cast<size_t>(number)];
+  job.rows += row.u;
+  job.run = one_row_.data() + 2 * static_cast<size_t>(number);
+  job.bags = numbers_.data();
+  job.blocks = numbers_.data();
+  job.gradients = gradients_.data() + row.first_block;
+  job.weights = nullptr;
+  job.gradient_scale = 1;
+  job.block_start = compute::RowUpdate::kUnchanged;
+  return job;
+}
+
+}  // namespace shardrec::embedding

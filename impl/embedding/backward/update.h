@@ -1,0 +1,144 @@
+// The owner's half of backward: group occurrences by row, sum over the columns of other owners, and
+// apply one optimizer step to every touched row; or keep the gradients for a later step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/backward/accumulation.h"
+#include "embedding/backward/hot_rows.h"
+#include "embedding/backward/index_plan.h"
+#include "embedding/backward/replicated.h"
+#include "embedding/backward/statistics.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/settings.h"
+#include "embedding/tables/shard.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+// The decision of all ranks about a step.
+struct GradientDecision {
+  GradientVerdict verdict = GradientVerdict::kApply;
+  int rank = -1;   // that declined, or differs from the others
+  Verdict defect;  // of an error
+};
+
+// Reads the headers. One error or skip means that nobody updates, and an error counts more; where
+// there is neither, ranks that do not agree on accumulating, or on settings, are an error. Throws
+// CORRUPT_DATA, also where other ranks lend something and are not read in place.
+GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank,
+                        bool reads_in_place);
+
+class Update {
+ public:
+  Update(const Layout& layout, std::span<Shard> shards);
+
+  // Step one: builds the index plans; frozen tables have no rows. steps: by table. owner_scale: of
+  // gradients that are divided late. Gradients stay where they are until apply() has returned.
+  // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
+  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
+             std::span<const TableStep> steps, const StepContext& context);
+
+  // In place of all further steps: keeps the gradients for a later one.
+  void accumulate(const StepContext& context);
+  // Step two, where gradients are kept: adds them to the present ones.
+  bool accumulated() const { return kept_lookups_ > 0; }
+  void add_accumulated(const StepContext& context);
+  // Forgets what is kept: after the step, or in place of it.
+  void drop_accumulated();
+
+  // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
+  // replicated by rows.
+  bool replicas_needed() const { return replicated_.needed(); }
+  void pack_replicas(const StepContext& context, core::Scratch& buffer);
+  void add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
+                    core::Scratch& buffer);
+  void take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context);
+  std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
+
+  // Step three, where statistics_needed(): sums for the other owners of columns.
+  bool statistics_needed() const { return statistics_.needed(); }
+  void pack_statistics(const StepContext& context, core::Scratch& buffer);
+  std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
+  void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
+
+  // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Cannot
+  // fail.
+  void apply(const StepContext& context);
+
+  // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
+  bool norms_needed() const { return norms_.needed(); }
+  void pack_norms(const StepContext& context, core::Scratch& buffer);
+  std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
+  void rescale(std::span<const comm::ConstBytes> messages, const StepContext& context);
+
+  // Rows of one of the own shards that the step updates.
+  int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
+  size_t memory() const;
+
+ private:
+  // Rows [first, last) of one shard's touched rows: a share of the occurrences. hot: the one row's
+  // number among hot_, -1: none.
+  struct Piece {
+    size_t shard = 0;
+    int64_t first = 0;
+    int64_t last = 0;
+    int hot = -1;
+  };
+  // A piece as a kernel's job: rows [first, last) of the job are rows [first + base, last + base)
+  // of the shard's touched ones.
+  struct Share {
+    compute::RowUpdate job;
+    int64_t first = 0;
+    int64_t last = 0;
+    int64_t base = 0;
+  };
+
+  std::span<const int64_t> rows_of(size_t shard) const;
+  std::span<const int64_t> run_of(size_t shard) const;
+  compute::RowUpdate job_for(size_t shard) const;
+  Share share_of(const Piece& piece) const;
+  int sums_of(size_t shard) const;
+  void sum_into_buffer(const Piece& piece, const StepContext& context, std::byte* scratch) const;
+  void cut_pieces(const StepContext& context);
+  void add_pieces(size_t shard, int64_t first, int64_t last);
+  void carve_buffers(size_t (*floats_per_row)(const Shard&));
+  int64_t lane_count(const core::Threads& threads) const;
+  template <class Body>
+  void for_each_piece(const StepContext& context, Body body);
+
+  const Layout& layout_;
+  std::span<Shard> shards_;
+  IndexPlan plan_;                  // its parts are the own shards
+  std::vector<uint8_t> wanted_;     // by own shard: not frozen
+  std::vector<Accumulation> kept_;  // by own shard
+  int64_t kept_lookups_ = 0;        // the same on all ranks
+  bool from_kept_ = false;          // the step's gradients are those that were kept
+  ReplicatedGradients replicated_;
+  std::vector<int> replicated_of_;  // by own shard: its place among replicated_.tables(), -1: none
+  std::vector<RowGradients> own_replicas_;  // by place
+  bool from_replicas_ = false;              // theirs are the sums over all ranks
+  std::span<const TableStep> steps_;        // by table
+  float owner_scale_ = 1;
+  bool far_gradients_ = false;
+  SharedStatistics statistics_;
+  SharedStatistics norms_;
+  std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
+  std::vector<GradientRows> gradient_blocks_;   // [source * blocks + block]
+  core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
+  std::vector<float*> buffers_;  // by own shard
+  size_t far_bytes_;             // gradients of more come from memory
+  std::vector<Piece> pieces_;
+  HotRows hot_;
+  size_t lane_bytes_ = 0;  // scratch of a kernel call; group() makes room for all that may run
+};
+
+}  // namespace shardrec::embedding

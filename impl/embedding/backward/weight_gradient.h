@@ -1,0 +1,95 @@
+// Gradients of the ids' weights: of id i of a pooled bag, the product of its row, as it is before
+// the step, with the output gradient of the bag, divided by the bag's length for MEAN, neither
+// divided by the divisor nor clamped. The owner takes the products (16-lane sums over the columns
+// it has side by side) and sends them back in the order in which it got the ids; the source adds
+// them up by ascending column. Ids that were dropped, and ids of sequences, have 0.
+//
+// Message from an owner to a source: per pooled block that the owner answers, [ids, ranges] floats,
+// each block at a multiple of 64 bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/batch/batch.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/route.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/shard.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+// Columns of a part that stand side by side in the table: a product each.
+std::vector<compute::ColumnRange> product_ranges(const Part& part);
+
+// The owner's half.
+class WeightProducts {
+ public:
+  explicit WeightProducts(const Layout& layout);
+
+  // gradients: the messages of the step, checked (Update::group). Writes the messages to the
+  // sources into `buffer`; `work` is scratch.
+  void compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
+               std::span<const Shard> shards, const StepContext& context, core::Scratch& buffer);
+
+  std::span<const comm::ConstBytes> messages() const { return messages_; }
+
+ private:
+  // Bags [first, last) of one block.
+  struct Task {
+    const ReceivedBlock* block = nullptr;
+    const Shard* shard = nullptr;
+    std::span<const compute::ColumnRange> ranges;
+    const int64_t* offsets = nullptr;  // first id of each bag
+    const float* gradients = nullptr;  // a row per bag
+    float* out = nullptr;              // [ids, ranges]
+    int64_t first = 0;
+    int64_t last = 0;
+  };
+  static void run(const Task& task, const compute::Kernels& kernels);
+
+  const Layout& layout_;
+  std::vector<int32_t> shard_of_block_;                    // by own block: index into shards
+  std::vector<std::vector<compute::ColumnRange>> ranges_;  // by own block
+  std::vector<Task> tasks_;
+  std::vector<comm::ConstBytes> messages_;
+};
+
+// The source's half.
+class WeightGradients {
+ public:
+  explicit WeightGradients(const Layout& layout);
+
+  // Writes [ids of the batch], in its order. Throws CORRUPT_DATA when a message is not as long as
+  // the batch needs.
+  void assemble(const RoutedBatch& routed, const CheckedBatch& batch,
+                std::span<const comm::ConstBytes> messages, const StepContext& context, float* out);
+
+ private:
+  // A product of a part that has rows of an interval.
+  struct Term {
+    int32_t part = 0;  // index into TableLayout::parts
+    int32_t range = 0;
+    int64_t col = 0;
+  };
+  struct Source {
+    const float* products = nullptr;
+    int64_t ranges = 0;
+  };
+  void assemble_feature(const RoutedBatch& routed, int32_t feature, int64_t* next,
+                        float* out) const;
+
+  const Layout& layout_;
+  std::vector<size_t> range_counts_;                   // by part
+  std::vector<std::vector<std::vector<Term>>> terms_;  // by table, by interval, ascending columns
+  std::vector<size_t> first_source_;                   // by feature
+  std::vector<Source> sources_;                        // by feature, then by part of its table
+};
+
+}  // namespace shardrec::embedding

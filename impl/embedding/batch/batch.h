@@ -1,0 +1,96 @@
+// A batch as the caller gave it, and its shape after the checks that need no table: step 1 of the
+// exchange. Ids are checked while they are routed (route.h).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/batch/expansion.h"
+#include "embedding/batch/verdict.h"
+#include "embedding/tables/layout.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::embedding {
+
+// Ids of one batch of one rank, at most: positions and counts on the wire have 32 bits.
+constexpr int64_t kMostIds = (int64_t{1} << 31) - 1;
+
+struct BatchArguments {
+  int64_t batch_size = 0;
+  const shardrec_tensor* values = nullptr;
+  const shardrec_tensor* lengths = nullptr;
+  const shardrec_tensor* offsets = nullptr;  // in place of lengths
+  const shardrec_tensor* weights = nullptr;
+  bool by_offsets = false;
+  // A batch size per feature: [features], and the bag of each sample, [features * batch_size].
+  const shardrec_tensor* batch_sizes = nullptr;
+  const shardrec_tensor* inverse = nullptr;
+  bool variable = false;
+};
+
+// The batch with normalised bag lengths. Its pointers into the caller's memory are valid during
+// begin only. One thread at a time; filling it again reuses its memory.
+class CheckedBatch {
+ public:
+  // Returns the first defect of the arguments, of the lengths, or none.
+  Verdict fill(const BatchArguments& arguments, const Layout& layout, core::Threads& threads);
+
+  int64_t batch_size() const { return batch_size_; }
+  bool no_more_data() const { return no_more_data_; }
+  bool weighted() const { return weights_ != nullptr; }
+
+  // Number of bags of a feature.
+  int64_t samples(int32_t feature) const {
+    return first_bags_[static_cast<size_t>(feature) + 1] -
+           first_bags_[static_cast<size_t>(feature)];
+  }
+  // Bag lengths of a feature, [samples].
+  std::span<const uint32_t> lengths(int32_t feature) const {
+    return lengths_.subspan(static_cast<size_t>(first_bags_[static_cast<size_t>(feature)]),
+                            static_cast<size_t>(samples(feature)));
+  }
+  // Bags of all features.
+  int64_t bags() const { return first_bags_.back(); }
+  // Of all features.
+  int64_t ids() const { return first_ids_.back(); }
+  // Position of the feature's first id in values.
+  int64_t first_id(int32_t feature) const { return first_ids_[static_cast<size_t>(feature)]; }
+  int64_t ids(int32_t feature) const {
+    return first_ids_[static_cast<size_t>(feature) + 1] - first_ids_[static_cast<size_t>(feature)];
+  }
+
+  // The samples that the bags stand for; not present: bag and sample are the same.
+  const Expansion& expansion() const { return expansion_; }
+
+  bool ids_are_64() const { return ids_are_64_; }
+  const void* values() const { return values_; }
+  const float* weights() const { return weights_; }
+  size_t memory() const { return lengths_memory_.capacity() + expansion_.memory(); }
+
+ private:
+  Verdict refuse(const Verdict& verdict);
+  // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
+  Verdict read_sizes(const BatchArguments& arguments, int64_t features);
+  template <class Length>
+  Verdict read_lengths(const Length* lengths, const Layout& layout, core::Threads& threads);
+  template <class Offset>
+  Verdict read_offsets(const Offset* offsets, const Layout& layout, core::Threads& threads);
+
+  int64_t batch_size_ = 0;
+  bool no_more_data_ = false;
+  bool ids_are_64_ = false;
+  const void* values_ = nullptr;
+  const float* weights_ = nullptr;
+  int64_t ids_ = 0;
+  core::Scratch lengths_memory_;
+  std::span<uint32_t> lengths_;
+  Expansion expansion_;
+  std::vector<int64_t> first_bags_;  // [features + 1]
+  std::vector<int64_t> first_ids_;   // [features + 1]
+  std::vector<Verdict> verdicts_;    // by feature
+};
+
+}  // namespace shardrec::embedding

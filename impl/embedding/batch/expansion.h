@@ -1,0 +1,54 @@
+// Which samples of output 0 each bag of a feature stands for, in a batch whose features have batch
+// sizes of their own (TorchRec's variable batch size: unique bags and an inverse index). Built in
+// begin, from the caller's inverse index; read by the assembly of outputs and by the packing of
+// gradients. Not thread-safe while being built.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/batch/verdict.h"
+#include "embedding/tables/layout.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::embedding {
+
+class Expansion {
+ public:
+  // Every bag is the sample of its number.
+  void clear() { present_ = false; }
+  bool present() const { return present_; }
+
+  // inverse: [features * batch_size], checked but for its values: the bag of each sample of each
+  // feature. first_bags: [features + 1]. Returns the first value that is no bag, or none. Sequences
+  // have no place in output 0: their part of the inverse index is not read.
+  Verdict build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
+                int64_t batch_size, const Layout& layout, core::Threads& threads);
+
+  // The samples of a bag of a pooled feature, ascending.
+  std::span<const uint32_t> samples(int32_t feature, int64_t bag) const {
+    const uint32_t* starts = features_[static_cast<size_t>(feature)].starts + bag;
+    return {features_[static_cast<size_t>(feature)].samples + starts[0], starts[1] - starts[0]};
+  }
+
+  size_t memory() const { return memory_.capacity(); }
+
+ private:
+  struct Feature {
+    uint32_t* starts = nullptr;   // [bags + 1]
+    uint32_t* samples = nullptr;  // [batch_size], by bag
+    Verdict verdict;
+  };
+
+  template <class Bag>
+  void build_feature(const Bag* inverse, int32_t feature, int64_t bags, int64_t batch_size);
+
+  bool present_ = false;
+  std::vector<Feature> features_;
+  core::Scratch memory_;
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,105 @@
+// The output and gradient exchanges in fewer bytes: what a rank packed as floats is encoded just
+// before it is sent, and what arrives becomes floats again before anybody reads it. All else of a
+// step knows floats only.
+//
+// Every block is coded, also those that a rank sends to itself, so that the numbers say nothing of
+// who owns a box: with 16 bits they depend on the option only, with 8 bits on the boxes too, a row
+// of a box being what has one scale.
+//
+// A block of `rows` rows in a message (wire.h), beginning and ending at a multiple of 64 bytes:
+//   FLOAT16, BFLOAT16   [rows, width], rounded to nearest even
+//   INT8                (scale, offset) [rows, boxes] in floats, then [rows, width] bytes, as
+//                       compute::Kernels::quantize says
+// Headers stay as they are.
+//
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/route.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/step_context.h"
+#include "shardrec/options.h"
+
+namespace shardrec::embedding {
+
+class WireCodec {
+ public:
+  // compression: not NONE.
+  WireCodec(const Layout& layout, shardrec_compression compression);
+
+  // The messages of PartialSums, none of whose blocks is direct, as they travel; in buffer().
+  std::span<const comm::ConstBytes> encode_outputs(const Inbox& inbox,
+                                                   std::span<const comm::ConstBytes> messages,
+                                                   const StepContext& context);
+  // What PartialSums of the owners wrote, in `memory`. Throws CORRUPT_DATA when a message is not as
+  // long as the batch needs.
+  std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
+                                                   std::span<const comm::ConstBytes> messages,
+                                                   const StepContext& context,
+                                                   core::Scratch& memory);
+
+  // The same of the messages of GradientPacking, of a step that all ranks apply; none is lent.
+  std::span<const comm::ConstBytes> encode_gradients(const RoutedBatch& routed,
+                                                     std::span<const comm::ConstBytes> messages,
+                                                     const StepContext& context);
+  std::span<const comm::ConstBytes> decode_gradients(const Inbox& inbox,
+                                                     std::span<const comm::ConstBytes> messages,
+                                                     const StepContext& context,
+                                                     core::Scratch& memory);
+
+  // Of what was encoded; written again by the next encoding.
+  const SharedBuffer& buffer() const { return buffer_; }
+  size_t memory() const { return buffer_->capacity(); }
+
+ private:
+  enum class Way : uint8_t { kEncode, kDecode };
+  // A block on its way; offsets are of the message in `from`, of all messages in the result.
+  struct Run {
+    const Part* part = nullptr;
+    int64_t rows = 0;
+    int peer = 0;
+    size_t from = 0;
+    size_t to = 0;
+  };
+
+  size_t coded_bytes(int64_t rows, const Part& part) const;
+  int64_t rows_per_task(const Part& part) const;
+  void begin(Way way);
+  void begin_message(int peer, size_t header);
+  void add(int64_t rows, const Part& part);
+  template <class RowsOf>
+  void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
+  void end_message(comm::ConstBytes message, const char* what, const char* operation);
+  std::span<const comm::ConstBytes> convert(std::span<const comm::ConstBytes> messages,
+                                            const StepContext& context, core::Scratch& memory);
+  void convert_rows(const Run& run, const std::byte* from, std::byte* to, int64_t first,
+                    int64_t last, const compute::Kernels& kernels) const;
+
+  const Layout& layout_;
+  compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
+  SharedBuffer buffer_ = std::make_shared<core::Scratch>();
+  std::vector<comm::ConstBytes> encoded_;
+  std::vector<comm::ConstBytes> decoded_;
+  // Of the messages that are being converted.
+  Way way_ = Way::kEncode;
+  int peer_ = 0;
+  size_t header_ = 0;
+  size_t from_ = 0;
+  size_t to_ = 0;
+  std::vector<Run> runs_;
+  std::vector<int64_t> first_task_;  // tasks of the runs before
+  std::vector<size_t> first_byte_;   // of each message in the result
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,139 @@
+// The input messages of one batch as the owner of parts sees them, checked and cut into blocks. The
+// ids stay where they arrived, but for those that travelled as codes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "embedding/exchange/wire.h"
+#include "embedding/tables/layout.h"
+
+namespace shardrec::embedding {
+
+// One block from one source.
+struct ReceivedBlock {
+  int64_t ids = 0;
+  int64_t bags = 0;          // not empty
+  int64_t rows = 0;          // in the output and gradient messages: bags, or ids of a sequence
+  int64_t samples = 0;       // bags, empty ones included
+  int64_t first_sample = 0;  // number of the first one among those of all ranks
+  const uint32_t* dense_lengths = nullptr;
+  const SparseLength* sparse_lengths = nullptr;
+  compute::Ids id_data;
+  // Where different ids travelled once: them. id_data is made from them.
+  int64_t unique = 0;
+  compute::Ids unique_ids;
+  const float* weights = nullptr;  // null: all 1
+
+  // Rows of the output message: of a sequence, one per different id where they travelled once.
+  int64_t answers(bool sequence) const { return sequence && unique != 0 ? unique : rows; }
+};
+
+class Inbox {
+ public:
+  explicit Inbox(const Layout& layout);
+
+  // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message
+  // does not hold what it says. After a bad verdict there are no blocks.
+  void open(std::span<const comm::ConstBytes> messages);
+
+  // The lowest rank whose batch was refused; -1: none.
+  int refused_rank() const { return refused_; }
+  const Verdict& verdict(int rank) const { return headers_[static_cast<size_t>(rank)].verdict; }
+  bool all_done() const { return all_done_; }
+  // Ids that the source had looked up when it sent this batch.
+  int64_t looked_up(int source) const { return headers_[static_cast<size_t>(source)].looked_up; }
+  // The lowest rank whose lookup has other options than rank 0's; -1: none. The same on all ranks.
+  int differing_rank() const { return differing_; }
+
+  int64_t global_batch() const { return global_batch_; }
+  // Most samples that a feature of the rank's blocks has on all ranks together.
+  int64_t most_samples() const { return most_samples_; }
+
+  // As Layout::blocks_of(own rank).
+  std::span<const ReceivedBlock> blocks(int source) const {
+    return std::span(blocks_).subspan(static_cast<size_t>(source) * per_source_, per_source_);
+  }
+  bool weighted() const { return weighted_; }
+  int64_t ids_received() const { return ids_received_; }
+  size_t memory() const { return ids_memory_.capacity(); }
+
+ private:
+  void cut(int source, comm::ConstBytes message);
+  void decode();
+
+  const Layout& layout_;
+  size_t per_source_;
+  std::vector<InputHeader> headers_;
+  int64_t global_batch_ = 0;
+  int64_t most_samples_ = 0;
+  std::vector<ReceivedBlock> blocks_;
+  // Blocks whose ids are codes, and the ids that these mean.
+  struct Coded {
+    size_t block = 0;
+    int source = 0;
+    const std::byte* codes = nullptr;
+  };
+  std::vector<Coded> coded_;
+  core::Scratch ids_memory_;
+  int refused_ = -1;
+  int differing_ = -1;
+  bool all_done_ = false;
+  bool weighted_ = false;
+  int64_t ids_received_ = 0;
+};
+
+// A place between two bags of a block.
+struct BagCursor {
+  int64_t sample = 0;  // of sparse lengths: their number
+  int64_t bag = 0;     // among those not empty
+  int64_t id = 0;
+};
+
+template <class Block>
+BagCursor end_of_bags(const Block& block) {
+  return {block.sparse_lengths != nullptr ? block.bags : block.samples, block.bags, block.ids};
+}
+
+// Calls visit(bag number among those not empty, sample, length) for the bags of a block from one
+// place to another.
+template <class Block, class Visit>
+void for_each_bag(const Block& block, const BagCursor& from, const BagCursor& to, Visit visit) {
+  if (from.bag == to.bag) return;
+  if (block.sparse_lengths != nullptr) {
+    for (int64_t bag = from.bag; bag < to.bag; ++bag) {
+      visit(bag, int64_t{block.sparse_lengths[bag].sample}, block.sparse_lengths[bag].count);
+    }
+    return;
+  }
+  int64_t bag = from.bag;
+  for (int64_t sample = from.sample; sample < to.sample; ++sample) {
+    if (block.dense_lengths[sample] != 0) visit(bag++, sample, block.dense_lengths[sample]);
+  }
+}
+template <class Block, class Visit>
+void for_each_bag(const Block& block, Visit visit) {
+  for_each_bag(block, {}, end_of_bags(block), visit);
+}
+
+// The first place behind `from` with so many ids between the two, or the end.
+template <class Block>
+BagCursor skip_ids(const Block& block, BagCursor from, int64_t ids) {
+  const BagCursor end = end_of_bags(block);
+  const int64_t goal = from.id + ids;
+  if (goal >= end.id) return end;
+  for (; from.id < goal; ++from.sample) {
+    const uint32_t length = block.sparse_lengths != nullptr
+                                ? block.sparse_lengths[from.sample].count
+                                : block.dense_lengths[from.sample];
+    from.id += length;
+    from.bag += length != 0;
+  }
+  return from;
+}
+
+}  // namespace shardrec::embedding

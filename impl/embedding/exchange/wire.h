@@ -1,0 +1,128 @@
+// The messages between ranks, byte for byte. All numbers are in the machine's own order (a group of
+// ranks is of one kind of machine); every section starts at a multiple of 8 bytes.
+//
+// Input message, from a source to the owner of parts:
+//   InputHeader
+//   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
+//              is empty
+//   per block: lengths   dense: uint32 count per sample of the source's batch;
+//                        sparse: (uint32 sample, uint32 count) per bag that is not empty
+//              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
+//                        row; or, where that is smaller, each different id once, then which of
+//                        them each id is, in 1, 2 or 4 bytes (code_bytes)
+//              weights   float per id, where the header says so and the feature is pooled
+//
+// Output message, from an owner to a source: per block that the owner answers, [rows, width]
+// floats, each block at a multiple of 64 bytes. A row per bag that is not empty; of a sequence, a
+// row per id, or per different id where the ids travelled so.
+//
+// Where partial sums are added up on their node (node_sums.h), an owner's message to a rank of its
+// node begins with what that rank is to add, per source: per block, PartialHeader, a bit per sample
+// that says whether there is a row of its bag, the rows at a multiple of 64 bytes. The message of
+// sums, from that rank to the source: per feature and segment, [rows, columns] floats, each at a
+// multiple of 64 bytes; a row per bag of which any part of the node has ids.
+//
+// Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
+// message, of every block; of a sequence, always a row per id. Then, where the header says so, the
+// pooled blocks once more, neither divided by the divisor nor clamped. Inside one process, where
+// the header says so, GradientRows per block comes first: a block that says where its rows lie is
+// not in the message.
+//
+// Where the collection's options say so, the blocks of output and gradient messages travel in fewer
+// bytes: compression.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "embedding/batch/verdict.h"
+
+namespace shardrec::embedding {
+
+class Lending;
+
+struct InputHeader {
+  int64_t batch_size = 0;
+  uint8_t weighted = 0;
+  uint8_t no_more_data = 0;
+  uint8_t has_blocks = 0;
+  uint8_t weight_gradient = 0;  // option of the lookup, the same on all ranks
+  uint8_t reserved[4] = {};
+  int64_t looked_up = 0;  // ids that the source has looked up so far, in all batches before
+  Verdict verdict;
+};
+
+struct BlockRecord {
+  uint64_t ids = 0;
+  uint32_t bags = 0;     // not empty
+  uint32_t samples = 0;  // bags of the feature in the source's batch, empty ones included
+  uint32_t sparse = 0;
+  uint32_t unique = 0;  // different ids, where they travel once; 0: every id travels
+};
+
+struct SparseLength {
+  uint32_t sample = 0;
+  uint32_t count = 0;
+};
+
+struct PartialHeader {
+  uint32_t samples = 0;
+  uint32_t rows = 0;
+};
+
+enum class GradientVerdict : uint32_t { kApply, kSkip, kError };
+
+struct GradientHeader {
+  GradientVerdict decision = GradientVerdict::kApply;
+  uint32_t accumulate = 0;  // 1: the gradients are kept for a later step
+  Verdict verdict;
+  uint64_t settings = 0;       // TrainingSettings::fingerprint, of the step that would be applied
+  uint32_t unscaled = 0;       // 1: the second section is there
+  uint32_t lends = 0;          // 1: GradientRows per block come first
+  Lending* lending = nullptr;  // of what is lent to other ranks
+};
+static_assert(sizeof(GradientHeader) == 64);
+
+// Where the gradient rows of a block lie: at rows + r * stride, r the number of the bag among those
+// that are not empty or, by_sample, its sample; of a sequence, the number of the id.
+struct GradientRows {
+  const float* rows = nullptr;  // null: in the message
+  int64_t stride = 0;
+  bool by_sample = false;
+};
+
+// Gradients of a row are summed in blocks of so many consecutive samples of the global batch.
+constexpr int64_t kBlockSamples = 512;
+
+constexpr size_t align_up(size_t bytes, size_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Lengths go in the smaller of the two forms; ties go dense.
+constexpr bool sparse_is_smaller(int64_t bags, int64_t samples) { return 2 * bags < samples; }
+
+constexpr size_t lengths_bytes(const BlockRecord& block) {
+  return align_up(
+      block.sparse != 0 ? block.bags * sizeof(SparseLength) : block.samples * sizeof(uint32_t), 8);
+}
+// Bytes that say which of so many different ids is meant.
+constexpr size_t code_bytes(uint64_t unique) { return unique <= 256 ? 1 : unique <= 65536 ? 2 : 4; }
+constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
+  const size_t id = ids_are_64 ? sizeof(int64_t) : sizeof(int32_t);
+  if (block.unique == 0) return align_up(block.ids * id, 8);
+  return align_up(block.unique * id, 8) + align_up(block.ids * code_bytes(block.unique), 8);
+}
+constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
+  return weighted ? align_up(block.ids * sizeof(float), 8) : 0;
+}
+constexpr int64_t presence_words(int64_t samples) { return (samples + 63) / 64; }
+constexpr size_t presence_bytes(int64_t samples) {
+  return align_up(
+      sizeof(PartialHeader) + static_cast<size_t>(presence_words(samples)) * sizeof(uint64_t), 64);
+}
+constexpr size_t lent_bytes(size_t blocks) { return align_up(blocks * sizeof(GradientRows), 64); }
+constexpr size_t rows_bytes(int64_t rows, int64_t width) {
+  return align_up(static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float), 64);
+}
+
+}  // namespace shardrec::embedding

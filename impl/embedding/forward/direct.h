@@ -1,0 +1,57 @@
+// Lookups that need no exchange: where the sums of a box are outputs as they are, and its owner
+// asks for them itself, they are written straight into the caller's output.
+//
+// A block is direct when its part belongs to this rank and no other part adds to its columns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compute/kernels.h"
+#include "core/threads.h"
+#include "embedding/batch/output_view.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/route.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/shard.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+class DirectLookup {
+ public:
+  explicit DirectLookup(const Layout& layout);
+
+  // allowed: else no block of the batch is direct.
+  void open(bool allowed) { open_ = allowed; }
+
+  // By block of this rank (Layout::blocks_of): is it direct?
+  std::span<const uint8_t> blocks() const { return open_ ? direct_ : none_; }
+
+  // Looks up the direct blocks of an output of so many bytes.
+  void compute(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
+               int32_t output, const StepContext& context, const OutputView& out, size_t bytes);
+
+ private:
+  // Columns of a direct block that lie side by side in the output.
+  struct Piece {
+    size_t block = 0;
+    size_t shard = 0;
+    int32_t feature = 0;
+    ColumnPiece columns;
+  };
+  void look_up(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
+               const Piece& piece, int64_t chunk, const compute::Kernels& kernels,
+               const OutputView& out) const;
+
+  const Layout& layout_;
+  bool open_ = true;
+  std::vector<uint8_t> direct_;
+  std::vector<uint8_t> none_;
+  std::vector<Piece> pieces_;
+  std::vector<int64_t> first_task_;  // chunks of the pieces before, while looking up
+  bool streaming_ = false;           // while looking up
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,58 @@
+// Step 5 of the exchange: partial sums per (box, bag) on the owner, written straight into the
+// messages that go back, to the bags' ranks or to those that add them up (node_sums.h). Of a
+// sequence, the rows themselves, one per id.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/shard.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+class PartialSums {
+ public:
+  explicit PartialSums(const Layout& layout);
+
+  // Looks up every received bag and writes the output messages into `buffer`; `work` is scratch.
+  // direct: by own block, is this rank's message to itself without it?
+  void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
+               const StepContext& context, core::Scratch& buffer);
+
+  std::span<const comm::ConstBytes> messages() const { return messages_; }
+
+ private:
+  // Rows [first, last) of the message for one received block.
+  struct Task {
+    compute::PooledLookup job;
+    int64_t first = 0;
+    int64_t last = 0;
+  };
+
+  // A part of a message: what a rank gets of the bags of a source, for itself or to add it up.
+  struct Section {
+    int to = 0;
+    int source = 0;
+    bool by_node = false;
+  };
+
+  bool sends(std::span<const uint8_t> direct, size_t block, const Section& section) const;
+  void add_bags(Task task, const ReceivedBlock& block, int64_t* offset);
+  void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count);
+
+  const Layout& layout_;
+  std::vector<Section> sections_;        // by rank that gets them
+  std::vector<int32_t> shard_of_block_;  // by own block: index into shards
+  std::vector<Task> tasks_;
+  std::vector<comm::ConstBytes> messages_;
+};
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,180 @@
+#include "embedding/tables/shard.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "compute/cpu/init.h"
+
+namespace shardrec::embedding {
+namespace {
+
+// The column ranges that keep a row value each.
+std::vector<compute::ColumnRange> state_columns(const Layout& layout, const Part& part) {
+  const plan::Optimizer& optimizer = layout.model().optimizer_of(part.table);
+  if (optimizer.row_statistics == SHARDREC_ROW_STATISTICS_ROW) return {{0, part.width}};
+  std::vector<compute::ColumnRange> columns;
+  for (const ColumnPiece& piece : part.columns) {
+    columns.push_back({piece.offset, piece.offset + piece.cols});
+  }
+  return columns;
+}
+
+const plan::Table& table_of(const Layout& layout, const Part& part) {
+  return layout.model().tables[static_cast<size_t>(part.table)];
+}
+
+// A model has at most 2^58 elements, and an optimizer three floats for each: below 2^62 bytes.
+size_t weight_bytes(const Layout& layout, const Part& part) {
+  return static_cast<size_t>(part.rows) * static_cast<size_t>(part.width) *
+         compute::element_bytes(element_of(table_of(layout, part).dtype));
+}
+
+size_t state_floats_per_row(const Layout& layout, const Part& part) {
+  const compute::StateNeeds needs =
+      compute::state_needs(kind_of(layout.model().optimizer_of(part.table).kind));
+  return static_cast<size_t>(needs.matrices) * static_cast<size_t>(part.width) +
+         static_cast<size_t>(needs.row_values) * state_columns(layout, part).size();
+}
+
+size_t state_bytes(const Layout& layout, const Part& part) {
+  return static_cast<size_t>(part.rows) * state_floats_per_row(layout, part) * sizeof(float);
+}
+
+}  // namespace
+
+compute::OptimizerKind kind_of(shardrec_optimizer optimizer) {
+  switch (optimizer) {
+    case SHARDREC_OPTIMIZER_ADAGRAD:
+      return compute::OptimizerKind::kAdagrad;
+    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
+      return compute::OptimizerKind::kRowwiseAdagrad;
+    case SHARDREC_OPTIMIZER_ADAM:
+      return compute::OptimizerKind::kAdam;
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
+      return compute::OptimizerKind::kPartialRowwiseAdam;
+    case SHARDREC_OPTIMIZER_LAMB:
+      return compute::OptimizerKind::kLamb;
+    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
+      return compute::OptimizerKind::kPartialRowwiseLamb;
+    case SHARDREC_OPTIMIZER_LARS_SGD:
+      return compute::OptimizerKind::kLarsSgd;
+    default:
+      return compute::OptimizerKind::kSgd;
+  }
+}
+
+compute::Element element_of(shardrec_dtype dtype) {
+  switch (dtype) {
+    case SHARDREC_FLOAT16:
+      return compute::Element::kFloat16;
+    case SHARDREC_BFLOAT16:
+      return compute::Element::kBfloat16;
+    default:
+      return compute::Element::kFloat32;
+  }
+}
+
+Shard::Shard(const Layout& layout, int32_t part) : part_(part) {
+  const Part& description = layout.parts()[static_cast<size_t>(part)];
+  table_ = description.table;
+  first_row_ = description.row;
+  rows_ = description.rows;
+  width_ = description.width;
+  element_ = element_of(table_of(layout, description).dtype);
+  columns_ = state_columns(layout, description);
+  for (const ColumnPiece& piece : description.columns) {
+    column_map_.push_back({piece.offset, piece.col, piece.cols});
+  }
+  weights_ = core::Pages(weight_bytes(layout, description));
+  state_memory_ = core::Pages(state_bytes(layout, description));
+  const compute::StateNeeds needs =
+      compute::state_needs(kind_of(layout.model().optimizer_of(table_).kind));
+  auto* state = static_cast<float*>(static_cast<void*>(state_memory_.data()));
+  for (int m = 0; m < needs.matrices; ++m) {
+    matrices_.push_back(state);
+    state += rows_ * width_;
+  }
+  for (size_t v = 0; v < static_cast<size_t>(needs.row_values) * columns_.size(); ++v) {
+    row_values_.push_back(state);
+    state += rows_;
+  }
+}
+
+void Shard::describe(compute::RowUpdate& job) const {
+  job.element = element_;
+  job.stride = static_cast<size_t>(width_);
+  job.width = width_;
+  job.first_row = first_row_;
+  job.column_map = column_map_.data();
+  job.column_maps = static_cast<int>(column_map_.size());
+  job.matrices = matrices_.data();
+  job.state = row_values_.data();
+  job.columns = columns_.data();
+  job.statistics = static_cast<int>(columns_.size());
+}
+
+uint64_t Shard::bytes_of(const Layout& layout, int32_t part) {
+  const Part& description = layout.parts()[static_cast<size_t>(part)];
+  return weight_bytes(layout, description) + state_bytes(layout, description);
+}
+
+void Shard::fill(const Layout& layout, int64_t seed, core::Threads& threads,
+                 const compute::Kernels& kernels) {
+  const Part& part = layout.parts()[static_cast<size_t>(part_)];
+  const plan::Table& table = table_of(layout, part);
+  if (table.init == SHARDREC_INIT_ZEROS) return;
+  const double bound = std::sqrt(1.0 / static_cast<double>(table.rows));
+  const compute::UniformValues values{
+      .key = compute::table_key(static_cast<uint64_t>(seed), table.name),
+      .low = static_cast<float>(table.init_min.value_or(-bound)),
+      .high = static_cast<float>(table.init_max.value_or(bound))};
+  const int64_t grain = std::max<int64_t>(1, (256 << 10) / width_);
+  threads.parallel_for(rows_, grain, [&](int64_t first, int64_t last) {
+    if (element_ == compute::Element::kFloat32) {
+      auto* rows = static_cast<float*>(static_cast<void*>(weights()));
+      for (const ColumnPiece& piece : part.columns) {
+        compute::fill_uniform(values, part.row + first, last - first, piece.col, piece.cols,
+                              rows + first * width_ + piece.offset, static_cast<size_t>(width_));
+      }
+      return;
+    }
+    std::array<float, 1024> block;  // of one row, before it is rounded
+    for (int64_t row = first; row < last; ++row) {
+      std::byte* out = weights() + static_cast<size_t>(row) * row_bytes();
+      for (const ColumnPiece& piece : part.columns) {
+        for (int64_t done = 0; done < piece.cols; done += std::ssize(block)) {
+          const int64_t count = std::min<int64_t>(std::ssize(block), piece.cols - done);
+          compute::fill_uniform(values, part.row + row, 1, piece.col + done, count, block.data(),
+                                block.size());
+          kernels.narrow(
+              block.data(), element_,
+              out + static_cast<size_t>(piece.offset + done) * compute::element_bytes(element_),
+              count);
+        }
+      }
+    }
+  });
+}
+
+std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {
+  const Part& description = layout.parts()[static_cast<size_t>(part)];
+  const plan::Optimizer& optimizer = layout.model().optimizer_of(description.table);
+  if (optimizer.row_statistics != SHARDREC_ROW_STATISTICS_ROW ||
+      !layout.table(description.table).cut_by_columns) {
+    return {};
+  }
+  std::vector<compute::ColumnRange> ranges;
+  int64_t end = -1;  // column of the table behind the last range
+  for (const ColumnPiece& piece : description.columns) {
+    if (piece.col == end) {
+      ranges.back().end += piece.cols;
+    } else {
+      ranges.push_back({piece.offset, piece.offset + piece.cols});
+    }
+    end = piece.col + piece.cols;
+  }
+  return ranges;
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,75 @@
+// This rank's piece of a table: the weights of one part and its optimizer state.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+#include "embedding/tables/layout.h"
+
+namespace shardrec::embedding {
+
+class Shard {
+ public:
+  // Allocates; fill() gives the weights their initial values, the state is 0.
+  Shard(const Layout& layout, int32_t part);
+
+  // Values depend on (seed, table name, row, column) only.
+  void fill(const Layout& layout, int64_t seed, core::Threads& threads,
+            const compute::Kernels& kernels);
+
+  int32_t part() const { return part_; }
+  int32_t table() const { return table_; }
+  int64_t rows() const { return rows_; }
+  int64_t width() const { return width_; }
+  compute::Element element() const { return element_; }
+  // Row r begins at element r * width().
+  std::byte* weights() { return weights_.data(); }
+  const std::byte* weights() const { return weights_.data(); }
+  size_t row_bytes() const {
+    return static_cast<size_t>(width_) * compute::element_bytes(element_);
+  }
+
+  // The column ranges over which what is kept or computed once per row is taken: the part's columns
+  // together, or each box's. Never empty.
+  const std::vector<compute::ColumnRange>& columns() const { return columns_; }
+  // State k of the optimizer (plan::states_of), where it is one value per element: [rows, width].
+  float* matrix(size_t k) const { return matrices_[k]; }
+  // ... where it is one value per row: of columns()[range], [rows].
+  float* row_values(size_t k, size_t range) const {
+    return row_values_[(k - matrices_.size()) * columns_.size() + range];
+  }
+  // Where an update finds all this.
+  void describe(compute::RowUpdate& job) const;
+
+  size_t memory() const { return weights_.size() + state_memory_.size(); }
+
+  // Bytes that the shard of a part takes.
+  static uint64_t bytes_of(const Layout& layout, int32_t part);
+
+ private:
+  int32_t part_ = 0;
+  int32_t table_ = 0;
+  int64_t first_row_ = 0;
+  int64_t rows_ = 0;
+  int64_t width_ = 0;
+  compute::Element element_ = compute::Element::kFloat32;
+  core::Pages weights_;
+  core::Pages state_memory_;
+  std::vector<float*> matrices_;
+  std::vector<float*> row_values_;  // [value * ranges + range]
+  std::vector<compute::ColumnRange> columns_;
+  std::vector<compute::ColumnMap> column_map_;
+};
+
+compute::OptimizerKind kind_of(shardrec_optimizer optimizer);
+compute::Element element_of(shardrec_dtype dtype);
+
+// The column ranges that a part contributes to what is taken over whole rows, where other ranks own
+// columns of them too; none where rows are whole or statistics are per box. The same answer on all
+// ranks.
+std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part);
+
+}  // namespace shardrec::embedding
