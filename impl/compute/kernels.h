@@ -120,6 +120,17 @@ struct RowUpdate {
 // thread.
 size_t row_update_scratch_bytes(int64_t width);
 
+// One step of numbers that are no rows of a table, such as the parameters of layers: kSgd, kAdagrad
+// or kAdam with the formulas of optimizer.h. Here kAdam takes L2 decay too, with e = fma(lam, w, g)
+// in place of g.
+struct ElementUpdate {
+  float* weights = nullptr;
+  const float* gradients = nullptr;  // clamped to +-max_gradient first; 0: no clamp; NaN stays NaN
+  float max_gradient = 0;
+  float* matrices[2] = {};  // as state_needs() of the kind says
+  OptimizerStep step = {};
+};
+
 // The gradient sent for a bag: out[c] = clamp(gradient[c] / divisor, +-max_gradient) / length;
 // max_gradient 0: no clamp; length 1 for SUM. NaN stays NaN.
 struct ScaleGradient {
@@ -165,6 +176,9 @@ struct Kernels {
   void (*row_rescale)(const RowUpdate& job, const ColumnRange* ranges, int count,
                       const float* norms, int64_t first_row, int64_t last_row,
                       std::byte* scratch) noexcept;
+
+  // Elements [first, last). For a kind that no ElementUpdate has, nothing.
+  void (*element_update)(const ElementUpdate& job, int64_t first, int64_t last) noexcept;
 
   // May work in place where the gradient is fp32.
   void (*scale_gradient)(const ScaleGradient& scale, const void* gradient, float* out,

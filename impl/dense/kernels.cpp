@@ -41,9 +41,6 @@ constexpr Kernels kKernels = {
     .add = &add,
     .interaction_forward = &interaction_forward,
     .interaction_backward = &interaction_backward,
-    .sgd = &sgd,
-    .adagrad = &adagrad,
-    .adam = &adam,
 };
 
 }  // namespace shardrec::dense::HWY_NAMESPACE

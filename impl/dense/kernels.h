@@ -10,30 +10,6 @@
 
 namespace shardrec::dense {
 
-// Element-wise optimizer step; g is the gradient after clamping to +-max_gradient (0: no clamp)
-// and, for L2 weight decay, + l2 * w. First w *= keep (1 unless the weight decay is decoupled).
-//   SGD      w -= learning_rate * g
-//   AdaGrad  h += g * g;  w -= learning_rate * g / (sqrt(h) + eps)
-//   Adam     m = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g * g;
-//            w -= learning_rate * (m * scale1) / (sqrt(v * scale2) + eps)
-struct ParameterUpdate {
-  float* weights = nullptr;
-  const float* gradients = nullptr;
-  float* first = nullptr;   // h or m
-  float* second = nullptr;  // v
-  float learning_rate = 0;
-  float eps = 0;
-  float max_gradient = 0;
-  float l2 = 0;
-  float keep = 1;
-  float beta1 = 0;
-  float beta2 = 0;
-  float one_minus_beta1 = 1;
-  float one_minus_beta2 = 1;
-  float scale1 = 1;  // 1 / (1 - beta1^t)
-  float scale2 = 1;  // 1 / (1 - beta2^t)
-};
-
 // The dot interaction of one sample: vector 0 is dense, vector i > 0 is row i - 1 of embeddings.
 struct InteractionShape {
   int64_t features = 0;
@@ -71,11 +47,6 @@ struct Kernels {
                                const float* embeddings, const float* out_gradient,
                                float* dense_gradient, float* embedding_gradient,
                                float* scratch) noexcept;
-
-  // Elements [begin, end).
-  void (*sgd)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
-  void (*adagrad)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
-  void (*adam)(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept;
 };
 
 // The set of the name that compute::cpu_kernels() has now, so that one switch rules both.

@@ -64,62 +64,6 @@ HWY_ATTR inline void column_sums(const float* x, int64_t stride, int64_t rows, i
   for (int64_t r = 0; r < rows; ++r) add(x + r * stride, sums, cols);
 }
 
-// The gradient as kernels.h defines g, from the weight after decoupled decay is no concern of it:
-// only one of l2 and keep differs from its neutral value.
-template <class D, class V>
-HWY_INLINE V effective_gradient(D d, const ParameterUpdate& update, V weight, V gradient) {
-  if (update.max_gradient > 0) {
-    const V high = hn::Set(d, update.max_gradient);
-    const V low = hn::Neg(high);
-    gradient = hn::IfThenElse(hn::Gt(gradient, high), high, gradient);
-    gradient = hn::IfThenElse(hn::Lt(gradient, low), low, gradient);
-  }
-  if (update.l2 != 0) gradient = hn::Add(gradient, hn::Mul(hn::Set(d, update.l2), weight));
-  return gradient;
-}
-
-HWY_ATTR inline void sgd(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept {
-  for_lanes(begin, end, [&](auto d, int64_t i) HWY_ATTR {
-    const auto weight = hn::LoadU(d, update.weights + i);
-    const auto g = effective_gradient(d, update, weight, hn::LoadU(d, update.gradients + i));
-    const auto kept = hn::Mul(weight, hn::Set(d, update.keep));
-    const auto step = hn::Mul(hn::Set(d, update.learning_rate), g);
-    hn::StoreU(hn::Sub(kept, step), d, update.weights + i);
-  });
-}
-
-HWY_ATTR inline void adagrad(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept {
-  for_lanes(begin, end, [&](auto d, int64_t i) HWY_ATTR {
-    const auto weight = hn::LoadU(d, update.weights + i);
-    const auto g = effective_gradient(d, update, weight, hn::LoadU(d, update.gradients + i));
-    const auto kept = hn::Mul(weight, hn::Set(d, update.keep));
-    const auto h = hn::Add(hn::LoadU(d, update.first + i), hn::Mul(g, g));
-    hn::StoreU(h, d, update.first + i);
-    const auto scale = hn::Add(hn::Sqrt(h), hn::Set(d, update.eps));
-    const auto step = hn::Div(hn::Mul(hn::Set(d, update.learning_rate), g), scale);
-    hn::StoreU(hn::Sub(kept, step), d, update.weights + i);
-  });
-}
-
-HWY_ATTR inline void adam(const ParameterUpdate& update, int64_t begin, int64_t end) noexcept {
-  for_lanes(begin, end, [&](auto d, int64_t i) HWY_ATTR {
-    const auto weight = hn::LoadU(d, update.weights + i);
-    const auto g = effective_gradient(d, update, weight, hn::LoadU(d, update.gradients + i));
-    const auto kept = hn::Mul(weight, hn::Set(d, update.keep));
-    const auto m = hn::Add(hn::Mul(hn::Set(d, update.beta1), hn::LoadU(d, update.first + i)),
-                           hn::Mul(hn::Set(d, update.one_minus_beta1), g));
-    const auto v = hn::Add(hn::Mul(hn::Set(d, update.beta2), hn::LoadU(d, update.second + i)),
-                           hn::Mul(hn::Mul(hn::Set(d, update.one_minus_beta2), g), g));
-    hn::StoreU(m, d, update.first + i);
-    hn::StoreU(v, d, update.second + i);
-    const auto mean = hn::Mul(m, hn::Set(d, update.scale1));
-    const auto scale =
-        hn::Add(hn::Sqrt(hn::Mul(v, hn::Set(d, update.scale2))), hn::Set(d, update.eps));
-    const auto step = hn::Div(hn::Mul(hn::Set(d, update.learning_rate), mean), scale);
-    hn::StoreU(hn::Sub(kept, step), d, update.weights + i);
-  });
-}
-
 }  // namespace shardrec::dense::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif

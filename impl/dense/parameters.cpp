@@ -5,9 +5,10 @@
 #include <numbers>
 #include <utility>
 
+#include "compute/kernels.h"
 #include "core/error.h"
 #include "core/philox.h"
-#include "dense/kernels.h"
+#include "plan/optimizer_step.h"
 
 namespace shardrec::dense {
 namespace {
@@ -70,33 +71,16 @@ float* Parameters::state(int state, int64_t offset) const noexcept {
 
 void Parameters::step(core::Threads& threads) {
   ++steps_;
-  ParameterUpdate update;
+  compute::ElementUpdate update;
   update.weights = values();
   update.gradients = gradients();
-  if (arrays_.size() > 2) update.first = state(0);
-  if (arrays_.size() > 3) update.second = state(1);
-  update.learning_rate = static_cast<float>(optimizer_.learning_rate);
-  update.eps = static_cast<float>(optimizer_.eps);
   update.max_gradient = static_cast<float>(optimizer_.max_gradient);
-  if (optimizer_.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2) {
-    update.l2 = static_cast<float>(optimizer_.weight_decay);
-  } else if (optimizer_.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE) {
-    update.keep = static_cast<float>(1 - optimizer_.learning_rate * optimizer_.weight_decay);
-  }
-  update.beta1 = static_cast<float>(optimizer_.beta1);
-  update.beta2 = static_cast<float>(optimizer_.beta2);
-  update.one_minus_beta1 = static_cast<float>(1 - optimizer_.beta1);
-  update.one_minus_beta2 = static_cast<float>(1 - optimizer_.beta2);
-  const auto t = static_cast<double>(steps_);
-  update.scale1 = static_cast<float>(1 / (1 - std::pow(optimizer_.beta1, t)));
-  update.scale2 = static_cast<float>(1 / (1 - std::pow(optimizer_.beta2, t)));
-
-  const Kernels& table = kernels();
-  const auto kernel = optimizer_.kind == SHARDREC_OPTIMIZER_ADAM      ? table.adam
-                      : optimizer_.kind == SHARDREC_OPTIMIZER_ADAGRAD ? table.adagrad
-                                                                      : table.sgd;
-  threads.parallel_for(size_, kUpdateGrain,
-                       [&](int64_t begin, int64_t end) { kernel(update, begin, end); });
+  for (size_t k = 2; k < arrays_.size(); ++k) update.matrices[k - 2] = floats(arrays_[k]);
+  update.step = plan::optimizer_step(optimizer_, steps_);
+  const compute::Kernels& kernels = compute::cpu_kernels();
+  threads.parallel_for(size_, kUpdateGrain, [&](int64_t begin, int64_t end) {
+    kernels.element_update(update, begin, end);
+  });
 }
 
 void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,

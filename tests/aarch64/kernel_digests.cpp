@@ -313,29 +313,31 @@ void kernels_of_layers(const dense::Kernels& kernels) {
       std::vector<float> weights = numbers_of(random, dim, numbers);
       std::vector<float> first(dim, 0.25F);
       std::vector<float> second(dim, 0.5F);
-      const dense::ParameterUpdate update = {.weights = weights.data(),
-                                             .gradients = bias.data(),
-                                             .first = first.data(),
-                                             .second = second.data(),
-                                             .learning_rate = 0.05F,
-                                             .eps = 1e-8F,
-                                             .max_gradient = width % 2 == 0 ? 1.5F : 0,
-                                             .l2 = 0.3F,
-                                             .keep = 0.99F,
-                                             .beta1 = 0.9F,
-                                             .beta2 = 0.999F,
-                                             .one_minus_beta1 = 0.1F,
-                                             .one_minus_beta2 = 0.001F,
-                                             .scale1 = 1.4F,
-                                             .scale2 = 7.5F};
-      kernels.sgd(update, 0, width);
-      kernels.adagrad(update, 0, width);
-      updates.add(weights);
-      updates.add(first);
-      kernels.adam(update, 0, width);
-      updates.add(weights);
-      updates.add(first);
-      updates.add(second);
+      compute::ElementUpdate update = {.weights = weights.data(),
+                                       .gradients = bias.data(),
+                                       .max_gradient = width % 2 == 0 ? 1.5F : 0,
+                                       .matrices = {first.data(), second.data()}};
+      for (const auto kind : {compute::OptimizerKind::kSgd, compute::OptimizerKind::kAdagrad,
+                              compute::OptimizerKind::kAdam}) {
+        for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
+                                 compute::WeightDecay::kDecouple}) {
+          update.step = {.kind = kind,
+                         .decay_mode = decay,
+                         .learning_rate = 0.05F,
+                         .eps = 1e-8F,
+                         .weight_decay = 0.3F,
+                         .beta1 = 0.9F,
+                         .beta2 = 0.999F,
+                         .one_minus_beta1 = 0.1F,
+                         .one_minus_beta2 = 0.001F,
+                         .bias1 = 1.4F,
+                         .bias2 = 7.5F};
+          compute::cpu_kernels().element_update(update, 0, width);
+          updates.add(weights);
+          updates.add(first);
+          updates.add(second);
+        }
+      }
     }
   }
   activations.print("layers activation", "fp32");

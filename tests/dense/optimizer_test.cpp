@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <span>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "dense/kernels.h"
 #include "dense/parameters.h"
 #include "dense/reference.h"
+#include "plan/optimizer_step.h"
 
 namespace shardrec::dense {
 namespace {
@@ -128,6 +131,57 @@ TEST(Optimizer, MaxGradientKeepsNotANumber) {
   }
 }
 
+// A row of a table and a parameter of a layer, with the same gradients.
+TEST(Optimizer, HasTheBitsOfTheTables) {
+  constexpr int64_t kWidth = 37;
+  for (const auto kind :
+       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
+    for (const auto decay : {SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_DECOUPLE}) {
+      const plan::Optimizer optimizer{.kind = kind,
+                                      .learning_rate = 0.05,
+                                      .eps = 1e-6,
+                                      .weight_decay = 0.1,
+                                      .weight_decay_mode = decay};
+      core::Threads threads(2);
+      Parameters parameters(optimizer);
+      parameters.append({{.name = "w", .shape = {kWidth}, .offset = 0, .size = kWidth}});
+      std::mt19937 random(3);
+      std::normal_distribution<float> normal;
+      for (int64_t i = 0; i < kWidth; ++i) parameters.values()[i] = normal(random);
+      std::vector<float> row(parameters.values(), parameters.values() + kWidth);
+      std::vector<float> m(kWidth);
+      std::vector<float> v(kWidth);
+      float* const matrices[] = {m.data(), v.data()};
+      const int64_t rows[] = {0};
+      const int64_t run[] = {0, 1};
+      const uint32_t bags[] = {0};
+      const float* const gradients[] = {parameters.gradients()};
+      std::vector<std::byte> scratch(compute::row_update_scratch_bytes(kWidth) + 64);
+      void* aligned = scratch.data();
+      size_t left = scratch.size();
+      std::align(64, compute::row_update_scratch_bytes(kWidth), aligned, left);
+      for (int step = 1; step <= 5; ++step) {
+        for (int64_t i = 0; i < kWidth; ++i) parameters.gradients()[i] = normal(random);
+        compute::RowUpdate job{.table = row.data(),
+                               .stride = kWidth,
+                               .width = kWidth,
+                               .rows = rows,
+                               .run = run,
+                               .bags = bags,
+                               .gradients = gradients,
+                               .blocks = bags,
+                               .matrices = matrices};
+        job.step = plan::optimizer_step(optimizer, step);
+        compute::cpu_kernels().row_update(job, 0, 1, static_cast<std::byte*>(aligned));
+        parameters.step(threads);
+        const std::vector<float> values(parameters.values(), parameters.values() + kWidth);
+        EXPECT_TRUE(test::same_bits(row, values))
+            << "optimizer " << kind << " decay " << decay << " step " << step;
+      }
+    }
+  }
+}
+
 TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
   constexpr int64_t kRows = 3, kCols = 37, kAll = kRows * kCols;
   std::vector<float> expected;
@@ -142,24 +196,29 @@ TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
     for (auto* values : {&w, &g, &y, &bias}) {
       for (float& value : *values) value = normal(random);
     }
-    ParameterUpdate update{.weights = w.data(),
-                           .gradients = g.data(),
-                           .first = first.data(),
-                           .second = second.data(),
-                           .learning_rate = 0.1F,
-                           .eps = 1e-6F,
-                           .max_gradient = 1,
-                           .l2 = 0.01F,
-                           .keep = 0.99F,
-                           .beta1 = 0.9F,
-                           .beta2 = 0.99F,
-                           .one_minus_beta1 = 0.1F,
-                           .one_minus_beta2 = 0.01F,
-                           .scale1 = 3,
-                           .scale2 = 7};
-    table.sgd(update, 0, kAll);
-    table.adagrad(update, 1, kAll);
-    table.adam(update, 0, kAll - 1);
+    compute::ElementUpdate update{.weights = w.data(),
+                                  .gradients = g.data(),
+                                  .max_gradient = 1,
+                                  .matrices = {first.data(), second.data()}};
+    const compute::Kernels& elements = compute::cpu_kernels();
+    for (const auto kind : {compute::OptimizerKind::kSgd, compute::OptimizerKind::kAdagrad,
+                            compute::OptimizerKind::kAdam}) {
+      for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
+                               compute::WeightDecay::kDecouple}) {
+        update.step = {.kind = kind,
+                       .decay_mode = decay,
+                       .learning_rate = 0.1F,
+                       .eps = 1e-6F,
+                       .weight_decay = 0.01F,
+                       .beta1 = 0.9F,
+                       .beta2 = 0.99F,
+                       .one_minus_beta1 = 0.1F,
+                       .one_minus_beta2 = 0.01F,
+                       .bias1 = 3,
+                       .bias2 = 7};
+        elements.element_update(update, 1, kAll - 1);
+      }
+    }
     table.bias_activation(y.data(), kCols, kRows, kCols, bias.data(), false);
     table.bias_activation(y.data(), kCols, kRows, kCols, bias.data(), true);
     table.relu_backward(y.data(), kCols, g.data(), kCols, g.data(), kCols, kRows, kCols);

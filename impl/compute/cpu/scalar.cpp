@@ -125,6 +125,7 @@ const Kernels& scalar_kernels() {
                                     .row_gradients = row_gradients,
                                     .row_norms = row_norms,
                                     .row_rescale = row_rescale,
+                                    .element_update = element_update,
                                     .scale_gradient = scale_gradient,
                                     .widen = widen,
                                     .narrow = narrow,

@@ -43,11 +43,12 @@ float shrunk(const RangeOfRow& r, int64_t c) noexcept {
 }
 
 float first_moment(const RangeOfRow& r, int64_t c) noexcept {
-  return std::fma(r.step.beta1, r.m[c], r.step.one_minus_beta1 * r.g[c]);
+  return std::fma(r.step.beta1, r.m[c], r.step.one_minus_beta1 * penalised(r, c));
 }
 
 float second_moment(const RangeOfRow& r, int64_t c) noexcept {
-  return std::fma(r.step.beta2, r.v[c], r.step.one_minus_beta2 * (r.g[c] * r.g[c]));
+  const float e = penalised(r, c);
+  return std::fma(r.step.beta2, r.v[c], r.step.one_minus_beta2 * (e * e));
 }
 
 // d of Adam and LAMB, of the moved moments.
@@ -162,6 +163,24 @@ float dot(const void* row, Element element, const float* y, int64_t columns) noe
   return sum_of_products(
       columns, [&](int64_t c) { return element_at(row, element, static_cast<size_t>(c)); },
       [&](int64_t c) { return y[c]; });
+}
+
+void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexcept {
+  if (state_needs(job.step.kind).sums != 0) return;
+  const Optimizer& with = optimizer(job.step.kind);
+  for (int64_t i = first; i < last; ++i) {
+    float g = job.gradients[i];
+    if (job.max_gradient > 0 && g > job.max_gradient) g = job.max_gradient;
+    if (job.max_gradient > 0 && g < -job.max_gradient) g = -job.max_gradient;
+    const auto at = [&](float* matrix) { return matrix == nullptr ? nullptr : matrix + i; };
+    with.step({.step = job.step,
+               .columns = 1,
+               .w = job.weights + i,
+               .g = &g,
+               .m = at(job.matrices[0]),
+               .v = at(job.matrices[1])},
+              nullptr, 0);
+  }
 }
 
 float square_sum(const float* x, int64_t columns) noexcept {

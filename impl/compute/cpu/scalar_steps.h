@@ -25,6 +25,9 @@ struct Optimizer {
 
 const Optimizer& optimizer(OptimizerKind kind) noexcept;
 
+// As Kernels::element_update.
+void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexcept;
+
 // 16-lane sum of products of `columns` numbers.
 float dot(const void* row, Element element, const float* y, int64_t columns) noexcept;
 

@@ -12,6 +12,7 @@
 #include "compute/cpu/sets.h"
 
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#include "compute/cpu/simd_elements-inl.h"
 #include "compute/cpu/simd_elementwise-inl.h"
 #include "compute/cpu/simd_gradient-inl.h"
 #include "compute/cpu/simd_norm-inl.h"
@@ -72,6 +73,7 @@ const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
                           .row_gradients = row_gradients,
                           .row_norms = row_norms,
                           .row_rescale = row_rescale,
+                          .element_update = element_update,
                           .scale_gradient = scale_gradient,
                           .widen = widen,
                           .narrow = narrow,

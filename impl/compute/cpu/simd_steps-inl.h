@@ -136,8 +136,9 @@ struct Adam {
   static constexpr WeightDecay kDecayMode = kDecay;
 
   static HWY_INLINE void step(const Constants& k, const Rates&, Columns& x) {
-    x.m = first_moment(k, x.m, x.g);
-    x.v = second_moment(k, x.v, x.g);
+    const Vector e = penalised<kDecay>(k, x.w, x.g);
+    x.m = first_moment(k, x.m, e);
+    x.v = second_moment(k, x.v, e);
     const Vector d = decayed<kDecay>(k, x.w, moment_ratio(k, x.m, x.v));
     x.w = hn::NegMulAdd(k.rate, d, x.w);
   }

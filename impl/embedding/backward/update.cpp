@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "compute/memory_profile.h"
+#include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -59,7 +60,7 @@ namespace {
 std::vector<int> sums_by_table(const plan::Model& model) {
   std::vector<int> sums;
   for (size_t t = 0; t < model.tables.size(); ++t) {
-    const auto kind = kind_of(model.optimizer_of(static_cast<int32_t>(t)).kind);
+    const auto kind = plan::kind_of(model.optimizer_of(static_cast<int32_t>(t)).kind);
     sums.push_back(compute::state_needs(kind).sums);
   }
   return sums;
@@ -211,7 +212,7 @@ Update::Share Update::share_of(const Piece& piece) const {
 
 int Update::sums_of(size_t shard) const {
   const auto table = shards_[shard].table();
-  return compute::state_needs(kind_of(layout_.model().optimizer_of(table).kind)).sums;
+  return compute::state_needs(plan::kind_of(layout_.model().optimizer_of(table).kind)).sums;
 }
 
 compute::RowUpdate Update::job_for(size_t shard) const {

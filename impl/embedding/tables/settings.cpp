@@ -1,54 +1,19 @@
 #include "embedding/tables/settings.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "compute/cpu/init.h"
 #include "core/hash.h"
-#include "embedding/tables/shard.h"
+#include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {
-namespace {
-
-compute::WeightDecay decay_of(shardrec_weight_decay mode) {
-  switch (mode) {
-    case SHARDREC_WEIGHT_DECAY_L2:
-      return compute::WeightDecay::kL2;
-    case SHARDREC_WEIGHT_DECAY_DECOUPLE:
-      return compute::WeightDecay::kDecouple;
-    default:
-      return compute::WeightDecay::kNone;
-  }
-}
-
-// What does not change from step to step.
-compute::OptimizerStep fixed_part(const plan::Optimizer& optimizer) {
-  compute::OptimizerStep step;
-  step.kind = kind_of(optimizer.kind);
-  step.decay_mode = decay_of(optimizer.weight_decay_mode);
-  step.eps = static_cast<float>(optimizer.eps);
-  if (step.decay_mode != compute::WeightDecay::kNone) {
-    step.weight_decay = static_cast<float>(optimizer.weight_decay);
-  }
-  step.beta1 = static_cast<float>(optimizer.beta1);
-  step.beta2 = static_cast<float>(optimizer.beta2);
-  step.one_minus_beta1 = static_cast<float>(1 - optimizer.beta1);
-  step.one_minus_beta2 = static_cast<float>(1 - optimizer.beta2);
-  step.momentum = static_cast<float>(optimizer.momentum);
-  step.eta = static_cast<float>(optimizer.eta);
-  step.max_norm = static_cast<float>(optimizer.max_norm);
-  return step;
-}
-
-}  // namespace
-
 TrainingSettings::TrainingSettings(const plan::Model& model, int64_t seed)
     : model_(model), seed_(static_cast<uint64_t>(seed)), frozen_(model.tables.size(), 0) {
   for (size_t t = 0; t < model.tables.size(); ++t) {
     const plan::Table& table = model.tables[t];
     const plan::Optimizer& optimizer = model.optimizer_of(static_cast<int32_t>(t));
     learning_rates_.push_back(optimizer.learning_rate);
-    steps_.push_back({.optimizer = fixed_part(optimizer),
+    steps_.push_back({.optimizer = plan::optimizer_step(optimizer, 1),
                       .rounding = {.stochastic = table.rounding == SHARDREC_ROUNDING_STOCHASTIC,
                                    .seed = seed_,
                                    .step = 0,
@@ -85,13 +50,8 @@ std::span<const TableStep> TrainingSettings::step_after(int64_t updates) {
   const int64_t number = updates + 1;
   for (size_t t = 0; t < steps_.size(); ++t) {
     TableStep& step = steps_[t];
-    const plan::Optimizer& optimizer = model_.optimizer_of(static_cast<int32_t>(t));
+    step.optimizer = plan::optimizer_step(model_.optimizer_of(static_cast<int32_t>(t)), number);
     step.optimizer.learning_rate = static_cast<float>(learning_rates_[t]);
-    const auto bias = [&](double beta) {
-      return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(number))));
-    };
-    step.optimizer.bias1 = bias(optimizer.beta1);
-    step.optimizer.bias2 = bias(optimizer.beta2);
     step.rounding.step = static_cast<uint64_t>(number);
     step.frozen = frozen_[t] != 0;
   }

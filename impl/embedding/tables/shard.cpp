@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "compute/cpu/init.h"
+#include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -32,7 +33,7 @@ size_t weight_bytes(const Layout& layout, const Part& part) {
 
 size_t state_floats_per_row(const Layout& layout, const Part& part) {
   const compute::StateNeeds needs =
-      compute::state_needs(kind_of(layout.model().optimizer_of(part.table).kind));
+      compute::state_needs(plan::kind_of(layout.model().optimizer_of(part.table).kind));
   return static_cast<size_t>(needs.matrices) * static_cast<size_t>(part.width) +
          static_cast<size_t>(needs.row_values) * state_columns(layout, part).size();
 }
@@ -42,27 +43,6 @@ size_t state_bytes(const Layout& layout, const Part& part) {
 }
 
 }  // namespace
-
-compute::OptimizerKind kind_of(shardrec_optimizer optimizer) {
-  switch (optimizer) {
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-      return compute::OptimizerKind::kAdagrad;
-    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
-      return compute::OptimizerKind::kRowwiseAdagrad;
-    case SHARDREC_OPTIMIZER_ADAM:
-      return compute::OptimizerKind::kAdam;
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
-      return compute::OptimizerKind::kPartialRowwiseAdam;
-    case SHARDREC_OPTIMIZER_LAMB:
-      return compute::OptimizerKind::kLamb;
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
-      return compute::OptimizerKind::kPartialRowwiseLamb;
-    case SHARDREC_OPTIMIZER_LARS_SGD:
-      return compute::OptimizerKind::kLarsSgd;
-    default:
-      return compute::OptimizerKind::kSgd;
-  }
-}
 
 compute::Element element_of(shardrec_dtype dtype) {
   switch (dtype) {
@@ -89,7 +69,7 @@ Shard::Shard(const Layout& layout, int32_t part) : part_(part) {
   weights_ = core::Pages(weight_bytes(layout, description));
   state_memory_ = core::Pages(state_bytes(layout, description));
   const compute::StateNeeds needs =
-      compute::state_needs(kind_of(layout.model().optimizer_of(table_).kind));
+      compute::state_needs(plan::kind_of(layout.model().optimizer_of(table_).kind));
   auto* state = static_cast<float*>(static_cast<void*>(state_memory_.data()));
   for (int m = 0; m < needs.matrices; ++m) {
     matrices_.push_back(state);

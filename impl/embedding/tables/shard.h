@@ -64,7 +64,6 @@ class Shard {
   std::vector<compute::ColumnMap> column_map_;
 };
 
-compute::OptimizerKind kind_of(shardrec_optimizer optimizer);
 compute::Element element_of(shardrec_dtype dtype);
 
 // The column ranges that a part contributes to what is taken over whole rows, where other ranks own
