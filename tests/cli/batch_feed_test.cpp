@@ -1,5 +1,5 @@
 // The feed: one seeded global order, whatever the number of ranks.
-#include "batch_feed.h"
+#include "train/batch_feed.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <set>
 #include <thread>
 
-#include "api.h"
-#include "ranks.h"
+#include "command/api.h"
+#include "launch/ranks.h"
 
 namespace shardrec::cli {
 namespace {

@@ -1,12 +1,12 @@
 // `shardrec bench`: what it says of the memory's limit, with made-up profiles.
-#include "bench_limit.h"
+#include "bench/bench_limit.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <nlohmann/json.hpp>
 
-#include "bench_report.h"
+#include "bench/bench_report.h"
 #include "command.h"
 
 namespace shardrec::cli::test {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bench_ids.h"
+#include "bench/bench_ids.h"
 #include "command.h"
-#include "counter_random.h"
+#include "data/counter_random.h"
 
 namespace shardrec::cli::test {
 namespace {

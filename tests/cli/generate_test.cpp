@@ -9,9 +9,9 @@
 #include <numeric>
 #include <sstream>
 
-#include "api.h"
 #include "command.h"
-#include "numbers.h"
+#include "command/api.h"
+#include "command/numbers.h"
 
 namespace shardrec::cli::test {
 namespace {

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api.h"
-#include "click_log.h"
 #include "command.h"
-#include "line_reader.h"
-#include "line_sink.h"
+#include "command/api.h"
+#include "data/click_log.h"
+#include "data/line_reader.h"
+#include "data/line_sink.h"
 
 namespace shardrec::cli::test {
 namespace {

@@ -1,6 +1,6 @@
 // `train --output`: a line per test sample, in the order of the data, that reads back to what the
 // model said, the same for any number of ranks.
-#include "predictions.h"
+#include "train/predictions.h"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "api.h"
-#include "click_log.h"
 #include "command.h"
-#include "line_reader.h"
-#include "numbers.h"
+#include "command/api.h"
+#include "command/numbers.h"
+#include "data/click_log.h"
+#include "data/line_reader.h"
 
 namespace shardrec::cli::test {
 namespace {

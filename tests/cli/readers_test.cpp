@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "api.h"
-#include "click_log.h"
 #include "command.h"
-#include "criteo_parser.h"
-#include "line_reader.h"
+#include "command/api.h"
+#include "data/click_log.h"
+#include "data/criteo_parser.h"
+#include "data/line_reader.h"
 
 namespace shardrec::cli {
 namespace {

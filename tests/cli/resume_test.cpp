@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "command.h"
-#include "numbers.h"
+#include "command/numbers.h"
 #include "saved_model.h"
 
 namespace shardrec::cli::test {

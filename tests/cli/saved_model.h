@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "api.h"
-#include "ranks.h"
+#include "command/api.h"
+#include "launch/ranks.h"
 
 namespace shardrec::cli::test {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "api.h"
 #include "command.h"
-#include "trace_merge.h"
+#include "command/api.h"
+#include "trace/trace_merge.h"
 
 namespace shardrec::cli::test {
 namespace {

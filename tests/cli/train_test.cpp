@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "api.h"
-#include "click_log.h"
 #include "command.h"
+#include "command/api.h"
+#include "data/click_log.h"
 #include "saved_model.h"
 
 namespace shardrec::cli::test {

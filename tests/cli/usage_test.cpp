@@ -1,14 +1,14 @@
 // Command lines that cannot be used: exit status 2 and one sentence with the nearest name;
 // --version.
-#include "usage.h"
+#include "command/usage.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api.h"
 #include "command.h"
+#include "command/api.h"
 
 namespace shardrec::cli::test {
 namespace {

@@ -1,0 +1,223 @@
+// bench lookup: tables on one rank. bench step: the same tables sharded over ranks. One line of
+// JSON, or with --serve one per round that the input asks for.
+#include <sched.h>
+
+#include <algorithm>
+#include <iostream>
+#include <optional>
+
+#include "bench/bench_report.h"
+#include "bench/bench_tables.h"
+#include "bench/rank_times.h"
+#include "command/commands.h"
+#include "command/numbers.h"
+#include "launch/ranks.h"
+
+namespace shardrec::cli {
+namespace {
+
+constexpr int kWarmUp = 2;
+constexpr size_t kLeastSteps = 5;
+
+// The next round that the input asks for; none at its end.
+std::optional<int64_t> read_round() {
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  const auto steps = parse_integer(line);
+  if (!steps || *steps < 1 || *steps > 1000000) {
+    throw UserError("--serve read '" + line + "'; accepted: a number of steps, a line each.");
+  }
+  return steps;
+}
+
+// Runs the ranks of one benchmark: for a time, or for rounds.
+class Bench {
+ public:
+  explicit Bench(const BenchOptions& options) : options_(options) {}
+
+  void run() {
+    const RankGroup group{.ranks = options_.ranks,
+                          .ranks_per_node = options_.ranks_per_node,
+                          .engine = options_.engine};
+    run_ranks(group, [&](int rank, shardrec_comm* comm) {
+      BenchRank tables(options_, comm, rank);
+      RankTimes times;
+      times.create = tables.create_seconds();
+      times.ids = tables.ids();
+      times.unique_rows = tables.unique_rows();
+      for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
+      if (options_.serve) {
+        serve(tables, comm, rank, times);
+        return;
+      }
+      run_timed(tables, rank, times);
+      times.destroy = tables.destroy();
+      print(comm, rank, times);
+    });
+  }
+
+ private:
+  void run_timed(BenchRank& tables, int rank, RankTimes& times) const {
+    const double end = bench_now() + options_.seconds;
+    do {
+      times.steps.push_back(tables.step(kWarmUp + static_cast<int64_t>(times.steps.size())));
+    } while (tables.agree(rank == 0 && (bench_now() < end || times.steps.size() < kLeastSteps)));
+  }
+
+  // Rank 0 reads how many steps the next round has; the others wait for it, asleep, as long as the
+  // input lets them.
+  void serve(BenchRank& tables, shardrec_comm* comm, int rank, RankTimes& times) const {
+    constexpr double kForever = 1e9;
+    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, kForever));
+    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_WARN_SECONDS, kForever));
+    tables.barrier();
+    if (rank == 0) std::cout << "ready\n" << std::flush;
+    while (const int64_t steps = tables.agree(rank == 0 ? read_round().value_or(0) : 0)) {
+      times.steps.clear();
+      for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+      print(comm, rank, times);
+    }
+  }
+
+  // Collective: rank 0 prints what all have measured.
+  void print(shardrec_comm* comm, int rank, const RankTimes& own) const {
+    std::vector<RankTimes> ranks;
+    for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
+      ranks.push_back(times_from(numbers, own.ids.size()));
+    }
+    if (rank != 0) return;
+    if (options_.engine != "local") add_up_processes(ranks);
+    std::cout << bench_report(options_, ranks, probed_ ? &*probed_ : nullptr) << "\n" << std::flush;
+  }
+
+  const BenchOptions& options_;
+  const std::optional<ProbedMemory> probed_ = ProbedMemory::cached();
+};
+
+// That this process may use.
+int processors() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
+}
+
+int bench(BenchOptions options) {
+  for (const std::string& size : options.sizes) {
+    const std::vector<BenchTable> tables = parse_bench_tables(size);
+    options.shape.tables.insert(options.shape.tables.end(), tables.begin(), tables.end());
+  }
+  if (options.sizes.empty()) {
+    options.shape.tables.assign(static_cast<size_t>(options.tables), {options.rows, options.dim});
+  }
+  options.shape.lengths = parse_bag_lengths(options.pooling);
+  options.shape.zipf = parse_id_distribution(options.ids);
+  if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
+  if (options.threads == 0) options.threads = std::max(1, processors() / options.ranks);
+  const RankGroup group{
+      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
+  if (starts_ranks(group)) return start_ranks(group);
+  Bench(options).run();
+  return 0;
+}
+
+void add_shape_options(CLI::App* command, BenchOptions& o) {
+  const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  auto* tables = command->add_option("--tables", o.tables, "Tables")
+                     ->check(CLI::Range(1, 100000))
+                     ->capture_default_str();
+  auto* rows = command->add_option("--rows", o.rows, "Rows of each table")
+                   ->check(count)
+                   ->capture_default_str();
+  auto* dim = command->add_option("--dim", o.dim, "Columns of each table")
+                  ->check(CLI::Range(1, 65536))
+                  ->capture_default_str();
+  command
+      ->add_option("--table", o.sizes,
+                   "Tables of one size as TABLESxROWSxDIM, such as 2x4096x64; once for each size")
+      ->excludes(tables)
+      ->excludes(rows)
+      ->excludes(dim);
+  command->add_option("--pooling", o.pooling, "Ids per bag: L or A..B")->capture_default_str();
+  command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
+      ->capture_default_str();
+  command->add_option("--output-dtype", o.output_dtype, "Of outputs and their gradients")
+      ->capture_default_str();
+  command->add_option("--ids", o.ids, "uniform or zipf:EXPONENT")->capture_default_str();
+  command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
+  command
+      ->add_option("--row-statistics", o.row_statistics,
+                   "What optimizers keep per row is taken over the whole row (row) or over the "
+                   "columns of each box (shard)")
+      ->capture_default_str();
+  command
+      ->add_flag("--borrow,!--no-borrow", o.borrow,
+                 "Lend ids and gradients: the library reads them in place until backward has "
+                 "returned, as C and C++ hosts can allow. --no-borrow: each call has read what it "
+                 "was given when it returns, as hosts whose memory moves need")
+      ->default_str("true");
+  command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--batches", o.batches,
+                   "Different batches that rotate, so that no step finds its rows in the cache")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  auto* seconds =
+      command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
+          ->check(CLI::Range(0.0, 86400.0))
+          ->capture_default_str();
+  command
+      ->add_flag("--serve", o.serve,
+                 "Print 'ready', then for each line of the input, a number of steps, run them and "
+                 "print their line of JSON: to measure in turn with something else")
+      ->excludes(seconds);
+}
+
+void add_batch_option(CLI::App* command, BenchOptions& o, const std::string& meaning) {
+  command->add_option("--batch", o.shape.batch, meaning)
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->capture_default_str();
+}
+
+}  // namespace
+
+Run add_bench(CLI::App& app) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "Measure; one line of JSON.");
+  command->require_subcommand(1);
+  CLI::App* lookup = command->add_subcommand(
+      "lookup",
+      "Begin, forward and backward on one rank, and their shares of the bandwidth that `shardrec "
+      "probe` found.");
+  add_batch_option(lookup, *options, "Samples of a step");
+  add_shape_options(lookup, *options);
+  CLI::App* step = command->add_subcommand("step", "The same, sharded over ranks.");
+  add_batch_option(step, *options,
+                   "Samples of a step, of all ranks together: with 2 ranks each has half");
+  add_shape_options(step, *options);
+  step->add_option("--ranks", options->ranks, "Ranks")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  step->add_option("--ranks-per-node", options->ranks_per_node, "Default: all")
+      ->check(CLI::Range(1, 1024));
+  step->add_option("--sharding", options->sharding, "As for train")->capture_default_str();
+  step->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
+      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+      ->capture_default_str();
+  step->add_option("--forward-compression", options->forward_compression,
+                   std::string("Of outputs between ranks: ") + kCompressions)
+      ->capture_default_str();
+  step->add_option("--backward-compression", options->backward_compression, "The same of gradients")
+      ->capture_default_str();
+  step->add_option("--replication", options->replication,
+                   "Of replicated tables: auto, samples, rows or dense")
+      ->capture_default_str();
+  step->add_option(
+          "--balance", options->balance,
+          "What the plan spreads evenly over the ranks: bytes, or time as `shardrec probe` "
+          "lets it expect")
+      ->capture_default_str();
+  return [options] { return bench(*options); };
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,58 @@
+// The least traffic that a step of a benchmark can do with, and how long it takes at the bandwidth
+// that `shardrec probe` found for such rows: what measured times are held against.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/bench_options.h"
+
+namespace shardrec::cli {
+
+// This machine's profile as the library keeps it (shardrec/probe.h).
+class ProbedMemory {
+ public:
+  // Empty: nothing was probed, or what was kept is not used.
+  static std::optional<ProbedMemory> cached();
+  // json: of shardrec_probe_cached.
+  explicit ProbedMemory(const std::string& json);
+
+  // GB/s of the fastest way with exactly so many threads, of the nearest bag length (bags are
+  // ignored for updates), then the nearest row size; empty: not probed with so many threads.
+  [[nodiscard]] std::optional<double> gather(double row_bytes, double bag_length,
+                                             int threads) const;
+  [[nodiscard]] std::optional<double> update(double row_bytes, int threads) const;
+  [[nodiscard]] double l3_bytes() const { return l3_bytes_; }  // 0: unknown
+
+ private:
+  struct Rate {
+    bool gather;
+    double row_bytes;
+    double bag_length;
+    int threads;
+    double gb_per_second;
+  };
+  std::vector<Rate> rates_;
+  double l3_bytes_ = 0;
+};
+
+struct LeastTraffic {
+  double forward_bytes = 0;
+  double backward_bytes = 0;  // of the update too, which is all of the backward but its index plan
+  // At the probed bandwidth; empty: it was not probed with the benchmark's threads, or the tables
+  // are on several ranks, whose exchange no probe knows.
+  std::optional<double> forward_seconds;
+  std::optional<double> backward_seconds;
+};
+
+// ids and unique_rows: per table, of a step. probed: null where there is none.
+//   forward   8 bytes per id, the rows looked up, the outputs. Rows that are asked for again come
+//             from the cache if the different rows of a step fit in it.
+//   backward  8 bytes per id, the gradients of the outputs, the different rows and their optimizer
+//             states twice.
+LeastTraffic least_traffic(const BenchOptions& options, const std::vector<double>& ids,
+                           const std::vector<double>& unique_rows, const ProbedMemory* probed);
+
+}  // namespace shardrec::cli

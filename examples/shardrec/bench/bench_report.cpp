@@ -1,0 +1,132 @@
+#include "bench/bench_report.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+namespace shardrec::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Pick = std::function<double(const StepTimes&)>;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+// A step is as long as its slowest rank.
+std::vector<double> milliseconds(const std::vector<RankTimes>& ranks, const Pick& pick) {
+  std::vector<double> result(ranks.front().steps.size(), 0.0);
+  for (const RankTimes& rank : ranks) {
+    for (size_t i = 0; i < result.size(); ++i) {
+      result[i] = std::max(result[i], 1e3 * pick(rank.steps[i]));
+    }
+  }
+  return result;
+}
+
+void add_times(Json& json, const std::vector<RankTimes>& ranks) {
+  const auto add = [&](const std::string& name, const Pick& pick) {
+    const std::vector<double> values = milliseconds(ranks, pick);
+    json[name + "_ms_median"] = median(values);
+    json[name + "_ms_min"] = *std::min_element(values.begin(), values.end());
+  };
+  json["steps"] = ranks.front().steps.size();
+  add("begin", [](const StepTimes& t) { return t.begin; });
+  add("forward", [](const StepTimes& t) { return t.forward; });
+  add("backward", [](const StepTimes& t) { return t.backward; });
+  add("step", [](const StepTimes& t) { return t.forward + t.backward; });
+  for (size_t p = 0; p < kBenchPhases.size(); ++p) {
+    json[std::string(kBenchPhases[p].first) + "_ms_median"] =
+        median(milliseconds(ranks, [p](const StepTimes& t) { return t.phases[p]; }));
+  }
+}
+
+// Processor time of the process (all ranks) while rank 0 was in its steps.
+void add_cpu(Json& json, const RankTimes& rank) {
+  std::vector<double> steps;
+  double cpu = 0;
+  double wall = 0;
+  for (const StepTimes& t : rank.steps) {
+    steps.push_back(1e3 * t.cpu);
+    cpu += t.cpu;
+    wall += t.forward + t.backward;
+  }
+  json["cpu_ms_median"] = median(steps);
+  json["cpu_over_wall"] = cpu / wall;
+}
+
+// Tables' counts of all ranks together.
+std::vector<double> sum(const std::vector<RankTimes>& ranks,
+                        std::vector<double> RankTimes::* counts) {
+  std::vector<double> total((ranks.front().*counts).size(), 0.0);
+  for (const RankTimes& rank : ranks) {
+    for (size_t t = 0; t < total.size(); ++t) total[t] += (rank.*counts)[t];
+  }
+  return total;
+}
+
+int64_t whole(const std::vector<double>& counts) {
+  return static_cast<int64_t>(std::accumulate(counts.begin(), counts.end(), 0.0));
+}
+
+// Shares: the time that the least traffic takes at the probed bandwidth, over the median. null:
+// there is nothing to hold the median against.
+void add_limits(Json& json, const BenchOptions& options, const std::vector<RankTimes>& ranks,
+                const ProbedMemory* probed) {
+  const std::vector<double> ids = sum(ranks, &RankTimes::ids);
+  const std::vector<double> unique_rows = sum(ranks, &RankTimes::unique_rows);
+  const LeastTraffic least = least_traffic(options, ids, unique_rows, probed);
+  json["bytes_min"] = static_cast<int64_t>(least.forward_bytes + least.backward_bytes);
+  json["forward_bytes_min"] = static_cast<int64_t>(least.forward_bytes);
+  json["backward_bytes_min"] = static_cast<int64_t>(least.backward_bytes);
+  json["ids"] = whole(ids);
+  json["unique_rows"] = whole(unique_rows);
+  const auto add = [&](const char* name, std::optional<double> seconds, double over) {
+    json[name] = seconds ? Json(1e3 * *seconds / over) : Json();
+  };
+  add("forward_limit_ms", least.forward_seconds, 1);
+  add("backward_limit_ms", least.backward_seconds, 1);
+  add("forward_share", least.forward_seconds, json["forward_ms_median"]);
+  add("update_share", least.backward_seconds, json["update_ms_median"]);
+  add("backward_share", least.backward_seconds, json["backward_ms_median"]);
+}
+
+}  // namespace
+
+std::string bench_report(const BenchOptions& options, const std::vector<RankTimes>& ranks,
+                         const ProbedMemory* probed) {
+  Json json;
+  json["tables"] = options.shape.tables.size();
+  if (options.sizes.empty()) {
+    json["rows"] = options.rows;
+    json["dim"] = options.dim;
+  } else {
+    json["sizes"] = options.sizes;
+  }
+  json["batch"] = options.shape.batch;
+  json["pooling"] = options.pooling;
+  json["dtype"] = options.dtype;
+  json["output_dtype"] = options.output_dtype;
+  json["forward_compression"] = options.forward_compression;
+  json["backward_compression"] = options.backward_compression;
+  json["id_distribution"] = options.ids;
+  json["optimizer"] = options.optimizer;
+  json["row_statistics"] = options.row_statistics;
+  json["borrow"] = options.borrow;
+  json["threads"] = options.threads;
+  json["ranks"] = options.ranks;
+  json["sharding"] = options.sharding;
+  add_times(json, ranks);
+  add_cpu(json, ranks.front());
+  json["create_ms"] = 1e3 * ranks.front().create;
+  json["destroy_ms"] = 1e3 * ranks.front().destroy;
+  add_limits(json, options, ranks, probed);
+  return json.dump();
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,24 @@
+// AUC of true probabilities: no model can be expected to do better on these rows.
+#pragma once
+
+#include <vector>
+
+#include "command/api.h"
+
+namespace shardrec::cli {
+
+class BestAuc {
+ public:
+  BestAuc() { check(shardrec_metrics_create(nullptr, metrics_.out())); }
+  void add(double probability, bool click);
+  // Of all that was added; AUC is 0.5 where there is nothing to rank.
+  double value(shardrec_metric metric);
+
+ private:
+  void flush();
+  Metrics metrics_;
+  std::vector<float> probabilities_;
+  std::vector<float> labels_;
+};
+
+}  // namespace shardrec::cli

@@ -1,0 +1,48 @@
+// One line of a Criteo click log into a sample.
+//
+// Numbers: sign(x) * log1p(|x|), a missing one is 0. Ids: hex of up to 64 bits; id v of column k (0
+// .. 25) has row 1 + shardrec_hash64(k, v as 8 bytes, lowest first) % (rows - 1), a missing one row
+// 0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/samples.h"
+
+namespace shardrec::cli {
+
+inline constexpr int kCriteoDense = 13;
+inline constexpr int kCriteoIds = 26;
+
+// Where a file has its columns.
+struct CriteoLayout {
+  char separator = '\t';
+  size_t fields = 1 + kCriteoDense + kCriteoIds;
+  size_t label = 0;
+  std::vector<size_t> dense;  // kCriteoDense of them
+  std::vector<size_t> ids;    // kCriteoIds
+  bool header = false;
+};
+
+// From the first line: a header names the columns; without one they are label, I1..I13, C1..C26,
+// separated by tabs. UserError when it is neither.
+CriteoLayout criteo_layout(const std::string& path, std::string_view first_line);
+
+class CriteoParser {
+ public:
+  CriteoParser(CriteoLayout layout, Schema schema);
+  // Empty: sample holds the line. Else what is wrong with it.
+  std::string parse(std::string_view line, Sample& sample);
+
+ private:
+  bool cut(std::string_view line);
+
+  CriteoLayout layout_;
+  Schema schema_;
+  std::vector<std::string_view> fields_;
+};
+
+}  // namespace shardrec::cli

@@ -1,0 +1,90 @@
+#include "data/samples.h"
+
+namespace shardrec::cli {
+
+void Samples::clear() {
+  rows_.clear();
+  labels_.clear();
+  dense_.clear();
+  lengths_.clear();
+  ids_.clear();
+  id_start_.assign(1, 0);
+}
+
+void Samples::add(const Sample& sample) {
+  dense_columns_ = sample.dense.size();
+  features_ = sample.lengths.size();
+  rows_.push_back(sample.row);
+  labels_.push_back(sample.label);
+  dense_.insert(dense_.end(), sample.dense.begin(), sample.dense.end());
+  lengths_.insert(lengths_.end(), sample.lengths.begin(), sample.lengths.end());
+  ids_.insert(ids_.end(), sample.ids.begin(), sample.ids.end());
+  id_start_.push_back(ids_.size());
+}
+
+void Samples::add(const Samples& from, int64_t index) {
+  dense_columns_ = from.dense_columns_;
+  features_ = from.features_;
+  rows_.push_back(from.row(index));
+  labels_.push_back(from.label(index));
+  const auto dense_values = from.dense(index);
+  dense_.insert(dense_.end(), dense_values.begin(), dense_values.end());
+  const auto bag_lengths = from.lengths(index);
+  lengths_.insert(lengths_.end(), bag_lengths.begin(), bag_lengths.end());
+  const auto bag_ids = from.ids(index);
+  ids_.insert(ids_.end(), bag_ids.begin(), bag_ids.end());
+  id_start_.push_back(ids_.size());
+}
+
+std::span<const float> Samples::dense(int64_t index) const {
+  return std::span(dense_).subspan(static_cast<size_t>(index) * dense_columns_, dense_columns_);
+}
+
+std::span<const int32_t> Samples::lengths(int64_t index) const {
+  return std::span(lengths_).subspan(static_cast<size_t>(index) * features_, features_);
+}
+
+std::span<const int64_t> Samples::ids(int64_t index) const {
+  const auto at = static_cast<size_t>(index);
+  return std::span(ids_).subspan(id_start_[at], id_start_[at + 1] - id_start_[at]);
+}
+
+void pack(const Schema& schema, const Samples& samples, int64_t first, int64_t last,
+          PackedBatch& batch) {
+  const size_t features = schema.features.size();
+  batch.size = last - first;
+  batch.labels.clear();
+  batch.dense.clear();
+  batch.lengths.resize(features * static_cast<size_t>(batch.size));
+
+  std::vector<size_t> cursor(features,
+                             0);  // first the ids of each feature, then where to write next
+  for (int64_t i = first; i < last; ++i) {
+    batch.labels.push_back(samples.label(i));
+    const auto dense = samples.dense(i);
+    batch.dense.insert(batch.dense.end(), dense.begin(), dense.end());
+    const auto lengths = samples.lengths(i);
+    for (size_t f = 0; f < features; ++f) {
+      batch.lengths[f * static_cast<size_t>(batch.size) + static_cast<size_t>(i - first)] =
+          lengths[f];
+      cursor[f] += static_cast<size_t>(lengths[f]);
+    }
+  }
+  size_t total = 0;
+  for (size_t& start : cursor) {
+    const size_t count = start;
+    start = total;
+    total += count;
+  }
+  batch.ids.resize(total);
+  for (int64_t i = first; i < last; ++i) {
+    const auto lengths = samples.lengths(i);
+    const auto ids = samples.ids(i);
+    size_t at = 0;
+    for (size_t f = 0; f < features; ++f) {
+      for (int32_t k = 0; k < lengths[f]; ++k) batch.ids[cursor[f]++] = ids[at++];
+    }
+  }
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,294 @@
+#include "inspect/checkpoint_diff.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "command/long_work.h"
+
+namespace shardrec::cli {
+namespace {
+
+using nlohmann::json;
+
+// Something that both checkpoints may hold: equal shapes can be compared, equal prints are equal.
+struct Part {
+  std::string shape;
+  std::string cut;                // the boxes of a table's part; "" for what is not cut
+  std::string print;              // the checksums, in order
+  int64_t rows = 0, columns = 0;  // of a table's part
+};
+struct Key {
+  std::string what, name, part;
+  std::string collection{};
+  auto operator<=>(const Key&) const = default;
+};
+using Parts = std::map<Key, Part>;
+
+void add_boxes(const json& contents, Parts& parts) {
+  // By place, so that the order in the files does not matter.
+  std::map<Key, std::map<std::string, std::string>> boxes;
+  for (const json& box : contents.at("boxes")) {
+    const std::string collection = box.at("collection");
+    const Key key{"table", box.at("table"), box.at("part"), collection};
+    const auto number = [&](const char* name) { return box.at(name).get<int64_t>(); };
+    std::string place;
+    for (const char* name : {"row", "rows", "col", "cols"}) {
+      std::string digits = std::to_string(number(name));
+      place += std::string(20 - digits.size(), '0') + digits + " ";
+    }
+    boxes[key][place] = box.at("checksums").dump();
+    Part& part = parts[key];
+    part.rows = std::max(part.rows, number("row") + number("rows"));
+    // A state of one value per row names the columns that it is about.
+    const bool by_row = number("bytes") == 4 * number("rows") && key.part != "weights";
+    part.columns = by_row ? 1 : std::max(part.columns, number("col") + number("cols"));
+    part.shape = std::to_string(part.rows) + " x " + std::to_string(part.columns) + " " +
+                 box.at("dtype").get<std::string>();
+  }
+  for (const auto& [key, places] : boxes) {
+    for (const auto& [place, checksums] : places) {
+      parts[key].cut += place + "; ";
+      parts[key].print += checksums;
+    }
+  }
+}
+
+Parts parts_of(const json& contents) {
+  Parts parts;
+  add_boxes(contents, parts);
+  const auto shape = [](const json& tensor) {
+    return tensor.at("shape").dump() + tensor.at("dtype").get<std::string>();
+  };
+  for (const char* what : {"layers", "parameters"}) {
+    for (const json& item : contents.at(what)) {
+      for (const json& tensor : item.at("tensors")) {
+        parts[{what, item.at("name"), tensor.at("name")}] = {
+            .shape = shape(tensor), .cut = "", .print = tensor.at("checksum")};
+      }
+    }
+  }
+  for (const json& tensor : contents.at("tensors")) {
+    const std::string rank = "rank " + std::to_string(tensor.at("rank").get<int>());
+    parts[{"tensor", tensor.at("name"), rank}] = {
+        .shape = shape(tensor), .cut = "", .print = tensor.at("checksum")};
+  }
+  return parts;
+}
+
+double largest_of(std::span<const float> a, std::span<const float> b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i]));
+    if (std::isnan(difference) && !(std::isnan(a[i]) && std::isnan(b[i])) && a[i] != b[i]) {
+      return std::numeric_limits<double>::quiet_NaN();
+    }
+    largest = std::max(largest, difference);  // false for NaN: both are
+  }
+  return largest;
+}
+
+// One table of a checkpoint, on the one rank there is.
+class LoadedTable {
+ public:
+  LoadedTable(const OpenCheckpoint& from, const Key& key) {
+    const OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
+    Model all;
+    check(shardrec_checkpoint_model(own.handle.get(), key.collection.c_str(), all.out()));
+    char* text = nullptr;
+    check(shardrec_model_to_json(all.get(), &text));
+    json model = json::parse(take_text(text));
+    const auto keep = [&](const char* list, const char* name) {
+      json kept = json::array();
+      for (const json& entry : model.at(list)) {
+        if (entry.at(name) == key.name) kept.push_back(entry);
+      }
+      model[list] = kept;
+    };
+    keep("tables", "name");
+    keep("features", "table");
+    Model one;
+    check(shardrec_model_from_json(model.dump().c_str(), one.out()));
+    Options table_wise(SHARDREC_OPTIONS_PLAN);
+    table_wise.set(SHARDREC_OPTION_SHARDING, std::string("table_wise"));
+    Plan plan;
+    check(shardrec_plan_collective(from.comm, one.get(), table_wise.get(), plan.out()));
+    check(shardrec_collection_create(from.comm, one.get(), plan.get(), nullptr, table_.out()));
+    check(
+        shardrec_checkpoint_add_collection(own.handle.get(), key.collection.c_str(), table_.get()));
+    const LongWork work("reading " + from.directory, true, LongWork::OnInterrupt::kCancel);
+    check(shardrec_checkpoint_load(own.handle.get(), work.control()));
+  }
+
+  void read(shardrec_table_part part, int64_t row, int64_t rows, int64_t columns,
+            std::vector<float>& out) {
+    out.resize(static_cast<size_t>(rows * columns));
+    const shardrec_tensor view = matrix_view(out.data(), rows, columns);
+    check(shardrec_collection_read(table_.get(), 0, part, row, rows, &view));
+  }
+
+ private:
+  Collection table_;
+};
+
+shardrec_table_part part_number(const std::string& part) {
+  if (part == "weights") return SHARDREC_TABLE_WEIGHTS;
+  return part == "state/exp_avg_sq" ? SHARDREC_TABLE_STATE_2 : SHARDREC_TABLE_STATE;
+}
+
+std::optional<double> largest_of_table(const OpenCheckpoint& a, const OpenCheckpoint& b,
+                                       const Key& key, const Part& part) {
+  constexpr int64_t kBlock = int64_t{1} << 18;  // elements
+  LoadedTable first(a, key);
+  LoadedTable second(b, key);
+  const int64_t rows = std::max<int64_t>(1, kBlock / part.columns);
+  std::vector<float> one;
+  std::vector<float> other;
+  double largest = 0;
+  for (int64_t row = 0; row < part.rows; row += rows) {
+    const int64_t count = std::min(rows, part.rows - row);
+    first.read(part_number(key.part), row, count, part.columns, one);
+    second.read(part_number(key.part), row, count, part.columns, other);
+    const double here = largest_of(one, other);
+    if (std::isnan(here)) return here;
+    largest = std::max(largest, here);
+  }
+  return largest;
+}
+
+class LoadedLayers {
+ public:
+  LoadedLayers(const OpenCheckpoint& from, const std::string& name) {
+    const OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
+    check(shardrec_checkpoint_mlp(own.handle.get(), name.c_str(), nullptr, layers_.out()));
+    check(shardrec_checkpoint_add_mlp(own.handle.get(), name.c_str(), layers_.get()));
+    check(shardrec_checkpoint_load(own.handle.get(), nullptr));
+  }
+  [[nodiscard]] std::vector<std::span<const float>> parameters() const {
+    int32_t count = 0;
+    check(shardrec_mlp_parameter_count(layers_.get(), &count));
+    std::vector<std::span<const float>> all;
+    for (int32_t i = 0; i < count; ++i) {
+      shardrec_tensor tensor;
+      check(shardrec_mlp_parameter(layers_.get(), i, &tensor, nullptr));
+      int64_t elements = 1;
+      for (int32_t d = 0; d < tensor.ndim; ++d) elements *= tensor.shape[d];
+      all.emplace_back(static_cast<const float*>(tensor.data), static_cast<size_t>(elements));
+    }
+    return all;
+  }
+
+ private:
+  Mlp layers_;
+};
+
+// The names of a stack's parameters in their order; its states are called PARAMETER.STATE.
+std::vector<std::string> parameter_names(const json& contents, const std::string& stack) {
+  std::vector<std::string> names;
+  for (const json& item : contents.at("layers")) {
+    if (item.at("name") != stack) continue;
+    for (const json& tensor : item.at("tensors")) {
+      const std::string name = tensor.at("name");
+      if (names.empty() || !name.starts_with(names.back() + ".")) names.push_back(name);
+    }
+  }
+  return names;
+}
+
+// Of each parameter of a stack, by name.
+std::map<std::string, double> largest_of_layers(const OpenCheckpoint& a, const OpenCheckpoint& b,
+                                                const std::string& stack) {
+  const LoadedLayers first(a, stack);
+  const LoadedLayers second(b, stack);
+  const auto one = first.parameters();
+  const auto other = second.parameters();
+  const std::vector<std::string> names = parameter_names(contents_of(a), stack);
+  std::map<std::string, double> largest;
+  for (size_t i = 0; i < std::min({one.size(), other.size(), names.size()}); ++i) {
+    if (one[i].size() == other[i].size()) largest[names[i]] = largest_of(one[i], other[i]);
+  }
+  return largest;
+}
+
+// Format 1 holds no models: its tables are compared by checksums only.
+bool has_model(const OpenCheckpoint& checkpoint, const std::string& collection) {
+  Model model;
+  const auto status =
+      shardrec_checkpoint_model(checkpoint.handle.get(), collection.c_str(), model.out());
+  if (status != SHARDREC_NOT_FOUND) check(status);
+  return status == SHARDREC_OK;
+}
+
+std::optional<Difference> compare_parts(const OpenCheckpoint& a, const OpenCheckpoint& b,
+                                        const Key& key, const Part& one, const Part& other) {
+  Difference difference{key.what, key.name, key.part, "differs"};
+  if (one.shape != other.shape) {
+    difference.verdict = "other shape";
+    return difference;
+  }
+  const bool cut_alike = one.cut == other.cut;
+  if (cut_alike && one.print == other.print) return std::nullopt;
+  if (key.what != "table") return difference;
+  if (has_model(a, key.collection) && has_model(b, key.collection)) {
+    difference.largest = largest_of_table(a, b, key, one);
+    // Checksums see what subtraction does not: -0.0 beside 0.0, two kinds of NaN.
+    if (!cut_alike && *difference.largest == 0) return std::nullopt;
+  } else if (!cut_alike) {
+    difference.verdict = "cut in another way";
+  }
+  return difference;
+}
+
+}  // namespace
+
+OpenCheckpoint open_checkpoint(shardrec_comm* comm, const std::string& directory, int64_t step) {
+  OpenCheckpoint checkpoint{.comm = comm, .directory = directory};
+  check(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, checkpoint.handle.out()));
+  check(shardrec_checkpoint_open(checkpoint.handle.get(), step));
+  check(shardrec_checkpoint_step(checkpoint.handle.get(), &checkpoint.step));
+  return checkpoint;
+}
+
+json contents_of(const OpenCheckpoint& checkpoint) {
+  char* text = nullptr;
+  check(shardrec_checkpoint_contents_json(checkpoint.handle.get(), &text));
+  return json::parse(take_text(text));
+}
+
+Comparison compare(const OpenCheckpoint& a, const OpenCheckpoint& b) {
+  const Parts first = parts_of(contents_of(a));
+  const Parts second = parts_of(contents_of(b));
+  Comparison comparison;
+  for (const auto& [key, part] : first) {
+    const auto found = second.find(key);
+    if (found == second.end()) {
+      comparison.differences.push_back({key.what, key.name, key.part, "only in A"});
+      continue;
+    }
+    ++comparison.compared;
+    if (auto difference = compare_parts(a, b, key, part, found->second)) {
+      comparison.differences.push_back(std::move(*difference));
+    }
+  }
+  for (const auto& [key, part] : second) {
+    if (!first.contains(key)) {
+      comparison.differences.push_back({key.what, key.name, key.part, "only in B"});
+    }
+  }
+  std::string stack;
+  std::map<std::string, double> largest;
+  for (Difference& difference : comparison.differences) {
+    if (difference.what != "layers" || difference.verdict != "differs") continue;
+    if (std::exchange(stack, difference.name) != difference.name) {
+      largest = largest_of_layers(a, b, stack);
+    }
+    const auto found = largest.find(difference.part);
+    if (found != largest.end()) difference.largest = found->second;
+  }
+  return comparison;
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,32 @@
+// The model and the plan of a recorded case.
+#pragma once
+
+#include <stdexcept>
+
+#include "command/api.h"
+#include "replay/case_runner.h"
+
+namespace shardrec::cli {
+
+// A case asks for what this library does not offer; the sentence is the library's where it has one.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The case was recorded under something that this run does away with.
+class NotComparable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws Unsupported.
+Model make_model(const RecordedCase& recorded);
+
+// Boxes as recorded, or each table under the kind of sharding that is named for it. Throws
+// NotComparable for replicated tables in 2D parallel: they average over all ranks at every step
+// where the case was recorded, and with their replica here.
+Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const Model& model,
+               int ranks, int ranks_per_node);
+
+}  // namespace shardrec::cli

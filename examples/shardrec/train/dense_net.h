@@ -1,0 +1,66 @@
+// The dense half of a DLRM on one rank: bottom stack, dot interaction, top stack, loss.
+// Data-parallel: gradients are those of the mean loss over the global batch, summed over the ranks.
+//
+// Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
+// tables in dot products.
+//
+// One step: forward, backward, reduce (collective), step. Buffers grow to the largest batch seen.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "command/api.h"
+#include "train/train_options.h"
+
+namespace shardrec::cli {
+
+class DenseNet {
+ public:
+  DenseNet(shardrec_comm* comm, const TrainOptions& options, int64_t dense_columns,
+           int64_t features);
+
+  // `embeddings`: [size, features * dim]. Returns the summed loss of this rank's samples in nats.
+  // What is passed must stay until backward.
+  double forward(int64_t size, std::span<const float> dense, std::span<const float> embeddings,
+                 std::span<const float> labels);
+  [[nodiscard]] std::span<const float> probabilities() const { return view(probabilities_, 1); }
+
+  // Of the mean loss over a global batch of `global` samples; afterwards embedding_gradient() is
+  // [size, features * dim].
+  void backward(int64_t global);
+  [[nodiscard]] std::span<const float> embedding_gradient() const {
+    return view(embedding_gradient_, features_ * dim_);
+  }
+  void reduce();
+  void step();
+
+  void add_to(shardrec_checkpoint* checkpoint);
+  // What an earlier release has saved beside the tables.
+  void load_format_1(const std::string& directory);
+
+ private:
+  void add_parameters(const std::string& name, shardrec_mlp* mlp);
+  void resize(int64_t size);
+  [[nodiscard]] std::span<const float> view(const std::vector<float>& data, int64_t columns) const {
+    return std::span(data).first(static_cast<size_t>(size_ * columns));
+  }
+
+  int64_t dense_columns_;
+  int64_t features_;
+  int64_t dim_;
+  int64_t interaction_columns_ = 0;
+  int64_t size_ = 0;
+  Mlp bottom_;
+  Mlp top_;
+  Interaction interaction_;
+  Ddp ddp_;
+  std::span<const float> dense_;
+  std::span<const float> embeddings_;
+  std::vector<float> bottom_out_, crossed_, logits_, probabilities_;
+  std::vector<float> bottom_gradient_, crossed_gradient_, logit_gradient_, embedding_gradient_;
+};
+
+}  // namespace shardrec::cli

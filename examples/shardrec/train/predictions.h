@@ -1,0 +1,38 @@
+// The file of `train --output`: what the model says of each test sample, in the order of the data.
+//
+//   ROW <tab> LABEL <tab> PROBABILITY
+//
+// ROW: of the data, from 0, without a header, unreadable rows counted. LABEL: 0 or 1. PROBABILITY:
+// as many digits as reading them back to the same float32 takes. No header. A file that is complete
+// or is not there: it is written beside, and renamed at the end.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "data/line_sink.h"
+#include "data/samples.h"
+
+namespace shardrec::cli {
+
+class PredictionFile {
+ public:
+  // path empty: writes nothing. UserError where the file cannot be written.
+  explicit PredictionFile(std::string path);
+  PredictionFile(const PredictionFile&) = delete;
+  PredictionFile& operator=(const PredictionFile&) = delete;
+  ~PredictionFile();
+
+  // probabilities: one per sample.
+  void add(const Samples& samples, std::span<const float> probabilities);
+  void finish();
+
+ private:
+  std::string path_;
+  std::string part_;  // its name until it is complete
+  std::unique_ptr<LineSink> sink_;
+  std::string text_;
+};
+
+}  // namespace shardrec::cli

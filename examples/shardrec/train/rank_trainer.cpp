@@ -1,0 +1,250 @@
+#include "train/rank_trainer.h"
+
+#include <algorithm>
+
+#include "command/interrupt.h"
+#include "command/long_work.h"
+
+namespace shardrec::cli {
+namespace {
+
+// Of the collection in a checkpoint.
+constexpr const char* kTablesName = "tables";
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options,
+                         const Schema& schema, const Model& model, const Plan& plan,
+                         const Mesh& mesh)
+    : comm_(comm),
+      rank_(rank),
+      ranks_(options.ranks),
+      writes_predictions_(!options.output.empty()),
+      sync_every_(mesh ? options.sync_every : 0),
+      own_feed_(options.engine != "local"),
+      schema_(schema),
+      net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
+  // The loss is a mean over the global batch: gradients need no division. On a mesh each replica
+  // trains on the batches of its sharding group, and its loss is the mean over these.
+  Options tables(SHARDREC_OPTIONS_COLLECTION);
+  tables.set(SHARDREC_OPTION_SEED, static_cast<int64_t>(options.seed))
+      .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE})
+      .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
+      .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
+  if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
+  if (mesh) {
+    const double share = static_cast<double>(options.sharding_group_size) / options.ranks;
+    tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
+        .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, share);
+    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
+                                             collection_.out()));
+  } else {
+    check(
+        shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
+  }
+  for (Slot& slot : slots_)
+    check(shardrec_lookup_create(collection_.get(), nullptr, slot.lookup.out()));
+  check(shardrec_metrics_create(comm, window_.out()));
+  check(shardrec_metrics_create(comm, test_.out()));
+  width_ = static_cast<int64_t>(schema.features.size()) * options.dim;
+}
+
+int64_t RankTrainer::test_batch(const TrainOptions& options) {
+  const int64_t tiles = (options.batch + kTile - 1) / kTile;
+  return std::min(tiles * kTile, kTiledRows * options.ranks);
+}
+
+bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit) {
+  times_.enter(Phase::kRead);
+  if (own_feed_ && !go_on()) return false;
+  slot.batch = reader.next();
+  if (slot.batch == nullptr) return false;
+  slot.slice = slice_of(slot.global(), ranks_, rank_, unit);
+  pack(schema_, slot.batch->samples, slot.slice.first, slot.slice.last, slot.packed);
+
+  times_.enter(Phase::kBegin);
+  const shardrec_tensor values = vector_view(slot.packed.ids);
+  const shardrec_tensor lengths = vector_view(slot.packed.lengths);
+  check(shardrec_lookup_begin(slot.lookup.get(), slot.packed.size, &values, &lengths, nullptr));
+  return true;
+}
+
+// An interrupt reaches processes at different batches: they agree on the last one.
+bool RankTrainer::go_on() {
+  int32_t stop = interrupted() ? 1 : 0;
+  const shardrec_tensor view = vector_view(std::span<const int32_t>(&stop, 1));
+  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
+  stopped_ = stop != 0;
+  return !stopped_;
+}
+
+void RankTrainer::forward(Slot& slot) {
+  times_.enter(Phase::kForward);
+  slot.pooled.resize(static_cast<size_t>(slot.packed.size * width_));
+  const shardrec_tensor out = matrix_view(slot.pooled.data(), slot.packed.size, width_);
+  check(shardrec_lookup_forward(slot.lookup.get(), 0, &out));
+}
+
+double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
+  times_.enter(Phase::kDenseForward);
+  const double loss =
+      net_.forward(slot.packed.size, slot.packed.dense, slot.pooled, slot.packed.labels);
+  times_.enter(Phase::kMetrics);
+  const shardrec_tensor probabilities = vector_view(net_.probabilities());
+  const shardrec_tensor labels = vector_view(slot.packed.labels);
+  check(shardrec_metrics_update(metrics.get(), &probabilities, &labels));
+  return loss;
+}
+
+void RankTrainer::step(Slot& slot) {
+  const double loss = dense_forward(slot, window_);
+  if (first_losses_.size() < kFirstLosses) {
+    first_losses_.push_back(loss / static_cast<double>(slot.global()));
+  }
+  times_.enter(Phase::kDenseBackward);
+  net_.backward(slot.global());
+  times_.enter(Phase::kReduce);
+  net_.reduce();
+  times_.enter(Phase::kBackward);
+  const shardrec_tensor gradient =
+      matrix_view(net_.embedding_gradient().data(), slot.packed.size, width_);
+  check(shardrec_lookup_set_gradient(slot.lookup.get(), 0, &gradient));
+  check(shardrec_lookup_backward(slot.lookup.get()));
+  if (++steps_unsynced_ == sync_every_) average();
+  times_.enter(Phase::kDenseStep);
+  net_.step();
+  ++position_.batches;
+  ++position_.steps;
+  position_.samples += slot.global();
+}
+
+// All ranks have made as many steps. Without a mesh there is nothing to average.
+void RankTrainer::average() {
+  if (sync_every_ > 0 && steps_unsynced_ > 0) {
+    times_.enter(Phase::kSync);
+    check(shardrec_collection_sync(collection_.get()));
+  }
+  steps_unsynced_ = 0;
+}
+
+void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title,
+                        Progress& progress, const Saving& saving) {
+  if (position_.epoch != epoch) {
+    position_.epoch = epoch;
+    position_.batches = 0;
+  }
+  started_ = std::chrono::steady_clock::now();
+  seconds_before_ = seconds_trained_;
+  BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
+  size_t now = 0;
+  int64_t steps = 0;
+  bool more = fetch(slots_[now], reader, 1);
+  while (more) {
+    Slot& slot = slots_[now];
+    forward(slot);
+    now = 1 - now;
+    more = fetch(slots_[now], reader, 1);
+    step(slot);
+    ++steps;
+    report(slot, steps, title, progress);
+    if (saving.every > 0 && position_.steps % saving.every == 0) {
+      average();  // a checkpoint is one model
+      times_.enter(Phase::kSave);
+      saving.save(position_);
+    }
+  }
+  average();  // what is evaluated and saved is one model
+  times_.enter(Phase::kMetrics);
+  if (steps % kReportSteps != 0) last_window_ = quality(window_);
+  seconds_trained_ = seconds_before_ + seconds_since(started_);
+  if (rank_ == 0 && steps > 0) {
+    const Slot& last = slots_[1 - now];
+    progress.show({title, last.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
+                   last_window_.auc, last_window_.known,
+                   static_cast<double>(samples_trained()) / seconds_trained_},
+                  true);
+  }
+  times_.enter(Phase::kOther);
+}
+
+void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& title,
+                         Progress& progress) {
+  times_.enter(Phase::kMetrics);
+  if (steps % kReportSteps == 0) last_window_ = quality(window_);
+  if (rank_ != 0) return;
+  const double seconds = seconds_before_ + seconds_since(started_);
+  progress.show(
+      {title, slot.batch->fraction, last_window_.loss, last_window_.normalised_entropy,
+       last_window_.auc, last_window_.known, static_cast<double>(samples_trained()) / seconds},
+      false);
+}
+
+Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions) {
+  BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
+  size_t now = 0;
+  bool more = fetch(slots_[now], reader, kTile);
+  while (more) {
+    Slot& slot = slots_[now];
+    forward(slot);
+    now = 1 - now;
+    more = fetch(slots_[now], reader, kTile);
+    dense_forward(slot, test_);
+    if (writes_predictions_) write(slot, predictions);
+  }
+  times_.enter(Phase::kMetrics);
+  const Quality result = quality(test_);
+  times_.enter(Phase::kOther);
+  return result;
+}
+
+// The probabilities of all ranks, in the order of the batch: others have zeros where one has its
+// own.
+void RankTrainer::write(const Slot& slot, PredictionFile& predictions) {
+  std::vector<float> all(static_cast<size_t>(slot.global()), 0.0F);
+  const auto own = net_.probabilities();
+  std::copy(own.begin(), own.end(), all.begin() + slot.slice.first);
+  const shardrec_tensor view = vector_view(all);
+  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_SUM));
+  if (rank_ == 0) predictions.add(slot.batch->samples, all);
+}
+
+// Of the samples since the last call. Collective.
+Quality RankTrainer::quality(Metrics& metrics) {
+  check(shardrec_metrics_compute(metrics.get()));
+  Quality result;
+  result.known =
+      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_AUC, &result.auc) == SHARDREC_OK &&
+      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_NE, &result.normalised_entropy) ==
+          SHARDREC_OK;
+  double samples = 0;
+  check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_SAMPLES, &samples));
+  result.samples = static_cast<int64_t>(samples);
+  if (result.samples > 0) {
+    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_LOSS, &result.loss));
+    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_CTR, &result.click_rate));
+  }
+  check(shardrec_metrics_reset(metrics.get()));
+  return result;
+}
+
+void RankTrainer::add_to(shardrec_checkpoint* checkpoint) {
+  check(shardrec_checkpoint_add_collection(checkpoint, kTablesName, collection_.get()));
+  net_.add_to(checkpoint);
+}
+
+void RankTrainer::load_format_1(const std::string& directory) {
+  const LongWork work("loading " + directory, rank_ == 0, LongWork::OnInterrupt::kCancel);
+  check(shardrec_collection_load(collection_.get(), directory.c_str(), work.control()));
+  net_.load_format_1(directory);
+}
+
+void RankTrainer::start_at(const TrainPosition& position) {
+  position_ = position;
+  samples_before_ = position.samples;
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,134 @@
+// One rank's training: its tables, its two lookups, its copy of the dense half. All ranks make the
+// same calls in the same order; batches come from a feed that gives all of them the same global
+// batches.
+//
+// A step with two lookups in flight: forward of this batch, begin of the next one, dense forward
+// and backward, sum of the dense gradients, tables' backward, dense step. begin reads no weights,
+// so that overlapping changes no number.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command/api.h"
+#include "launch/ranks.h"
+#include "train/batch_feed.h"
+#include "train/dense_net.h"
+#include "train/phase_times.h"
+#include "train/predictions.h"
+#include "train/progress.h"
+#include "train/train_options.h"
+#include "train/train_settings.h"
+
+namespace shardrec::cli {
+
+struct Quality {
+  bool known = false;  // both labels were seen
+  double auc = 0;
+  double normalised_entropy = 0;
+  double loss = 0;
+  double click_rate = 0;
+  int64_t samples = 0;
+};
+
+class RankTrainer {
+ public:
+  // Layers multiply rows in tiles of so many, from the first row of a call on, while a call has at
+  // most kTiledRows. Ranks that take whole tiles of the test samples, and no more than that, get
+  // the same bits whatever their number.
+  static constexpr int64_t kTile = 64;
+  static constexpr int64_t kTiledRows = 1024;
+  static constexpr size_t kFirstLosses = 20;
+  static constexpr int64_t kReportSteps = 50;
+
+  // Collective. mesh: of comm, or none.
+  RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options, const Schema& schema,
+              const Model& model, const Plan& plan, const Mesh& mesh);
+
+  static int64_t test_batch(const TrainOptions& options);
+
+  // Called behind every `every` steps of the run, on all ranks; 0: never.
+  struct Saving {
+    int64_t every = 0;
+    std::function<void(const TrainPosition&)> save;
+  };
+
+  // The feed's batches are those of the epoch behind the position at hand.
+  void train(BatchFeed& feed, int64_t epoch, const std::string& title, Progress& progress,
+             const Saving& saving);
+  // predictions: of rank 0; the same calls are made on all ranks.
+  // Of a feed with batches of test_batch(). The same numbers for any number of ranks with the same
+  // model.
+  Quality evaluate(BatchFeed& feed, PredictionFile& predictions);
+
+  // Tables and layers, to be saved and loaded.
+  void add_to(shardrec_checkpoint* checkpoint);
+  // What an earlier release has saved. Collective.
+  void load_format_1(const std::string& directory);
+  // Before the first train(): goes on behind these steps.
+  void start_at(const TrainPosition& position);
+  [[nodiscard]] const TrainPosition& position() const { return position_; }
+
+  // Per step, the loss summed over this rank's samples, divided by the global batch.
+  [[nodiscard]] const std::vector<double>& first_losses() const { return first_losses_; }
+  [[nodiscard]] const PhaseTimes& times() const { return times_; }
+  [[nodiscard]] const Collection& collection() const { return collection_; }
+  // By this process; position() has those of the whole run.
+  [[nodiscard]] int64_t samples_trained() const { return position_.samples - samples_before_; }
+  [[nodiscard]] double seconds_trained() const { return seconds_trained_; }
+  void enter(Phase phase) { times_.enter(phase); }
+  // The ranks have agreed to end before the feed did.
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ private:
+  // A batch on its way: what the library and the dense half read must stay until backward.
+  struct Slot {
+    Lookup lookup;
+    std::shared_ptr<const GlobalBatch> batch;
+    Slice slice;  // of the batch: this rank's samples
+    PackedBatch packed;
+    std::vector<float> pooled;
+    [[nodiscard]] int64_t global() const { return batch->samples.size(); }
+  };
+
+  // unit: what ranks share the batch by.
+  bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
+  bool go_on();
+  void forward(Slot& slot);
+  double dense_forward(Slot& slot, Metrics& metrics);
+  void step(Slot& slot);
+  void write(const Slot& slot, PredictionFile& predictions);
+  Quality quality(Metrics& metrics);
+  void average();
+  void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
+
+  shardrec_comm* comm_;
+  int rank_;
+  int ranks_;
+  bool writes_predictions_;
+  int64_t sync_every_;  // steps; 0: no mesh
+  int64_t steps_unsynced_ = 0;
+  bool own_feed_;  // of this process; else the ranks share one
+  bool stopped_ = false;
+  const Schema& schema_;
+  int64_t width_ = 0;  // columns of the pooled output
+  Collection collection_;
+  DenseNet net_;
+  std::array<Slot, 2> slots_;
+  Metrics window_;
+  Metrics test_;
+  Quality last_window_;
+  PhaseTimes times_;
+  std::vector<double> first_losses_;
+  TrainPosition position_;
+  int64_t samples_before_ = 0;
+  double seconds_trained_ = 0;
+  double seconds_before_ = 0;
+  std::chrono::steady_clock::time_point started_;
+};
+
+}  // namespace shardrec::cli

@@ -1,0 +1,81 @@
+#include "train/train_mesh.h"
+
+#include <cstdint>
+
+#include "command/text_table.h"
+#include "launch/ranks.h"
+
+namespace shardrec::cli {
+namespace {
+
+struct Place {
+  int32_t sharding_rank = 0, sharding_size = 0, replica_rank = 0, replica_size = 0;
+};
+
+Place place_of(const Mesh& mesh) {
+  Place place;
+  check(shardrec_mesh_place(mesh.get(), &place.sharding_rank, &place.sharding_size,
+                            &place.replica_rank, &place.replica_size));
+  return place;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::string out;
+  for (const int rank : ranks) out += (out.empty() ? "" : ", ") + std::to_string(rank);
+  return out;
+}
+
+}  // namespace
+
+Mesh make_mesh(shardrec_comm* comm, const TrainOptions& options) {
+  Options how(SHARDREC_OPTIONS_MESH);
+  how.set(SHARDREC_OPTION_PLACEMENT, options.placement);
+  Mesh mesh;
+  check(shardrec_mesh_create(comm, options.sharding_group_size, how.get(), mesh.out()));
+  return mesh;
+}
+
+MeshGroups groups_of(shardrec_comm* comm, const Mesh& mesh) {
+  const Place own = place_of(mesh);
+  const auto places =
+      gather(comm, {static_cast<double>(own.sharding_rank), static_cast<double>(own.replica_rank)});
+  const auto shards = static_cast<size_t>(own.sharding_size);
+  const auto replicas = static_cast<size_t>(own.replica_size);
+  MeshGroups groups{.sharding{replicas, std::vector<int>(shards)},
+                    .replica{shards, std::vector<int>(replicas)}};
+  for (size_t rank = 0; rank < places.size(); ++rank) {
+    const auto shard = static_cast<size_t>(places[rank][0]);
+    const auto replica = static_cast<size_t>(places[rank][1]);
+    groups.sharding[replica][shard] = static_cast<int>(rank);
+    groups.replica[shard][replica] = static_cast<int>(rank);
+  }
+  return groups;
+}
+
+Plan plan_on(const Mesh& mesh, const TrainOptions& options, const Model& model) {
+  Options planner(SHARDREC_OPTIONS_PLAN);
+  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
+  Plan plan;
+  check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), planner.get(), plan.out()));
+  return plan;
+}
+
+std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {
+  using Align = TextTable::Align;
+  TextTable table({{"group", Align::kLeft}, {"ranks", Align::kLeft}, {"holds", Align::kLeft}});
+  for (size_t replica = 0; replica < groups.sharding.size(); ++replica) {
+    table.add({"sharding group " + std::to_string(replica), ranks_text(groups.sharding[replica]),
+               "replica " + std::to_string(replica) + " of all tables"});
+  }
+  for (size_t shard = 0; shard < groups.replica.size(); ++shard) {
+    table.add({"replica group " + std::to_string(shard), ranks_text(groups.replica[shard]),
+               "the boxes of the plan's rank " + std::to_string(shard)});
+  }
+  const std::string steps =
+      options.sync_every == 1 ? "step" : std::to_string(options.sync_every) + " steps";
+  return "mesh: " + std::to_string(options.ranks) + " ranks, sharding groups of " +
+         std::to_string(options.sharding_group_size) + ", placement " + options.placement +
+         ", replicas averaged every " + steps + "\n" + table.text();
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,97 @@
+#include "train/train_settings.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command/api.h"
+
+namespace shardrec::cli {
+namespace {
+
+enum class Role {
+  kModel,  // shape of tables and layers: one with the weights
+  kOrder,  // of the samples: one with the position
+  kFree    // may change when a run goes on
+};
+
+// Every option that is remembered, with its name on the command line.
+template <typename Options, typename Visit>
+void each(Options& o, const Visit& visit) {
+  visit("--format", o.format, Role::kOrder);
+  visit("--seed", o.seed, Role::kOrder);
+  visit("--batch", o.batch, Role::kOrder);
+  visit("--dim", o.dim, Role::kModel);
+  visit("--bottom", o.bottom, Role::kModel);
+  visit("--top", o.top, Role::kModel);
+  visit("--optimizer", o.optimizer, Role::kModel);
+  visit("--dtype", o.dtype, Role::kModel);
+  visit("--dense-optimizer", o.dense_optimizer, Role::kModel);
+  visit("--epochs", o.epochs, Role::kFree);
+  visit("--learning-rate", o.learning_rate, Role::kFree);
+  visit("--eps", o.eps, Role::kFree);
+  visit("--dense-learning-rate", o.dense_learning_rate, Role::kFree);
+  visit("--ranks", o.ranks, Role::kFree);
+  visit("--ranks-per-node", o.ranks_per_node, Role::kFree);
+  visit("--sharding", o.sharding, Role::kFree);
+  visit("--sharding-group-size", o.sharding_group_size, Role::kFree);
+  visit("--sync-every", o.sync_every, Role::kFree);
+  visit("--placement", o.placement, Role::kFree);
+  visit("--forward-compression", o.forward_compression, Role::kFree);
+  visit("--backward-compression", o.backward_compression, Role::kFree);
+}
+
+std::string shown(const nlohmann::json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const auto& part : value) text += (text.empty() ? "" : ",") + part.dump();
+  return text;
+}
+
+}  // namespace
+
+std::string settings_json(const TrainOptions& asked, const Schema& schema) {
+  TrainOptions options = asked;
+  if (options.ranks_per_node == options.ranks) options.ranks_per_node = 0;  // all, however many
+  nlohmann::ordered_json json;
+  each(options, [&](const char* name, const auto& value, Role) { json[name] = value; });
+  auto& tables = json["tables"] = nlohmann::ordered_json::array();
+  for (const Feature& feature : schema.features) {
+    tables.push_back({{"name", feature.name}, {"rows", feature.rows}});
+  }
+  return json.dump();
+}
+
+void take_settings(const std::string& text, const std::string& directory, TakeSettings what,
+                   TrainOptions& options) {
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    each(options, [&](const char* name, auto& value, Role role) {
+      if (role != Role::kModel && what == TakeSettings::kModel) return;
+      const nlohmann::json& saved = json.at(name);
+      if (!options.given.contains(name)) {
+        saved.get_to(value);
+      } else if (role != Role::kFree && nlohmann::json(value) != saved) {
+        throw UserError(directory + " was trained with " + name + " " + shown(saved) + "; " + name +
+                        " " + shown(value) + " does not go with it.");
+      }
+    });
+    options.table_rows.clear();
+    for (const auto& table : json.at("tables")) {
+      options.table_rows.push_back(table.at("rows").get<int64_t>());
+    }
+    const bool sized = options.given.contains("--rows-per-table");
+    for (const int64_t rows : options.table_rows) {
+      if (rows < 1) throw UserError("a table of no rows");
+      if (sized && rows != options.rows_per_table) {
+        throw UserError(directory + " has tables of other sizes than --rows-per-table " +
+                        std::to_string(options.rows_per_table) + ".");
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError("The settings in " + directory +
+                    " are not those of `shardrec train`: " + error.what());
+  }
+}
+
+}  // namespace shardrec::cli
