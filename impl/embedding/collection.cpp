@@ -169,10 +169,9 @@ std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
   return pieces;
 }
 
-std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char* name,
-                                                       uint64_t detail,
-                                                       std::span<const comm::ConstBytes> messages,
-                                                       std::shared_ptr<const void> owner) {
+void Collection::post(Exchange kind, const char* name, uint64_t detail,
+                      std::span<const comm::ConstBytes> messages,
+                      std::shared_ptr<const void> owner) {
   const comm::Operation operation{.name = name,
                                   .kind = static_cast<uint32_t>(kind),
                                   .detail = detail,
@@ -183,11 +182,22 @@ std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char
                               " others are held: it must settle them first"),
                {.limit = static_cast<int64_t>(held_.size()), .operation = name});
   }
+  held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
+}
+
+std::span<const comm::ConstBytes> Collection::receive() {
   Held& held = held_[held_count_];
-  held.ticket = channel_->post(operation, messages, std::move(owner));
   channel_->receive(held.ticket, held.views);
   ++held_count_;
   return held.views;
+}
+
+std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char* name,
+                                                       uint64_t detail,
+                                                       std::span<const comm::ConstBytes> messages,
+                                                       std::shared_ptr<const void> owner) {
+  post(kind, name, detail, messages, std::move(owner));
+  return receive();
 }
 
 void Collection::settle() {

@@ -149,6 +149,11 @@ class Collection {
   std::span<const comm::ConstBytes> exchange(Exchange kind, const char* name, uint64_t detail,
                                              std::span<const comm::ConstBytes> messages,
                                              std::shared_ptr<const void> owner);
+  // The same in two halves, for work while messages travel; nothing else is exchanged in between.
+  // What this rank sends to itself may be written until receive().
+  void post(Exchange kind, const char* name, uint64_t detail,
+            std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> owner);
+  std::span<const comm::ConstBytes> receive();
   // What one backward exchanges at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
   // kStatistics, kNorms. A forward, a read, a write or a sync exchanges two at most.
   static constexpr size_t kMostHeld = 6;

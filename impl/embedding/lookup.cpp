@@ -136,12 +136,16 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
                  "the output is gone: ask for it again before the next call that exchanges "
                  "anything on this collection");
     }
+    {
+      const PhaseTimer timer(collection_->counters(), Phase::kLookup);
+      look_up_directly(output, view);
+    }
     assemble(output, view);
     return;
   }
   const core::TraceScope call(collection_->counters().track, "forward");
   try {
-    exchange_and_look_up();
+    exchange_and_look_up(output, view);
     assemble(output, view);
   } catch (const core::Error&) {
     // Idle: what all ranks refuse alike. Else peers wait for this rank's sums: they must hear that
@@ -154,7 +158,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   }
 }
 
-void Lookup::exchange_and_look_up() {
+void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   Counters& counters = collection_->counters();
   PhaseTimer timer(counters, Phase::kInputExchange);
   const Outgoing& outgoing = outgoing_[1 - turn_];
@@ -183,8 +187,7 @@ void Lookup::exchange_and_look_up() {
   direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
   partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(),
                         collection_->step_context(), *output_buffer_);
-  timer.next(Phase::kOutputExchange);
-  exchange_outputs();
+  exchange_outputs(output, out, timer);
   if (node_sums_ != nullptr) {
     exchange_node_sums();
   } else {
@@ -199,16 +202,22 @@ void Lookup::exchange_and_look_up() {
   count_memory();
 }
 
-void Lookup::exchange_outputs() {
+void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer) {
   const StepContext context = collection_->step_context();
   auto messages = partial_sums_.messages();
   SharedBuffer sent = output_buffer_;
   if (output_codec_ != nullptr) {
+    partial_sums_.compute_own(context);
     messages = output_codec_->encode_outputs(inbox_, messages, context);
     sent = output_codec_->buffer();
   }
-  output_views_ =
-      collection_->exchange(Exchange::kOutput, "forward", name_, messages, std::move(sent));
+  timer.next(Phase::kOutputExchange);
+  collection_->post(Exchange::kOutput, "forward", name_, messages, std::move(sent));
+  timer.next(Phase::kLookup);
+  if (output_codec_ == nullptr) partial_sums_.compute_own(context);
+  look_up_directly(output, out);
+  timer.next(Phase::kOutputExchange);
+  output_views_ = collection_->receive();
   if (output_codec_ != nullptr) {
     output_views_ = output_codec_->decode_outputs(routed_, output_views_, context, *output_buffer_);
   }
@@ -231,11 +240,14 @@ size_t Lookup::output_bytes(int32_t output) const {
          compute::element_bytes(element_of(collection_->options().output_dtype));
 }
 
-void Lookup::assemble(int32_t output, const OutputView& out) {
-  PhaseTimer timer(collection_->counters(), Phase::kLookup);
+// The boxes of this rank that nobody else adds to, straight into the output.
+void Lookup::look_up_directly(int32_t output, const OutputView& out) {
   direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->step_context(), out,
                   output_bytes(output));
-  timer.next(Phase::kOutputExchange);
+}
+
+void Lookup::assemble(int32_t output, const OutputView& out) {
+  const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
   assembly_.assemble(routed_, batch_.expansion(), output, collection_->step_context(), out);
 }
 

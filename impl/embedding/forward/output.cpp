@@ -67,8 +67,10 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   size_t offsets = 0;
   size_t longest = 0;  // sequence
   size_t most_tasks = 0;
+  size_t most_own_tasks = 0;
   for (const Section& section : sections_) {
     const auto received = inbox.blocks(section.source);
+    size_t& most = section.to == layout_.rank() ? most_own_tasks : most_tasks;
     for (size_t b = 0; b < blocks.size(); ++b) {
       if (!sends(direct, b, section)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -79,7 +81,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
       } else {
         offsets += static_cast<size_t>(received[b].rows) + 1;
       }
-      most_tasks += static_cast<size_t>(received[b].ids / ids_per_task(part.width)) + 1;
+      most += static_cast<size_t>(received[b].ids / ids_per_task(part.width)) + 1;
     }
   }
   std::byte* out = buffer.resize(bytes);
@@ -89,10 +91,13 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   std::iota(count.begin(), count.end(), int64_t{0});
 
   tasks_.clear();
+  own_tasks_.clear();
   core::reserve_with_slack(tasks_, most_tasks);
+  core::reserve_with_slack(own_tasks_, most_own_tasks);
   std::byte* message = out;
   for (const Section& section : sections_) {
     const auto received = inbox.blocks(section.source);
+    std::vector<Task>& tasks = section.to == layout_.rank() ? own_tasks_ : tasks_;
     for (size_t b = 0; b < blocks.size(); ++b) {
       if (!sends(direct, b, section)) continue;
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -111,9 +116,9 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
                   .out_stride = static_cast<size_t>(shard.width())};
       if (blocks[b].sequence) {
         if (block.unique != 0) task.job.ids = block.unique_ids;
-        add_sequence(task, block, count.data());
+        add_sequence(task, block, count.data(), tasks);
       } else {
-        add_bags(task, block, offset);
+        add_bags(task, block, offset, tasks);
         offset += block.rows + 1;
       }
       out += rows_bytes(block.answers(blocks[b].sequence), part.width);
@@ -122,17 +127,23 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     messages_[static_cast<size_t>(section.to)] = {message, out};
     message = out;
   }
-  context.threads.parallel_for(static_cast<int64_t>(tasks_.size()), 1,
-                               [&](int64_t first, int64_t last) {
-                                 for (int64_t t = first; t < last; ++t) {
-                                   const Task& task = tasks_[static_cast<size_t>(t)];
-                                   context.kernels.pooled_lookup(task.job, task.first, task.last);
-                                 }
-                               });
+  run(tasks_, context);
+}
+
+void PartialSums::compute_own(const StepContext& context) { run(own_tasks_, context); }
+
+void PartialSums::run(const std::vector<Task>& tasks, const StepContext& context) {
+  context.threads.parallel_for(std::ssize(tasks), 1, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t) {
+      const Task& task = tasks[static_cast<size_t>(t)];
+      context.kernels.pooled_lookup(task.job, task.first, task.last);
+    }
+  });
 }
 
 // Cuts the bags of a block into tasks of about as many ids.
-void PartialSums::add_bags(Task task, const ReceivedBlock& block, int64_t* offset) {
+void PartialSums::add_bags(Task task, const ReceivedBlock& block, int64_t* offset,
+                           std::vector<Task>& tasks) {
   task.job.offsets = offset;
   const int64_t enough = ids_per_task(task.job.width);
   int64_t end = 0;
@@ -143,23 +154,24 @@ void PartialSums::add_bags(Task task, const ReceivedBlock& block, int64_t* offse
     offset[bag + 1] = end;
     if (end - task_ids >= enough) {
       task.last = bag + 1;
-      tasks_.push_back(task);
+      tasks.push_back(task);
       task.first = bag + 1;
       task_ids = end;
     }
   });
   if (task.first < block.rows) {
     task.last = block.rows;
-    tasks_.push_back(task);
+    tasks.push_back(task);
   }
 }
 
-void PartialSums::add_sequence(Task task, const ReceivedBlock& block, const int64_t* count) {
+void PartialSums::add_sequence(Task task, const ReceivedBlock& block, const int64_t* count,
+                               std::vector<Task>& tasks) {
   task.job.offsets = count;
   const int64_t enough = ids_per_task(task.job.width);
   for (; task.first < block.answers(true); task.first = task.last) {
     task.last = std::min(task.first + enough, block.answers(true));
-    tasks_.push_back(task);
+    tasks.push_back(task);
   }
 }
 

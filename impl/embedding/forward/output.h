@@ -22,10 +22,14 @@ class PartialSums {
  public:
   explicit PartialSums(const Layout& layout);
 
-  // Looks up every received bag and writes the output messages into `buffer`; `work` is scratch.
-  // direct: by own block, is this rank's message to itself without it?
+  // Lays out the output messages in `buffer` and looks up every bag for the messages to other ranks.
+  // direct: by own block, is this rank's message to itself without it? The work memory of the
+  // context stays in use until compute_own().
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
                const StepContext& context, core::Scratch& buffer);
+
+  // Looks up what this rank sends to itself: nobody else waits for it.
+  void compute_own(const StepContext& context);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
@@ -45,13 +49,17 @@ class PartialSums {
   };
 
   bool sends(std::span<const uint8_t> direct, size_t block, const Section& section) const;
-  void add_bags(Task task, const ReceivedBlock& block, int64_t* offset);
-  void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count);
+  static void add_bags(Task task, const ReceivedBlock& block, int64_t* offset,
+                       std::vector<Task>& tasks);
+  static void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count,
+                           std::vector<Task>& tasks);
+  static void run(const std::vector<Task>& tasks, const StepContext& context);
 
   const Layout& layout_;
   std::vector<Section> sections_;        // by rank that gets them
   std::vector<int32_t> shard_of_block_;  // by own block: index into shards
-  std::vector<Task> tasks_;
+  std::vector<Task> tasks_;              // for messages to other ranks
+  std::vector<Task> own_tasks_;          // for this rank's to itself
   std::vector<comm::ConstBytes> messages_;
 };
 
