@@ -31,7 +31,7 @@ SHARDREC_API shardrec_status shardrec_metrics_text(char **out_text);
 /* Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
  * was taken before is forgotten.
  * events: how many are kept, in [1, 2^24], of 40 bytes each, allocated at once; when there are more,
- * the   oldest are dropped. A training step has about 12 on each rank.
+ * the   oldest are dropped. A training step has about 14 on each rank.
  * Off (the default), an event costs a few instructions; on, about 0.1 us.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_trace_start(int64_t events);

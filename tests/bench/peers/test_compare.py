@@ -161,6 +161,27 @@ class Compare(unittest.TestCase):
         result = self.compare("--only", "^forward: A$", "--threads", "2", "--quick")
         self.assertIn("not quiet", result.stdout)
 
+    def test_another_build_of_ours_in_place_of_the_peers(self):
+        self.program("before", [10])
+        self.program("shardrec", [12])
+        result = self.compare(
+            "--against",
+            self.folder / "before",
+            "--only",
+            "^update alone.*uniform: A$|^step over gloo.*row-wise",
+            "--quick",
+            "--threads",
+            "2",
+        )
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual([row["other"] for row in self.rows()], ["before"] * 2)
+        for row in self.rows():
+            self.assertAlmostEqual(row["ratio"], 10 / 12)
+            self.assertEqual((row["target"], row["met"]), (0.97, False))
+        logs = [(self.folder / f"{name}.log").read_text() for name in ("before", "shardrec")]
+        self.assertEqual(logs[0], logs[1])
+        self.assertIn("--engine gloo", logs[0])
+
     def test_names_that_match_nothing(self):
         self.program("shardrec", [1])
         self.assertEqual(self.compare("--only", "no such row").returncode, 2)

@@ -3,7 +3,7 @@
 A pair gives several rows of the report: forward, backward and update come out of the same rounds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 # tables, rows, columns, samples, ids per bag
 SHAPES = {
@@ -189,6 +189,19 @@ def all_pairs():
     yield from process_step_pairs()
 
 
+def pairs_against_ours():
+    """The same work by another build of ours: no line may become slower."""
+    for pair in all_pairs():
+        if pair.other[0] == "shardrec":
+            continue  # two settings of one build
+        measures = [
+            replace(measure, target=LEAST_AGAINST_OURS, other_key=None, group=None) for measure in pair.measures
+        ]
+        yield replace(pair, other=["shardrec", *pair.ours], other_name="before", measures=measures)
+
+
+# Least ratio beside another build of ours.
+LEAST_AGAINST_OURS = 0.97
 # Least geometric means of groups of rows with 2 threads.
 GROUP_TARGETS = {"backward + row-wise AdaGrad": 2.2, "update alone, row-wise AdaGrad": 2.6}
 # Most processor time per wall-clock time of ours with 1 thread.
