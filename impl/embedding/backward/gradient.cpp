@@ -33,7 +33,7 @@ GradientPacking::GradientPacking(const Layout& layout)
     for (const Block& block : layout.blocks_of(owner)) may_lend_.push_back(may_lend(block));
   }
   targets_.resize(may_lend_.size());
-  first_task_.resize(may_lend_.size() + 1);
+  tasks_.reserve(may_lend_.size());
 }
 
 // Are the gradients of a block what the caller gives, side by side, but for a late division?
@@ -106,6 +106,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                            const OutputView& gradient, float divisor, const StepContext& context) {
   const auto& output_of = layout_.output().output;
+  tasks_.clear();
   for (size_t t = 0; t < targets_.size(); ++t) {
     const int32_t feature = targets_[t].feature;
     bool wanted = targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
@@ -116,13 +117,11 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
                            true};
       wanted = false;
     }
-    first_task_[t + 1] = first_task_[t] + (wanted ? routed.chunks(feature) : int64_t{0});
+    tasks_.add(wanted ? routed.chunks(feature) : int64_t{0});
   }
-  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(tasks_.count(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
-      const auto t = static_cast<size_t>(above - first_task_.begin()) - 1;
-      const int64_t chunk = task - first_task_[t];
+      const auto [t, chunk] = tasks_.find(task);
       const int32_t table = targets_[t].part->table;
       const compute::ScaleGradient scale{
           .divisor = owner_divides(table) ? 1 : divisor,

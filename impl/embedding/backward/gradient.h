@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "compute/kernels.h"
+#include "core/grouped_tasks.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/batch/expansion.h"
@@ -70,7 +71,7 @@ class GradientPacking {
   std::vector<Target> targets_;    // all blocks of all messages
   std::vector<uint8_t> may_lend_;  // by target
   bool owners_divide_ = false;
-  std::vector<int64_t> first_task_;  // chunks of the targets before, while packing
+  core::GroupedTasks tasks_;  // chunks by target, while packing
 };
 
 }  // namespace shardrec::embedding

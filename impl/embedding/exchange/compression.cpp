@@ -45,7 +45,7 @@ WireCodec::WireCodec(const Layout& layout, shardrec_compression compression)
       static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size();
   // Gradient messages may have their blocks twice.
   runs_.reserve(2 * std::max(sent, received));
-  first_task_.reserve(runs_.capacity() + 1);
+  tasks_.reserve(runs_.capacity());
 }
 
 size_t WireCodec::coded_bytes(int64_t rows, const Part& part) const {
@@ -65,7 +65,7 @@ void WireCodec::begin(Way way) {
   way_ = way;
   to_ = 0;
   runs_.clear();
-  first_task_.assign(1, 0);
+  tasks_.clear();
 }
 
 void WireCodec::begin_message(int peer, size_t header) {
@@ -81,7 +81,7 @@ void WireCodec::add(int64_t rows, const Part& part) {
   const size_t coded = coded_bytes(rows, part);
   runs_.push_back({.part = &part, .rows = rows, .peer = peer_, .from = from_, .to = to_});
   const int64_t per_task = rows_per_task(part);
-  first_task_.push_back(first_task_.back() + (rows + per_task - 1) / per_task);
+  tasks_.add((rows + per_task - 1) / per_task);
   from_ += way_ == Way::kEncode ? floats : coded;
   to_ += way_ == Way::kEncode ? coded : floats;
 }
@@ -181,13 +181,12 @@ std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::Const
     if (header_ != 0) std::memcpy(out + first_byte_[m], messages[m].data(), header_);
     results[m] = {out + first_byte_[m], out + first_byte_[m + 1]};
   }
-  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(tasks_.count(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
-      const auto r = static_cast<size_t>(above - first_task_.begin()) - 1;
-      const Run& run = runs_[r];
+      const auto place = tasks_.find(task);
+      const Run& run = runs_[place.group];
       const int64_t per_task = rows_per_task(*run.part);
-      const int64_t row = (task - first_task_[r]) * per_task;
+      const int64_t row = place.task * per_task;
       convert_rows(run, messages[static_cast<size_t>(run.peer)].data() + run.from, out + run.to,
                    row, std::min(row + per_task, run.rows), context.kernels);
     }

@@ -23,6 +23,7 @@
 
 #include "comm/communicator.h"
 #include "compute/kernels.h"
+#include "core/grouped_tasks.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/exchange/inbox.h"
@@ -98,8 +99,8 @@ class WireCodec {
   size_t from_ = 0;
   size_t to_ = 0;
   std::vector<Run> runs_;
-  std::vector<int64_t> first_task_;  // tasks of the runs before
-  std::vector<size_t> first_byte_;   // of each message in the result
+  core::GroupedTasks tasks_;        // by run
+  std::vector<size_t> first_byte_;  // of each message in the result
 };
 
 }  // namespace shardrec::embedding

@@ -38,7 +38,7 @@ OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
     sources += layout.table(feature.table).parts.size();
   }
   sources_.resize(sources);
-  first_task_.resize(layout.model().features.size() + 1);
+  tasks_.reserve(layout.model().features.size());
   for (size_t t = 0; t < layout.table_count(); ++t) {
     widest_ = std::max(widest_, layout.model().tables[t].dim);
     for (const Segment& segment : layout.table(static_cast<int32_t>(t)).segments) {
@@ -160,12 +160,13 @@ bool OutputAssembly::all_direct(int32_t feature) const {
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                               const StepContext& context, const OutputView& out) {
   const auto& output_of = layout_.output().output;
+  tasks_.clear();
   for (size_t f = 0; f < output_of.size(); ++f) {
     const auto feature = static_cast<int32_t>(f);
     const bool wanted = output_of[f] == output && !all_direct(feature);
-    first_task_[f + 1] = first_task_[f] + (wanted ? routed.chunks(feature) : int64_t{0});
+    tasks_.add(wanted ? routed.chunks(feature) : int64_t{0});
   }
-  const int64_t tasks = first_task_.back();
+  const int64_t tasks = tasks_.count();
   const int64_t pieces = std::min<int64_t>(tasks, int64_t{8} * context.threads.count());
   const size_t row_bytes = align_up(static_cast<size_t>(widest_) * sizeof(float), 64);
   const size_t piece_bytes =
@@ -181,9 +182,8 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
           .row = static_cast<float*>(static_cast<void*>(own)),
           .node_sum = static_cast<float*>(static_cast<void*>(own + row_bytes))};
       for (int64_t t = tasks * piece / pieces; t < tasks * (piece + 1) / pieces; ++t) {
-        const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), t);
-        const auto feature = static_cast<int32_t>(above - first_task_.begin()) - 1;
-        const int64_t chunk = t - first_task_[static_cast<size_t>(feature)];
+        const auto [group, chunk] = tasks_.find(t);
+        const auto feature = static_cast<int32_t>(group);
         if (output == 0) {
           assemble_bags(routed, expansion, context.kernels, feature, chunk, workspace, out);
         } else {

@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "compute/kernels.h"
+#include "core/grouped_tasks.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/batch/expansion.h"
@@ -93,7 +94,7 @@ class OutputAssembly {
   std::vector<NodeSum> sums_;         // by feature, then segment, then node
   core::Scratch sums_memory_;
   std::vector<size_t> message_ends_;  // of messages of sums, by rank
-  std::vector<int64_t> first_task_;   // chunks of the features before, by feature, while assembling
+  core::GroupedTasks tasks_;          // chunks by feature, while assembling
 };
 
 }  // namespace shardrec::embedding

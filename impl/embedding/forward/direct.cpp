@@ -43,7 +43,7 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     }
   }
   none_.resize(direct_.size());
-  first_task_.resize(pieces_.size() + 1);
+  tasks_.reserve(pieces_.size());
 }
 
 void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
@@ -51,17 +51,17 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
                            const StepContext& context, const OutputView& out, size_t bytes) {
   if (!open_) return;
   const auto& output_of = layout_.output().output;
-  for (size_t p = 0; p < pieces_.size(); ++p) {
-    const int32_t feature = pieces_[p].feature;
+  tasks_.clear();
+  for (const Piece& piece : pieces_) {
+    const int32_t feature = piece.feature;
     const bool wanted = output_of[static_cast<size_t>(feature)] == output;
-    first_task_[p + 1] = first_task_[p] + (wanted ? routed.chunks(feature) : int64_t{0});
+    tasks_.add(wanted ? routed.chunks(feature) : int64_t{0});
   }
   streaming_ = bytes > kStreamingBytes && starts_line(out.data) && fills_lines(out, out.stride);
-  context.threads.parallel_for(first_task_.back(), 1, [&](int64_t first, int64_t last) {
+  context.threads.parallel_for(tasks_.count(), 1, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
-      const auto above = std::upper_bound(first_task_.begin(), first_task_.end(), task);
-      const auto p = static_cast<size_t>(above - first_task_.begin()) - 1;
-      look_up(routed, inbox, shards, pieces_[p], task - first_task_[p], context.kernels, out);
+      const auto place = tasks_.find(task);
+      look_up(routed, inbox, shards, pieces_[place.group], place.task, context.kernels, out);
     }
   });
 }

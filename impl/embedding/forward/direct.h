@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
+#include "core/grouped_tasks.h"
 #include "core/threads.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/inbox.h"
@@ -50,8 +51,8 @@ class DirectLookup {
   std::vector<uint8_t> direct_;
   std::vector<uint8_t> none_;
   std::vector<Piece> pieces_;
-  std::vector<int64_t> first_task_;  // chunks of the pieces before, while looking up
-  bool streaming_ = false;           // while looking up
+  core::GroupedTasks tasks_;  // chunks by piece, while looking up
+  bool streaming_ = false;    // while looking up
 };
 
 }  // namespace shardrec::embedding

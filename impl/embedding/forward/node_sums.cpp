@@ -58,7 +58,7 @@ NodeSums::NodeSums(const Layout& layout)
   }
   partials_.resize(sources_.size() * blocks);
   tasks_.reserve(sources_.size() * sums_.size());
-  first_chunk_.resize(tasks_.capacity() + 1);
+  chunks_.reserve(tasks_.capacity());
 }
 
 void NodeSums::read(const std::byte*& at, const std::byte* end, int owner, Partial& partial) const {
@@ -147,6 +147,7 @@ void NodeSums::compute(const StepContext& context, core::Scratch& buffer) {
   for (const Task& task : tasks_) bytes += rows_bytes(task.rows, task.sum->cols);
   std::byte* out = buffer.resize(bytes);
   std::fill(messages_.begin(), messages_.end(), comm::ConstBytes());
+  chunks_.clear();
   size_t t = 0;
   for (const int source : sources_) {
     std::byte* message = out;
@@ -154,11 +155,11 @@ void NodeSums::compute(const StepContext& context, core::Scratch& buffer) {
       Task& task = tasks_[t];
       task.out = static_cast<float*>(static_cast<void*>(out));
       out += rows_bytes(task.rows, task.sum->cols);
-      first_chunk_[t + 1] = first_chunk_[t] + task.chunks;
+      chunks_.add(task.chunks);
     }
     messages_[static_cast<size_t>(source)] = {message, out};
   }
-  const int64_t chunks = first_chunk_[tasks_.size()];
+  const int64_t chunks = chunks_.count();
   const int64_t pieces = std::min<int64_t>(chunks, int64_t{8} * context.threads.count());
   int64_t* next_rows =
       context.work.resize_as<int64_t>(static_cast<size_t>(pieces) * most_addends_).data();
@@ -166,10 +167,8 @@ void NodeSums::compute(const StepContext& context, core::Scratch& buffer) {
     for (int64_t piece = first_piece; piece < last_piece; ++piece) {
       int64_t* next_row = next_rows + static_cast<size_t>(piece) * most_addends_;
       for (int64_t c = chunks * piece / pieces; c < chunks * (piece + 1) / pieces; ++c) {
-        const auto begin = first_chunk_.begin();
-        const auto above = std::upper_bound(begin, begin + count + 1, c);
-        const auto task = static_cast<size_t>(above - begin) - 1;
-        add_chunk(tasks_[task], c - first_chunk_[task], context.kernels, next_row);
+        const auto place = chunks_.find(c);
+        add_chunk(tasks_[place.group], place.task, context.kernels, next_row);
       }
     }
   });

@@ -13,6 +13,7 @@
 
 #include "comm/communicator.h"
 #include "compute/kernels.h"
+#include "core/grouped_tasks.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/tables/layout.h"
@@ -75,7 +76,7 @@ class NodeSums {
   size_t most_addends_ = 0;
   std::vector<Partial> partials_;  // by source, then block of the node
   std::vector<Task> tasks_;        // by source, then sum
-  std::vector<int64_t> first_chunk_;
+  core::GroupedTasks chunks_;      // by task
   std::vector<comm::ConstBytes> rests_;
   std::vector<comm::ConstBytes> messages_;
 };
