@@ -153,16 +153,6 @@ class Root {
 
   const std::string& name() const { return name_; }
 
-  // Two jobs that went on from one checkpoint, one after the other: the first to commit goes on.
-  void check_not_overtaken(const Lineage& lineage, int64_t newest) const {
-    if (newest <= lineage.commit) return;
-    fail(SHARDREC_INVALID_STATE,
-         sentence("another job has committed to ", root_, " since this one opened it: commit ",
-                  newest, " is there, this job knows of ", lineage.commit,
-                  "; open a checkpoint to go on from it, or commit to another directory"),
-         {.value = lineage.commit, .limit = newest, .path = root_});
-  }
-
   // The moment from which the new checkpoint is the newest. After an error the one before is
   // again; where even that fails the new one stays, which is whole, and finish() tells.
   void publish() {
@@ -239,11 +229,25 @@ class Root {
     if (latest_.empty()) return;
     const auto manifest = try_manifest(join_path(root_, latest_), environment_);
     const std::string run = manifest ? manifest->run : "";
-    if (!lineage.run.empty() && lineage.run == run) return;
+    if (!lineage.run.empty() && lineage.run == run) {
+      return check_not_overtaken(lineage, manifest->commit);
+    }
     fail(SHARDREC_INVALID_STATE,
          sentence("the directory ", root_, " holds checkpoints of another run, the newest ",
                   latest_, ": open one to go on from it, or commit to another directory"),
          {.path = join_path(root_, latest_)});
+  }
+
+  // Two jobs that went on from one checkpoint, one after the other: the first to commit goes on.
+  // published: the commit that LATEST names. A checkpoint that stayed behind a commit of this job
+  // that failed is not published.
+  void check_not_overtaken(const Lineage& lineage, int64_t published) const {
+    if (published <= lineage.commit) return;
+    fail(SHARDREC_INVALID_STATE,
+         sentence("another job has committed to ", root_, " since this one opened it: commit ",
+                  published, " is there, this job knows of ", lineage.commit,
+                  "; open a checkpoint to go on from it, or commit to another directory"),
+         {.value = lineage.commit, .limit = published, .path = root_});
   }
 
   // True when LATEST is known to be as before.
@@ -378,7 +382,9 @@ void commit_step(const Group& group, const std::string& root, int64_t step, int6
     if (group.rank != 0) return;
     own.prepare(lineage);
     if (next.run.empty()) next.run = core::unique_suffix();
-    own.check_not_overtaken(lineage, newest_of(list_checkpoints(root, environment), next.run));
+    // Numbers of commits that failed are not used again.
+    next.commit =
+        std::max(next.commit, newest_of(list_checkpoints(root, environment), next.run) + 1);
   });
   const std::string shared =
       share_text(group, operation, sentence(own.name(), " ", next.run, " ", next.commit));

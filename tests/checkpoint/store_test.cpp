@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <set>
+#include <utility>
 
 #include "checkpoint/faulty_environment.h"
 #include "checkpoint/world.h"
@@ -196,11 +197,10 @@ TEST_F(Store, OfTwoThatGoOnFromOneCheckpointTheFirstToCommitGoesOn) {
 }
 
 TEST_F(Store, AnyFailedOperationLeavesTheCheckpointBefore) {
-  for (int rank = 0; rank < 2; ++rank) {
+  for (const auto& [rank, for_good] : {std::pair(0, false), {0, true}, {1, false}, {1, true}}) {
     int failures = 0;
     for (int64_t allowed = 0;; ++allowed) {
       ASSERT_LT(allowed, 100);
-      const bool for_good = allowed % 2 == 0;
       Job job;
       expect_ok(commit(job, 1));
       FaultyEnvironment environment(allowed, for_good);
@@ -220,6 +220,9 @@ TEST_F(Store, AnyFailedOperationLeavesTheCheckpointBefore) {
           EXPECT_EQ(steps_there(), (std::set<std::string>{"step_000000000001"}));
         }
       }
+      // What a failed commit left behind is no other job's: this one goes on.
+      expect_ok(commit(job, 3));
+      EXPECT_EQ(load(reader), 3);
       std::filesystem::remove_all(root());
       if (!environment.failed()) break;
     }

@@ -89,13 +89,11 @@ TEST(TwoJobs, ThatGoOnFromOneCheckpointDoNotMix) {
 TEST(DISABLED_TwoJobs, ThatStartInOneRootExactlyOneGoesOn) {
   const Tally tally = stop_at_each_call(0, 1);
   EXPECT_GT(tally.first, 0);
-  EXPECT_GT(tally.second, 0);
 }
 
 TEST(DISABLED_TwoJobs, ThatGoOnFromOneCheckpointDoNotMix) {
   const Tally tally = stop_at_each_call(1, 1);
   EXPECT_GT(tally.first, 0);
-  EXPECT_GT(tally.second, 0);
 }
 
 }  // namespace
