@@ -8,10 +8,15 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <set>
+#include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -41,13 +46,30 @@ std::optional<Interface> network() {
   return std::nullopt;
 }
 
-// Of the ends of connections on this machine, as the kernel lists them: "0100007F".
+// The sockets of this process, as links name them: "socket:[123]".
+std::set<std::string> own_sockets() {
+  std::set<std::string> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    sockets.insert(std::filesystem::read_symlink(entry, gone).string());
+  }
+  return sockets;
+}
+
+// Of this process's ends of connections, the addresses as the kernel lists them: "0100007F". Others
+// come and go on this machine.
 std::vector<std::string> connected() {
+  const std::set<std::string> own = own_sockets();
   std::ifstream table("/proc/self/net/tcp");
   std::vector<std::string> addresses;
   std::string line;
   while (std::getline(table, line)) {
-    if (line.size() > 36 && line.substr(34, 2) == "01") addresses.push_back(line.substr(6, 8));
+    std::istringstream words(line);
+    // Number, local and remote address, state, queues, timer, retransmissions, user, time-out, inode.
+    const std::vector<std::string> row{std::istream_iterator<std::string>(words), {}};
+    if (row.size() > 9 && row[3] == "01" && own.contains("socket:[" + row[9] + "]")) {
+      addresses.push_back(row[1].substr(0, 8));
+    }
   }
   return addresses;
 }
