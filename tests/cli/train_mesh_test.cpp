@@ -10,7 +10,7 @@
 namespace shardrec::cli::test {
 namespace {
 
-constexpr const char* kRows = SHARDREC_SANITIZED ? "4000" : "8000";
+constexpr const char* kRows = "8000";
 
 class TrainOnMesh : public testing::Test {
  protected:
