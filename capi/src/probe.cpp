@@ -4,9 +4,9 @@
 #include <mutex>
 #include <string>
 
-#include "compute/cpu/probe.h"
 #include "compute/cpu_target.h"
-#include "compute/profile_cache.h"
+#include "compute/probe/probe.h"
+#include "compute/probe/profile_cache.h"
 #include "control_object.h"
 #include "core/log.h"
 #include "core/threads.h"
@@ -59,8 +59,8 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
                  "another probe is running in this process; two would measure each other");
     }
     const int count = threads == 0 ? core::default_thread_count(1) : threads;
-    const compute::MemoryProfile profile = compute::cpu::probe_memory(
-        count, control.get(), compute::cpu::probe_sizes(compute::this_machine(), count));
+    const compute::MemoryProfile profile = compute::probe::probe_memory(
+        count, control.get(), compute::probe::probe_sizes(compute::this_machine(), count));
     keep(profile);
     *out_text = copy_text(compute::profile_to_json(profile));
   });

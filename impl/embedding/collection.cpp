@@ -5,7 +5,7 @@
 
 #include "comm/collective/agree.h"
 #include "compute/cpu_target.h"
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 #include "embedding/room.h"
 
 namespace shardrec::embedding {

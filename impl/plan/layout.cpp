@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "core/tensor.h"
 #include "plan/cuts.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "capi_test.h"
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 #include "shardrec/shardrec.hpp"
 
 namespace shardrec::test {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 #include "core/error.h"
 
 namespace {

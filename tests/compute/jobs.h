@@ -14,7 +14,7 @@
 
 #include "compute/half_reference.h"
 #include "compute/kernels.h"
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
 namespace shardrec::compute {
 

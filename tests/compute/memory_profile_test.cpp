@@ -1,5 +1,5 @@
 // The machine's memory profile: its text, its file in the cache, and what kernels make of it.
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "compute/prefetch.h"
-#include "compute/profile_cache.h"
+#include "compute/probe/prefetch.h"
+#include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "core/log.h"
 

@@ -1,6 +1,6 @@
 // The probe: its kernels compute what they say, and whatever it measures is usable. No test here
 // depends on how fast the machine is.
-#include "compute/cpu/probe.h"
+#include "compute/probe/probe.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -15,16 +15,16 @@
 #include <tuple>
 #include <vector>
 
-#include "compute/cpu/probe_choice.h"
-#include "compute/cpu/probe_jobs.h"
-#include "compute/cpu/probe_kernels.h"
-#include "compute/cpu/probe_team.h"
 #include "compute/kernels.h"
-#include "compute/prefetch.h"
+#include "compute/probe/choice.h"
+#include "compute/probe/jobs.h"
+#include "compute/probe/kernels.h"
+#include "compute/probe/prefetch.h"
+#include "compute/probe/team.h"
 #include "core/error.h"
 #include "core/memory.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 namespace {
 
 std::span<float> floats(core::Pages& pages) {
@@ -351,4 +351,4 @@ TEST(Probe, SizesExceedTheCachesAndKeepUpdatedRowsApart) {
 }
 
 }  // namespace
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -8,9 +8,9 @@
 #include <new>
 #include <string>
 
-#include "compute/cpu/probe.h"
-#include "compute/cpu/probe_kernels.h"
-#include "compute/profile_cache.h"
+#include "compute/probe/kernels.h"
+#include "compute/probe/probe.h"
+#include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "faults/failing_allocator.h"
@@ -22,15 +22,15 @@ namespace {
 using compute::MemoryProfile;
 
 // No longer than one look at each case takes.
-constexpr compute::cpu::ProbeSizes kShortest = {.table = 1 << 20,
-                                                .outputs = 1 << 18,
-                                                .rough = 16 << 10,
-                                                .fine = 16 << 10,
-                                                .updates = 16 << 10,
-                                                .fine_rounds = 0,
-                                                .rough_time = std::chrono::milliseconds(0),
-                                                .fine_time = std::chrono::milliseconds(0),
-                                                .small_pages_time = std::chrono::milliseconds(0)};
+constexpr compute::probe::ProbeSizes kShortest = {.table = 1 << 20,
+                                                  .outputs = 1 << 18,
+                                                  .rough = 16 << 10,
+                                                  .fine = 16 << 10,
+                                                  .updates = 16 << 10,
+                                                  .fine_rounds = 0,
+                                                  .rough_time = std::chrono::milliseconds(0),
+                                                  .fine_time = std::chrono::milliseconds(0),
+                                                  .small_pages_time = std::chrono::milliseconds(0)};
 
 MemoryProfile example() {
   MemoryProfile profile{.machine = compute::this_machine(), .table_bytes = 1 << 20, .seconds = 1};
@@ -88,11 +88,11 @@ TEST_P(ProbeShortage, AMeasurementIsWholeOrThereIsNone) {
   int64_t whole = 0;
   const int64_t runs = for_each_allocation([&](int64_t k) {
     try {
-      const MemoryProfile profile = compute::cpu::probe_memory(1, nullptr, kShortest);
+      const MemoryProfile profile = compute::probe::probe_memory(1, nullptr, kShortest);
       const NoShortage pause;
       EXPECT_EQ(profile.machine, compute::this_machine()) << k;
       EXPECT_EQ(profile.copies.size(), 1U) << k;
-      EXPECT_EQ(profile.rows.size(), compute::cpu::kProbeRowSizes * 3) << k;
+      EXPECT_EQ(profile.rows.size(), compute::probe::kProbeRowSizes * 3) << k;
       for (const auto& rate : profile.rows) EXPECT_GT(rate.gb_per_second, 0) << k;
       ++whole;
     } catch (const std::bad_alloc&) {

@@ -1,6 +1,6 @@
 // The vector kernels: one generic source, compiled once per instruction set (the updates of rows, a
 // source per element type beside this one). Processors without one of the sets use the scalar set.
-#include "compute/cpu/simd_targets.h"
+#include "compute/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compute/cpu/simd.cpp"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "compute/cpu/simd_half-inl.h"
-#include "compute/prefetch.h"
+#include "compute/probe/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {

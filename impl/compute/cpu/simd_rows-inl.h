@@ -9,7 +9,7 @@
 
 #include "compute/cpu/rounding.h"
 #include "compute/cpu/simd_random-inl.h"
-#include "compute/prefetch.h"
+#include "compute/probe/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {

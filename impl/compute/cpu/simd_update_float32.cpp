@@ -1,5 +1,5 @@
 // Updates of rows of float32.
-#include "compute/cpu/simd_targets.h"
+#include "compute/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "compute/cpu/simd_update_float32.cpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 #include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {

@@ -10,7 +10,7 @@
 #include "core/function_ref.h"
 #include "core/threads.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 class ProbeTeam {
  public:
@@ -43,4 +43,4 @@ class ProbeTeam {
 // within a tenth of a second are left out of the team. What lead throws is thrown here.
 void lead_team(core::Threads& threads, core::FunctionRef<void(ProbeTeam&)> lead);
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

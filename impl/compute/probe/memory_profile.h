@@ -1,4 +1,4 @@
-// What the memory of a machine does, as measured by cpu/probe.h: copies, gathers of random rows,
+// What the memory of a machine does, as measured by probe.h: copies, gathers of random rows,
 // updates of rows, and which prefetches and stores were fastest. Read by the kernels
 // (prefetch.h); it changes how fast they are, never a bit of what they compute.
 //

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 #include "core/environment.h"
 
 namespace shardrec::compute {

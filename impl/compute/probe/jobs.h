@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "compute/kernels.h"
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 #include "core/memory.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 class ProbeJobs {
  public:
@@ -47,4 +47,4 @@ class ProbeJobs {
   ColumnRange columns_;
 };
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

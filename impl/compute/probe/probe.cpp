@@ -1,4 +1,4 @@
-#include "compute/cpu/probe.h"
+#include "compute/probe/probe.h"
 
 #include <algorithm>
 #include <array>
@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "compute/cpu/probe_area.h"
-#include "compute/cpu/probe_choice.h"
-#include "compute/prefetch.h"
+#include "compute/probe/area.h"
+#include "compute/probe/choice.h"
+#include "compute/probe/prefetch.h"
 #include "core/host.h"
 #include "core/threads.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -359,4 +359,4 @@ MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes
   return profile;
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

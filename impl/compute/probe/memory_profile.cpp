@@ -1,4 +1,4 @@
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "compute/cpu/probe_area.h"
+#include "compute/probe/area.h"
 
 #include <sys/mman.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/philox.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 namespace {
 
 constexpr int64_t kPage = 4096;
@@ -237,4 +237,4 @@ double ProbeArea::copy_rate(ProbeTeam& team) {
   return 2 * static_cast<double>(copied) / seconds;
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 // Of the rows, by index in the tables of functions below.
 inline constexpr std::array<int64_t, 5> kProbeRowBytes = {64, 128, 256, 512, 1024};
@@ -49,4 +49,4 @@ struct ProbeKernels {
 // Of the instruction set that the library's kernels use.
 const ProbeKernels& probe_kernels();
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -1,4 +1,4 @@
-// Measures what this machine's memory does (compute/memory_profile.h): for one thread and for
+// Measures what this machine's memory does (compute/probe/memory_profile.h): for one thread and for
 // several, copies, gathers and updates of random rows by row size, each with all prefetches and
 // distances roughly, then with the best ones finely; and by which prefetch the library's own
 // kernels are fastest. Takes under three seconds and up to two GiB of memory, and is worth
@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstdint>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 #include "core/control.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 // Sizes in bytes. With small ones, as tests use them, it is caches that are measured.
 struct ProbeSizes {
@@ -53,4 +53,4 @@ void keep_to_time(ProbeSizes& sizes, std::chrono::duration<double> spent, int64_
 // With one thread and with `threads`. control may be null; throws CANCELLED, OUT_OF_MEMORY.
 MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes);
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 struct TimedPrefetch {
   Prefetch way;
@@ -20,4 +20,4 @@ std::vector<TimedPrefetch> kernel_ways(int64_t row_bytes);
 // The fastest one, where it is faster than the first by more than noise; else the first.
 Prefetch choose_way(std::span<const TimedPrefetch> timed);
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -1,10 +1,10 @@
-#include "compute/cpu/probe_choice.h"
+#include "compute/probe/choice.h"
 
 #include <algorithm>
 
-#include "compute/prefetch.h"
+#include "compute/probe/prefetch.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 std::vector<TimedPrefetch> kernel_ways(int64_t row_bytes) {
   using enum PrefetchHint;
@@ -31,4 +31,4 @@ Prefetch choose_way(std::span<const TimedPrefetch> timed) {
   return best.rate > kGain * timed.front().rate ? best.way : timed.front().way;
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

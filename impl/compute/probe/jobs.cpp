@@ -1,12 +1,12 @@
-#include "compute/cpu/probe_jobs.h"
+#include "compute/probe/jobs.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "compute/cpu/probe_kernels.h"
+#include "compute/probe/kernels.h"
 #include "core/memory.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 namespace {
 
 constexpr size_t kBatch = 4096;  // gradients
@@ -81,4 +81,4 @@ std::byte* ProbeJobs::scratch(int64_t thread) {
   return scratch_.data() + lane_bytes() * static_cast<size_t>(thread);
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -1,8 +1,8 @@
 // The instruction sets of simd.cpp, and one without vectors.
-#include "compute/cpu/simd_targets.h"
+#include "compute/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "compute/cpu/probe_kernels.cpp"
+#define HWY_TARGET_INCLUDE "compute/probe/kernels.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "compute/cpu/probe_kernels.h"
+#include "compute/probe/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace shardrec::compute::cpu::HWY_NAMESPACE {
+namespace shardrec::compute::probe::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -130,7 +130,7 @@ constexpr ProbeKernels all_kernels(std::index_sequence<kSize...>) {
 extern const ProbeKernels kProbeKernels;
 const ProbeKernels kProbeKernels = all_kernels(std::make_index_sequence<kProbeRowSizes>());
 
-}  // namespace shardrec::compute::cpu::HWY_NAMESPACE
+}  // namespace shardrec::compute::probe::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -138,7 +138,7 @@ HWY_AFTER_NAMESPACE();
 
 #include "compute/kernels.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 // The set without vectors is there where it is the least that the compiler may assume.
 const ProbeKernels& probe_kernels() {
@@ -152,5 +152,5 @@ const ProbeKernels& probe_kernels() {
   return HWY_STATIC_DISPATCH(kProbeKernels);
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe
 #endif  // HWY_ONCE

@@ -8,13 +8,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compute/cpu/probe.h"
-#include "compute/cpu/probe_jobs.h"
-#include "compute/cpu/probe_kernels.h"
-#include "compute/cpu/probe_team.h"
+#include "compute/probe/jobs.h"
+#include "compute/probe/kernels.h"
+#include "compute/probe/probe.h"
+#include "compute/probe/team.h"
 #include "core/memory.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 
 // What is done to rows, and how.
 struct ProbeCase {
@@ -80,4 +80,4 @@ class ProbeArea {
   ProbeJobs jobs_;
 };
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 
 namespace shardrec::compute {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "compute/kernels.h"
-#include "compute/memory_profile.h"
+#include "compute/probe/memory_profile.h"
 #include "core/error.h"
 #include "core/json.h"
 

@@ -1,4 +1,4 @@
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 
 #include <unistd.h>
 

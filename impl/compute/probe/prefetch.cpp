@@ -1,6 +1,6 @@
-#include "compute/prefetch.h"
+#include "compute/probe/prefetch.h"
 
-#include "compute/profile_cache.h"
+#include "compute/probe/profile_cache.h"
 
 namespace shardrec::compute {
 

@@ -1,4 +1,4 @@
-#include "compute/cpu/probe_team.h"
+#include "compute/probe/team.h"
 
 #include <sched.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <thread>
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::probe {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -140,4 +140,4 @@ void lead_team(core::Threads& threads, core::FunctionRef<void(ProbeTeam&)> lead)
   if (failure) std::rethrow_exception(failure);
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::probe
