@@ -16,8 +16,7 @@ constexpr int kBatch = 4, kDim = 8, kSteps = 20;
 // Returns the last step's loss over all ranks.
 double train(shardrec::Comm &comm) {
   shardrec::Model model;
-  const int32_t user = model.add_table("user", 1000, kDim);
-  model.add_feature(user, "user_id");
+  model.add_feature(model.add_table("user", 1000, kDim), "user_id");
   const auto plan = shardrec::Plan::collective(comm, model);  // which rows live where
   shardrec::Collection tables(comm, model, plan);
   tables.set_learning_rate(0.1);

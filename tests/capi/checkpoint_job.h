@@ -72,14 +72,14 @@ inline shardrec::Model make_model() {
   shardrec::Options half(SHARDREC_OPTIONS_TABLE);
   half.set(SHARDREC_OPTION_DTYPE, SHARDREC_BFLOAT16);
   model.add_feature(model.add_table("user", kRows[0], 8), "user_id");
-  model.add_feature(model.add_table("item", kRows[1], 6, &half), "item_id", SHARDREC_POOLING_MEAN);
+  model.add_feature(model.add_table("item", kRows[1], 6, half), "item_id", SHARDREC_POOLING_MEAN);
   shardrec::Options adam(SHARDREC_OPTIONS_OPTIMIZER);
   adam.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAM);
   adam.set(SHARDREC_OPTION_LEARNING_RATE, 0.05);
   model.set_optimizer(adam);
   shardrec::Options rowwise(SHARDREC_OPTIONS_OPTIMIZER);
   rowwise.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
-  model.set_table_optimizer(1, &rowwise);
+  model.set_table_optimizer(1, rowwise);
   return model;
 }
 
@@ -87,7 +87,7 @@ inline shardrec::Plan make_plan(const shardrec::Model& model, int ranks,
                                 shardrec_sharding sharding) {
   shardrec::Options options(SHARDREC_OPTIONS_PLAN);
   options.set(SHARDREC_OPTION_SHARDING, sharding);
-  return shardrec::Plan(model, shardrec::Topology(ranks), &options);
+  return shardrec::Plan(model, shardrec::Topology(ranks), options);
 }
 
 inline shardrec::Options mlp_options() {
@@ -175,7 +175,7 @@ class Job {
   std::vector<float> dense_state() {
     std::vector<float> all;
     for (int32_t p = 0; p < layers.parameter_count(); ++p) {
-      const shardrec_tensor value = layers.parameter(p).value;
+      const shardrec_tensor value = *layers.parameter(p).value.get();
       int64_t count = 1;
       for (int d = 0; d < value.ndim; ++d) count *= value.shape[d];
       const auto* data = static_cast<const float*>(value.data);
@@ -204,7 +204,7 @@ class Job {
  private:
   static shardrec::Mlp make_layers() {
     const shardrec::Options options = mlp_options();
-    shardrec::Mlp mlp(kDims, &options);
+    shardrec::Mlp mlp(kDims, options);
     mlp.add_linear(5).add_linear(1, SHARDREC_ACTIVATION_NONE);
     return mlp;
   }

@@ -38,11 +38,11 @@ class RandomWorld {
       Options options(SHARDREC_OPTIONS_TABLE);
       options.set(SHARDREC_OPTION_DTYPE, dtypes_[t]);
       const std::string name = "table " + std::to_string(t);
-      const int32_t table = model.add_table(name, shapes_[t].first, shapes_[t].second, &options);
+      const int32_t table = model.add_table(name, shapes_[t].first, shapes_[t].second, options);
       model.add_feature(table, "feature " + std::to_string(t));
       Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
       optimizer.set(SHARDREC_OPTION_OPTIMIZER, optimizers_[t]);
-      model.set_table_optimizer(table, &optimizer);
+      model.set_table_optimizer(table, optimizer);
     }
     return model;
   }

@@ -64,7 +64,7 @@ TEST_P(Resumed, TrainingHasTheBitsOfOneThatWasNotStopped) {
     EXPECT_EQ(checkpoint.step(), 3);
     const Options options = mlp_options();
     Job job(comm, mesh ? &*mesh : nullptr, checkpoint.model("tables"), checkpoint.plan("tables"),
-            checkpoint.mlp("layers", &options));
+            checkpoint.mlp("layers", options));
     job.bias[0] = -7;
     add_all(checkpoint, job);
     checkpoint.load();
@@ -215,7 +215,7 @@ TEST(CheckpointApi, KeepsTheLastAndListsThem) {
     options.set(SHARDREC_OPTION_KEEP_LAST, 2);
     const shardrec::Model model = make_model();
     Job job(comm, nullptr, model, make_plan(model, 2, SHARDREC_SHARDING_ROW_WISE));
-    Checkpoint checkpoint(comm, directory.path(), &options);
+    Checkpoint checkpoint(comm, directory.path(), options);
     add_all(checkpoint, job);
     for (const int64_t step : {10, 20, 30}) checkpoint.commit(step);
     EXPECT_EQ(status_of([&] { checkpoint.open(10); }), SHARDREC_NOT_FOUND);
@@ -238,7 +238,7 @@ TEST(CheckpointApi, RemovesTheOldBesideWhatItCannotRemove) {
   run(2, [&](Comm& comm, int rank) {
     Options options(SHARDREC_OPTIONS_CHECKPOINT);
     options.set(SHARDREC_OPTION_KEEP_LAST, 1);
-    Checkpoint checkpoint(comm, directory.path(), &options);
+    Checkpoint checkpoint(comm, directory.path(), options);
     checkpoint.set_tensor("x", std::vector<float>{1});
     checkpoint.commit(10);
     if (rank == 0) {
@@ -292,7 +292,7 @@ TEST(CheckpointApi, HostTensorsAreOfEachRank) {
     checkpoint.commit(0);
     checkpoint.open();
     for (int32_t from = 0; from < 2; ++from) {
-      const shardrec_tensor info = checkpoint.tensor_info("settings", from);
+      const shardrec_tensor info = *checkpoint.tensor_info("settings", from).get();
       EXPECT_EQ(info.dtype, SHARDREC_UINT8);
       EXPECT_EQ(info.ndim, 1);
       EXPECT_EQ(info.shape[0], 3);
@@ -307,7 +307,7 @@ TEST(CheckpointApi, HostTensorsAreOfEachRank) {
     EXPECT_EQ(status_of([&] { checkpoint.get_tensor("only here", 0, values); }),
               SHARDREC_NOT_FOUND);
     EXPECT_EQ(status_of([&] { checkpoint.tensor_info("gone", 0); }), SHARDREC_NOT_FOUND);
-    EXPECT_EQ(checkpoint.tensor_info("nothing", 0).shape[0], 0);
+    EXPECT_EQ(checkpoint.tensor_info("nothing", 0).size(0), 0);
     std::vector<double> other(3);
     EXPECT_EQ(status_of([&] { checkpoint.get_tensor("only here", 1, other); }),
               SHARDREC_INVALID_ARGUMENT);

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <type_traits>
@@ -14,24 +17,6 @@
 #include "shardrec/shardrec.hpp"
 
 namespace {
-
-template <class Body>
-void run_ranks(int32_t ranks, const Body& body) {
-  shardrec::Local group(ranks);
-  std::vector<std::thread> threads;
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        shardrec::Comm comm(group, rank);
-        body(comm);
-        comm.close();
-      } catch (const shardrec::Error& error) {
-        ADD_FAILURE() << "rank " << rank << ": " << error.status_name() << ": " << error.what();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
 
 TEST(Hpp, HandlesMoveAndAreDestroyedOnce) {
   static_assert(!std::is_copy_constructible_v<shardrec::Model>);
@@ -74,6 +59,36 @@ TEST(Hpp, ErrorsCarryStatusSentenceAndParts) {
   EXPECT_THROW(model.add_table(std::string_view("a\0b", 3), 1, 1), std::invalid_argument);
 }
 
+TEST(Hpp, AnErrorMayGetAnotherSentenceAndKeepsItsParts) {
+  shardrec::Model model;
+  try {
+    model.add_table("u", 0, 4);
+    FAIL() << "no exception";
+  } catch (const shardrec::Error& cause) {
+    const shardrec::Error error(cause, std::string("model.json: ") + cause.what());
+    EXPECT_EQ(error.what(), "model.json: " + std::string(shardrec_last_error()));
+    EXPECT_EQ(error.status(), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(error.table(), "u");
+    EXPECT_EQ(error.value(), 0);
+  }
+  EXPECT_EQ(shardrec::Error().status(), SHARDREC_INVALID_ARGUMENT);
+}
+
+TEST(Hpp, HandlesOfTheCApiAreTakenOver) {
+  const int64_t before = shardrec::live_objects();
+  {
+    shardrec_metrics* handle = nullptr;
+    shardrec::check(shardrec_metrics_create(nullptr, &handle));
+    shardrec::Metrics metrics(handle);
+    EXPECT_EQ(metrics.get(), handle);
+    EXPECT_TRUE(metrics);
+    EXPECT_EQ(shardrec::live_objects(), before + 1);
+    metrics.destroy();
+    EXPECT_FALSE(metrics);
+  }
+  EXPECT_EQ(shardrec::live_objects(), before);
+}
+
 TEST(Hpp, OptionsTakeNumbersEnumeratorsAndText) {
   shardrec::Options options(SHARDREC_OPTIONS_OPTIMIZER);
   options.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD)
@@ -83,6 +98,113 @@ TEST(Hpp, OptionsTakeNumbersEnumeratorsAndText) {
   EXPECT_EQ(options.f64(SHARDREC_OPTION_LEARNING_RATE), 0.25);
   EXPECT_EQ(options.f64(SHARDREC_OPTION_EPS), 1e-6);
   EXPECT_EQ(options.i64(SHARDREC_OPTION_OPTIMIZER), SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
+}
+
+// Each setter is called once: a key that its kind does not take would throw.
+TEST(Hpp, EveryOptionHasASetterOfItsKind) {
+  const auto optimizer = [](auto& options) {
+    options.optimizer("adam").learning_rate(0.5).eps(0.25).weight_decay(0.125);
+    options.weight_decay_mode(SHARDREC_WEIGHT_DECAY_L2).max_gradient(2).beta1(0.5).beta2(0.75);
+    EXPECT_EQ(options.i64(SHARDREC_OPTION_OPTIMIZER), SHARDREC_OPTIMIZER_ADAM);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_LEARNING_RATE), 0.5);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_EPS), 0.25);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_WEIGHT_DECAY), 0.125);
+    EXPECT_EQ(options.text(SHARDREC_OPTION_WEIGHT_DECAY_MODE), "l2");
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_MAX_GRADIENT), 2);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_BETA1), 0.5);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_BETA2), 0.75);
+  };
+  shardrec::OptimizerOptions of_tables;
+  optimizer(of_tables);
+  of_tables.row_statistics("shard").momentum(0.5).eta(0.25).max_norm(3);
+  EXPECT_EQ(of_tables.i64(SHARDREC_OPTION_ROW_STATISTICS), SHARDREC_ROW_STATISTICS_SHARD);
+  EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_MOMENTUM), 0.5);
+  EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_ETA), 0.25);
+  EXPECT_EQ(of_tables.f64(SHARDREC_OPTION_MAX_NORM), 3);
+  shardrec::MlpOptions layers;
+  optimizer(layers);
+  layers.seed(7).threads(2).accumulate_gradients(true);
+  EXPECT_EQ(layers.i64(SHARDREC_OPTION_SEED), 7);
+  EXPECT_EQ(layers.i64(SHARDREC_OPTION_THREADS), 2);
+  EXPECT_EQ(layers.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS), 1);
+
+  shardrec::TableOptions table;
+  table.dtype("float16").init(SHARDREC_INIT_UNIFORM).init_range(-2, 3).rounding("stochastic");
+  table.out_of_range("drop").allowed_sharding("row_wise").allowed_ranks("0-3").min_columns(4);
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_DTYPE), SHARDREC_FLOAT16);
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_INIT), SHARDREC_INIT_UNIFORM);
+  EXPECT_EQ(table.f64(SHARDREC_OPTION_INIT_MIN), -2);
+  EXPECT_EQ(table.f64(SHARDREC_OPTION_INIT_MAX), 3);
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_ROUNDING), SHARDREC_ROUNDING_STOCHASTIC);
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_OUT_OF_RANGE), SHARDREC_OUT_OF_RANGE_DROP);
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_ALLOWED_SHARDING), 1 << SHARDREC_SHARDING_ROW_WISE);
+  EXPECT_EQ(table.text(SHARDREC_OPTION_ALLOWED_RANKS), "0-3");
+  EXPECT_EQ(table.i64(SHARDREC_OPTION_MIN_COLUMNS), 4);
+
+  shardrec::PlanOptions plan;
+  plan.sharding("mixed").replication("rows").batch_size(512).bag_length(2.5).balance("time");
+  EXPECT_EQ(plan.i64(SHARDREC_OPTION_SHARDING), SHARDREC_SHARDING_MIXED);
+  EXPECT_EQ(plan.i64(SHARDREC_OPTION_REPLICATION), SHARDREC_REPLICATION_ROWS);
+  EXPECT_EQ(plan.i64(SHARDREC_OPTION_BATCH_SIZE), 512);
+  EXPECT_EQ(plan.f64(SHARDREC_OPTION_BAG_LENGTH), 2.5);
+  EXPECT_EQ(plan.i64(SHARDREC_OPTION_BALANCE), SHARDREC_BALANCE_TIME);
+  shardrec::MeshOptions mesh;
+  mesh.placement("intra_node_shard");
+  EXPECT_EQ(mesh.i64(SHARDREC_OPTION_PLACEMENT), SHARDREC_PLACEMENT_INTRA_NODE_SHARD);
+}
+
+TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
+  shardrec::CollectionOptions tables;
+  tables.seed(5).threads(3).gradient_divisor("samples").lookups(4).output_dtype("bfloat16");
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_GRADIENT_DIVISOR), SHARDREC_DIVISOR_SAMPLES);
+  tables.gradient_divisor_value(6).deduplicate(true).hierarchical(true);
+  tables.forward_compression("int8").backward_compression(SHARDREC_COMPRESSION_FLOAT16);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_SEED), 5);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_THREADS), 3);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_GRADIENT_DIVISOR), SHARDREC_DIVISOR_CUSTOM);
+  EXPECT_EQ(tables.f64(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE), 6);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_LOOKUPS), 4);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_OUTPUT_DTYPE), SHARDREC_BFLOAT16);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEDUPLICATE), 1);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_HIERARCHICAL), 1);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_FORWARD_COMPRESSION), SHARDREC_COMPRESSION_INT8);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_BACKWARD_COMPRESSION), SHARDREC_COMPRESSION_FLOAT16);
+  shardrec::LookupOptions lookup;
+  lookup.borrow(true).weight_gradient(true);
+  EXPECT_EQ(lookup.i64(SHARDREC_OPTION_BORROW), 1);
+  EXPECT_EQ(lookup.i64(SHARDREC_OPTION_WEIGHT_GRADIENT), 1);
+  shardrec::DdpOptions ddp;
+  ddp.average(false).broadcast(false);
+  EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_AVERAGE), 0);
+  EXPECT_EQ(ddp.i64(SHARDREC_OPTION_DDP_BROADCAST), 0);
+  shardrec::CheckpointOptions checkpoint;
+  checkpoint.keep_last(9);
+  EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);
+
+  shardrec::CommOptions comm;
+  comm.engine("gloo").setup_seconds(8).interface("lo").rank_zero_seconds(9).allow_plain_tcp(true);
+  EXPECT_EQ(comm.i64(SHARDREC_OPTION_ENGINE), SHARDREC_ENGINE_GLOO);
+  EXPECT_EQ(comm.f64(SHARDREC_OPTION_COMM_SETUP_SECONDS), 8);
+  EXPECT_EQ(comm.text(SHARDREC_OPTION_INTERFACE), "lo");
+  EXPECT_EQ(comm.f64(SHARDREC_OPTION_RANK_ZERO_SECONDS), 9);
+  EXPECT_EQ(comm.i64(SHARDREC_OPTION_ALLOW_PLAIN_TCP), 1);
+  shardrec::RendezvousOptions rendezvous;
+  rendezvous.address("10.0.0.1").port(80).advertised_address("host").job("j");
+  rendezvous.secret("0123456789abcdef").allow_plain_tcp(true).silence_seconds(5);
+  EXPECT_EQ(rendezvous.text(SHARDREC_OPTION_ADDRESS), "10.0.0.1");
+  EXPECT_EQ(rendezvous.i64(SHARDREC_OPTION_PORT), 80);
+  EXPECT_EQ(rendezvous.text(SHARDREC_OPTION_ADVERTISED_ADDRESS), "host");
+  EXPECT_EQ(rendezvous.text(SHARDREC_OPTION_JOB), "j");
+  EXPECT_EQ(rendezvous.text(SHARDREC_OPTION_SECRET), "0123456789abcdef");
+  EXPECT_EQ(rendezvous.i64(SHARDREC_OPTION_ALLOW_PLAIN_TCP), 1);
+  EXPECT_EQ(rendezvous.f64(SHARDREC_OPTION_SILENCE_SECONDS), 5);
+}
+
+TEST(Hpp, AnOptionThatIsNotAcceptedIsAnException) {
+  EXPECT_THROW(shardrec::PlanOptions().sharding("diagonal"), shardrec::Error);
+  EXPECT_THROW(shardrec::CommOptions().engine("carrier pigeon"), shardrec::Error);
+  EXPECT_THROW(shardrec::PlanOptions().set(SHARDREC_OPTION_SEED, 1), shardrec::Error);
+  EXPECT_EQ(shardrec::Options().get(), nullptr);  // the defaults
 }
 
 TEST(Hpp, ViewsStandForContainersSpansAndPointers) {
@@ -99,19 +221,66 @@ TEST(Hpp, ViewsStandForContainersSpansAndPointers) {
   EXPECT_NE(shardrec::Vector(std::vector<int32_t>{}).get(), nullptr);
   const shardrec::Matrix matrix(weights.data(), 1, 2, 8);
   EXPECT_EQ(matrix.get()->stride[0], 8);
+  EXPECT_EQ(matrix.elements(), 2);
+  const shardrec::Tensor bytes(std::string("abc"));
+  EXPECT_EQ(bytes.dtype(), SHARDREC_UINT8);
+  EXPECT_EQ(bytes.dimensions(), 1);
+  EXPECT_EQ(bytes.size(0), 3);
+  const shardrec::Tensor same = shardrec::Vector(ids);
+  EXPECT_EQ(same.data<const int64_t>(), ids.data());
+  EXPECT_THROW(same.data<float>(), std::invalid_argument);
+  EXPECT_EQ(shardrec::Tensor(nullptr).elements(), 0);
+}
+
+TEST(Hpp, ParametersOfLayersAreViewsOfTheirMemory) {
+  shardrec::Mlp layers(3);
+  layers.add_linear(2);
+  ASSERT_EQ(layers.parameter_count(), 2);
+  EXPECT_EQ(layers.parameter(0).value.elements(), 6);
+  layers.parameter(1).value.data<float>()[1] = 5;
+  EXPECT_EQ(layers.parameter(1).value.data<float>()[1], 5);
+  EXPECT_EQ(layers.parameter(1).gradient.size(0), 2);
+}
+
+// Rank 1 fails; rank 0, which waits for it, is told. What the caller sees is rank 1's failure.
+TEST(Hpp, RunThrowsTheFirstFailureAndEndsTheOthers) {
+  std::string other;
+  try {
+    shardrec::run(2, [&](shardrec::Comm& comm) {
+      if (comm.rank() == 1) throw std::out_of_range("the data end here");
+      try {
+        comm.barrier();
+      } catch (const shardrec::Error& error) {
+        other = error.what();
+        EXPECT_EQ(error.status(), SHARDREC_ABORTED);
+        throw;
+      }
+    });
+    FAIL() << "no exception";
+  } catch (const std::out_of_range& error) {
+    EXPECT_STREQ(error.what(), "the data end here");
+  }
+  EXPECT_NE(other.find("the data end here"), std::string::npos) << other;
+}
+
+TEST(Hpp, RunPassesOnWhatIsNoException) {
+  EXPECT_THROW(shardrec::run(3,
+                             [](shardrec::Comm& comm) {
+                               if (comm.rank() == 2) throw 42;
+                               comm.barrier();
+                             }),
+               int);
 }
 
 TEST(Hpp, PlansForTopologiesAndMeshes) {
   const auto topology = shardrec::Topology::from_json(shardrec::Topology(4, 2).to_json());
   EXPECT_NE(topology.to_json().find("\"ranks_per_node\": 2"), std::string::npos);
   shardrec::Model model;
-  shardrec::Options limits(SHARDREC_OPTIONS_TABLE);
-  limits.set(SHARDREC_OPTION_ALLOWED_RANKS, "2-3");
-  model.add_table("t", 10, 2, &limits);
+  model.add_table("t", 10, 2, shardrec::TableOptions().allowed_ranks("2-3"));
   const shardrec::Plan plan(model, topology);
   EXPECT_EQ(plan.box_bytes(0, 0).weights + plan.box_bytes(0, 1).weights, 80);
   EXPECT_EQ(plan.box_bytes(0, 0).states, 0);
-  run_ranks(2, [](shardrec::Comm& comm) {
+  shardrec::run(2, [](shardrec::Comm& comm) {
     shardrec::Model small;
     small.add_table("t", 10, 2);
     shardrec::Mesh mesh(comm, 1);
@@ -125,19 +294,15 @@ TEST(Hpp, PlansForTopologiesAndMeshes) {
 
 // One table, SGD: the weights after a step are known by hand.
 TEST(Hpp, TrainsAStepOnTwoRanks) {
-  run_ranks(2, [](shardrec::Comm& comm) {
+  shardrec::run(2, [](shardrec::Comm& comm) {
     shardrec::Model model;
-    shardrec::Options zeros(SHARDREC_OPTIONS_TABLE);
-    zeros.set(SHARDREC_OPTION_INIT, SHARDREC_INIT_ZEROS);
-    const int32_t table = model.add_table("t", 10, 2, &zeros);
+    const int32_t table =
+        model.add_table("t", 10, 2, shardrec::TableOptions().init(SHARDREC_INIT_ZEROS));
     model.add_feature(table, "f", SHARDREC_POOLING_SUM);
-    shardrec::Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-    optimizer.set(SHARDREC_OPTION_LEARNING_RATE, 0.5);
-    model.set_optimizer(optimizer);
+    model.set_optimizer(shardrec::OptimizerOptions().learning_rate(0.5));
     EXPECT_EQ(model.columns(0).width, 2);
-    shardrec::Options row_wise(SHARDREC_OPTIONS_PLAN);
-    row_wise.set(SHARDREC_OPTION_SHARDING, "row_wise");
-    const auto plan = shardrec::Plan::collective(comm, model, &row_wise);
+    const auto plan =
+        shardrec::Plan::collective(comm, model, shardrec::PlanOptions().sharding("row_wise"));
     EXPECT_EQ(plan.box_count(table), 2);
     EXPECT_EQ(plan.box(table, 1).row, 5);
     shardrec::Collection tables(comm, model, plan);
@@ -184,7 +349,7 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
 }
 
 TEST(Hpp, ABadBatchIsAnExceptionWithItsPlaceOnEveryRank) {
-  run_ranks(2, [](shardrec::Comm& comm) {
+  shardrec::run(2, [](shardrec::Comm& comm) {
     shardrec::Model model;
     model.add_feature(model.add_table("t", 10, 2), "f");
     const auto plan = shardrec::Plan::collective(comm, model);
@@ -209,7 +374,7 @@ TEST(Hpp, ABadBatchIsAnExceptionWithItsPlaceOnEveryRank) {
 }
 
 TEST(Hpp, CollectivesTakeContainersAndMatrices) {
-  run_ranks(2, [](shardrec::Comm& comm) {
+  shardrec::run(2, [](shardrec::Comm& comm) {
     const int rank = comm.rank();
     std::vector<double> all(2);
     comm.all_gather(std::vector<double>{rank + 0.5}, all);
@@ -253,9 +418,63 @@ TEST(Hpp, MetricsAndLossWorkWithoutACommunicator) {
   metrics.compute();
   EXPECT_EQ(metrics.metric(SHARDREC_METRIC_AUC), 1);
   EXPECT_EQ(metrics.metric(SHARDREC_METRIC_SAMPLES), 4);
+  EXPECT_EQ(metrics.find_metric(SHARDREC_METRIC_AUC), 1);
+  metrics.reset();
+  metrics.compute();
+  EXPECT_THROW(metrics.metric(SHARDREC_METRIC_AUC), shardrec::Error);
+  EXPECT_EQ(metrics.find_metric(SHARDREC_METRIC_AUC), std::nullopt);
+}
+
+TEST(Hpp, WhatMayNotBeThereIsEmpty) {
+  const std::string directory = testing::TempDir() + "/hpp_checkpoint";
+  std::filesystem::remove_all(directory);
+  shardrec::run(1, [&](shardrec::Comm& comm) {
+    shardrec::Checkpoint checkpoint(comm, directory);
+    EXPECT_FALSE(checkpoint.try_open());
+    checkpoint.set_tensor("note", std::string("abc"));
+    checkpoint.commit(1);
+    ASSERT_TRUE(checkpoint.try_open());
+    EXPECT_FALSE(checkpoint.find_model("tables"));
+    EXPECT_FALSE(checkpoint.find_tensor_info("other"));
+    EXPECT_THROW(checkpoint.tensor_info("other"), shardrec::Error);
+    const auto info = checkpoint.find_tensor_info("note");
+    ASSERT_TRUE(info);
+    std::string note(static_cast<size_t>(info->elements()), ' ');
+    checkpoint.get_tensor("note", 0, note);
+    EXPECT_EQ(note, "abc");
+  });
+  std::filesystem::remove_all(directory);
+}
+
+// A wait of a hundredth of a second counts as late: the waiting rank says so in the log.
+TEST(Hpp, MessagesGoToASinkUntilItIsTakenAway) {
+  std::atomic<int> messages{0};
+  shardrec::set_log_sink([](void* context, shardrec_log_level, int32_t,
+                            const char*) { ++*static_cast<std::atomic<int>*>(context); },
+                         &messages);
+  const auto wait_for_the_sink = [&](shardrec::Comm& comm) {
+    comm.set(SHARDREC_COMM_WARN_SECONDS, 0.01);
+    while (comm.rank() == 1 && messages == 0) std::this_thread::yield();
+    comm.barrier();
+  };
+  shardrec::run(2, wait_for_the_sink);
+  EXPECT_GT(messages, 0);
+  shardrec::set_log_sink(nullptr);
+  const int heard = messages;
+  while (shardrec::next_log(0).has_value()) {
+  }
+  shardrec::run(2, [&](shardrec::Comm& comm) {
+    comm.set(SHARDREC_COMM_WARN_SECONDS, 0.01);
+    if (comm.rank() == 1) {
+      EXPECT_TRUE(shardrec::next_log(60000).has_value());
+    }
+    comm.barrier();
+  });
+  EXPECT_EQ(messages, heard);
 }
 
 TEST(Hpp, TheLibraryTellsOfItself) {
+  EXPECT_EQ(shardrec::api_version(), SHARDREC_API_VERSION);
   EXPECT_NE(shardrec::capabilities().find("\"local\""), std::string::npos);
   EXPECT_EQ(shardrec::hash64(""), UINT64_C(0x2d06800538d394c2));
   while (shardrec::next_log(0).has_value()) {

@@ -155,14 +155,14 @@ class Format1 : public ::testing::Test {
     shardrec::Options half(SHARDREC_OPTIONS_TABLE);
     half.set(SHARDREC_OPTION_DTYPE, SHARDREC_BFLOAT16);
     model.add_feature(model.add_table("user", 5, 3), "user_id");
-    model.add_feature(model.add_table("item", 3, 4, &half), "item_id");
+    model.add_feature(model.add_table("item", 3, 4, half), "item_id");
     shardrec::Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
     optimizer.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
     model.set_optimizer(optimizer);
     shardrec::Options kind(SHARDREC_OPTIONS_PLAN);
     kind.set(SHARDREC_OPTION_SHARDING, sharding);
     shardrec::Collection tables(comm, model,
-                                shardrec::Plan(model, shardrec::Topology(ranks), &kind));
+                                shardrec::Plan(model, shardrec::Topology(ranks), kind));
     tables.load(scratch_.path());
     EXPECT_EQ(tables.step(), 7);
     std::vector<float> all;
@@ -233,8 +233,8 @@ TEST(Format1Layers, AFileWithoutAChecksumIsRead) {
   shardrec::Mlp layers(2);
   layers.add_linear(1, SHARDREC_ACTIVATION_NONE);
   layers.load(scratch.path("layers"));
-  const auto* weight = static_cast<const float*>(layers.parameter(0).value.data);
-  const auto* bias = static_cast<const float*>(layers.parameter(1).value.data);
+  const auto* weight = layers.parameter(0).value.data<const float>();
+  const auto* bias = layers.parameter(1).value.data<const float>();
   EXPECT_EQ(weight[0], 1.5F);
   EXPECT_EQ(weight[1], -2.0F);
   EXPECT_EQ(bias[0], 0.25F);

@@ -33,20 +33,20 @@ Model make_model() {
   const Options bfloat = table_options(SHARDREC_BFLOAT16);
   const Options half = table_options(SHARDREC_FLOAT16);
   model.add_feature(model.add_table("user", kRows[0], kDim[0]), "user_id");
-  model.add_feature(model.add_table("item", kRows[1], kDim[1], &bfloat), "item_id");
-  model.add_feature(model.add_table("tag", kRows[2], kDim[2], &half), "tag_id");
+  model.add_feature(model.add_table("item", kRows[1], kDim[1], bfloat), "item_id");
+  model.add_feature(model.add_table("tag", kRows[2], kDim[2], half), "tag_id");
   model.set_optimizer(optimizer_options(SHARDREC_OPTIMIZER_ADAM));
   const Options rowwise = optimizer_options(SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD);
   const Options plain = optimizer_options(SHARDREC_OPTIMIZER_SGD);
-  model.set_table_optimizer(1, &rowwise);
-  model.set_table_optimizer(2, &plain);
+  model.set_table_optimizer(1, rowwise);
+  model.set_table_optimizer(2, plain);
   return model;
 }
 
 Plan make_plan(const Model& model, int ranks) {
   Options options(SHARDREC_OPTIONS_PLAN);
   options.set(SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_ROW_WISE);
-  return Plan(model, Topology(ranks), &options);
+  return Plan(model, Topology(ranks), options);
 }
 
 Mlp make_layers() {
@@ -54,7 +54,7 @@ Mlp make_layers() {
   options.set(SHARDREC_OPTION_OPTIMIZER, SHARDREC_OPTIMIZER_ADAM);
   options.set(SHARDREC_OPTION_THREADS, 1);
   options.set(SHARDREC_OPTION_SEED, 5);
-  Mlp layers(kDims, &options);
+  Mlp layers(kDims, options);
   layers.add_linear(5).add_linear(1, SHARDREC_ACTIVATION_NONE);
   return layers;
 }
@@ -91,7 +91,7 @@ Training::Training(Comm& comm, const Shape& shape, const std::string& root, int6
   bias_ddp_->commit();
   Options options(SHARDREC_OPTIONS_CHECKPOINT);
   options.set(SHARDREC_OPTION_KEEP_LAST, keep_last);
-  checkpoint_.emplace(comm, root, &options);
+  checkpoint_.emplace(comm, root, options);
   checkpoint_->add("tables", *tables_);
   checkpoint_->add("layers", *layers_);
   checkpoint_->add("host", *bias_ddp_);
@@ -169,7 +169,7 @@ uint64_t Training::digest() {
   read(0, SHARDREC_TABLE_STATE_2, kDim[0]);
   read(1, SHARDREC_TABLE_STATE, 1);
   for (int32_t p = 0; p < layers_->parameter_count(); ++p) {
-    const shardrec_tensor value = layers_->parameter(p).value;
+    const shardrec_tensor value = *layers_->parameter(p).value.get();
     int64_t count = 1;
     for (int d = 0; d < value.ndim; ++d) count *= value.shape[d];
     const auto* data = static_cast<const float*>(value.data);

@@ -84,11 +84,11 @@ struct World {
     shardrec::Options table(SHARDREC_OPTIONS_TABLE);
     table.set(SHARDREC_OPTION_INIT_MIN, -1.0);  // every page is touched
     table.set(SHARDREC_OPTION_INIT_MAX, 1.0);
-    model.add_feature(model.add_table("table", rows, kDim, &table), "id");
+    model.add_feature(model.add_table("table", rows, kDim, table), "id");
     shardrec::Options kind(SHARDREC_OPTIONS_PLAN);
     kind.set(SHARDREC_OPTION_SHARDING, sharding);
     return shardrec::Collection(comm, model,
-                                shardrec::Plan(model, shardrec::Topology(ranks), &kind));
+                                shardrec::Plan(model, shardrec::Topology(ranks), kind));
   }
 
   shardrec::Local group;

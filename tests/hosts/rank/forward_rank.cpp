@@ -38,7 +38,7 @@ void look_up(char** arguments) {
   if (const std::string choice = arguments[8]; choice != "default") {
     keep.set(SHARDREC_OPTION_HIERARCHICAL, choice);
   }
-  Collection tables(comm, model, Plan(model, topology, &how), &keep);
+  Collection tables(comm, model, Plan(model, topology, how), keep);
   Lookup lookup(tables);
   std::vector<int64_t> lengths(static_cast<size_t>(features * batch), kIds);
   std::vector<int64_t> ids;

@@ -1,28 +1,25 @@
-// Part of shardrec.hpp: errors, handles, and views of contiguous memory.
+// Part of shardrec.hpp: errors, texts and handles.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef SHARDREC_CPP_BASE_HPP
 #define SHARDREC_CPP_BASE_HPP
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 
 #include "shardrec/status.h"
-#include "shardrec/tensor.h"
 
 namespace shardrec {
 
 // A call that failed: what() is the sentence; parts that are not known are empty.
 class Error : public std::runtime_error {
  public:
-  // Of the calling thread's last error.
-  explicit Error(shardrec_status status)
+  // The calling thread's last error; status: what its call returned.
+  explicit Error(shardrec_status status = shardrec_last_error_status())
       : std::runtime_error(shardrec_last_error()),
         status_(status),
         rank_(number(SHARDREC_ERROR_RANK)),
@@ -34,6 +31,10 @@ class Error : public std::runtime_error {
         feature_(text(SHARDREC_ERROR_FEATURE)),
         operation_(text(SHARDREC_ERROR_OPERATION)),
         path_(text(SHARDREC_ERROR_PATH)) {}
+  // The same error with another sentence, such as the old one behind the name of a file.
+  Error(const Error &cause, const std::string &sentence) : Error(cause) {
+    std::runtime_error::operator=(std::runtime_error(sentence));
+  }
 
   shardrec_status status() const noexcept { return status_; }
   const char *status_name() const noexcept { return shardrec_status_name(status_); }
@@ -65,6 +66,13 @@ inline void check(shardrec_status status) {
   if (status != SHARDREC_OK) throw Error(status);
 }
 
+// The same for calls that may not find what they are asked for: false for NOT_FOUND.
+inline bool found(shardrec_status status) {
+  if (status == SHARDREC_NOT_FOUND) return false;
+  check(status);
+  return true;
+}
+
 namespace detail {
 
 // Frees a text of the library at the end of the scope.
@@ -90,33 +98,12 @@ inline std::string c_text(std::string_view text) {
   return std::string(text);
 }
 
-template <class T>
-struct DtypeOf;
-template <>
-struct DtypeOf<uint8_t> {
-  static constexpr shardrec_dtype value = SHARDREC_UINT8;
-};
-template <>
-struct DtypeOf<int32_t> {
-  static constexpr shardrec_dtype value = SHARDREC_INT32;
-};
-template <>
-struct DtypeOf<int64_t> {
-  static constexpr shardrec_dtype value = SHARDREC_INT64;
-};
-template <>
-struct DtypeOf<float> {
-  static constexpr shardrec_dtype value = SHARDREC_FLOAT32;
-};
-template <>
-struct DtypeOf<double> {
-  static constexpr shardrec_dtype value = SHARDREC_FLOAT64;
-};
-
-// Owns a handle; move-only; destroyed once.
+// Owns a handle of the C API, or none; move-only; destroyed once.
 template <class Type, void (*Destroy)(Type **)>
 class Handle {
  public:
+  // Takes a handle over.
+  explicit Handle(Type *handle) noexcept : handle_(handle) {}
   Handle(Handle &&other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Handle &operator=(Handle &&other) noexcept {
     if (this != &other) {
@@ -129,15 +116,15 @@ class Handle {
   Handle &operator=(const Handle &) = delete;
   ~Handle() { Destroy(&handle_); }
 
-  // For calls of the C API; stays owned. nullptr after a move or destroy().
+  // For calls of the C API; stays owned. nullptr after a move, release() or destroy().
   Type *get() const noexcept { return handle_; }
+  explicit operator bool() const noexcept { return handle_ != nullptr; }
   // Hands the handle over to the caller.
   Type *release() noexcept { return std::exchange(handle_, nullptr); }
   void destroy() noexcept { Destroy(&handle_); }
 
  protected:
   Handle() = default;
-  explicit Handle(Type *handle) noexcept : handle_(handle) {}
   Type **out() noexcept { return &handle_; }
 
  private:
@@ -151,70 +138,6 @@ inline std::string Error::text(shardrec_error_part part) {
   if (shardrec_last_error_text(part, text.out()) != SHARDREC_OK) return {};
   return text.str();
 }
-
-// A compact one-dimensional tensor over memory of the caller: of a std::vector, std::array, std::span,
-// C array, or pointer and size. An empty container is a tensor of no elements; `none` is no tensor.
-class Vector {
- public:
-  Vector(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor): none
-  template <
-      class Container,
-      class Element = std::remove_pointer_t<decltype(std::declval<Container &>().data())>,
-      class = typename std::enable_if<!std::is_same<std::decay_t<Container>, Vector>::value>::type>
-  Vector(Container &&container)  // NOLINT(google-explicit-constructor): stands for the container
-      : Vector(container.data(), container.size()) {}
-  template <class Element>
-  Vector(Element *data, size_t size) : given_(true) {
-    using Plain = std::remove_const_t<Element>;
-    check(shardrec_tensor_vector(const_cast<Plain *>(data), detail::DtypeOf<Plain>::value,
-                                 static_cast<int64_t>(size), &tensor_));
-  }
-  const shardrec_tensor *get() const noexcept { return given_ ? &tensor_ : nullptr; }
-
- private:
-  shardrec_tensor tensor_{};
-  bool given_ = false;
-};
-
-// A row-major matrix, of float32 unless a dtype is given, over memory of the caller; row_stride in elements, 0: compact.
-class Matrix {
- public:
-  Matrix(std::nullptr_t) noexcept {}  // NOLINT(google-explicit-constructor): none
-  Matrix(const float *data, int64_t rows, int64_t cols, int64_t row_stride = 0) : given_(true) {
-    check(
-        shardrec_tensor_matrix(const_cast<float *>(data), SHARDREC_FLOAT32, rows, cols, &tensor_));
-    if (row_stride != 0) tensor_.stride[0] = row_stride;
-  }
-  Matrix(const void *data, shardrec_dtype dtype, int64_t rows, int64_t cols, int64_t row_stride = 0)
-      : given_(true) {
-    check(shardrec_tensor_matrix(const_cast<void *>(data), dtype, rows, cols, &tensor_));
-    if (row_stride != 0) tensor_.stride[0] = row_stride;
-  }
-  const shardrec_tensor *get() const noexcept { return given_ ? &tensor_ : nullptr; }
-
- private:
-  shardrec_tensor tensor_{};
-  bool given_ = false;
-};
-
-// What collectives take: a vector or a matrix of any dtype, or a container as Vector takes it.
-class Rows {
- public:
-  Rows(const Vector &vector) noexcept : given_(vector.get() != nullptr) {  // NOLINT: stands for it
-    if (given_) tensor_ = *vector.get();
-  }
-  Rows(const Matrix &matrix) noexcept : given_(matrix.get() != nullptr) {  // NOLINT: stands for it
-    if (given_) tensor_ = *matrix.get();
-  }
-  template <class Container, class = decltype(std::declval<Container &>().data())>
-  Rows(Container &&container)  // NOLINT(google-explicit-constructor): stands for the container
-      : Rows(Vector(container)) {}
-  const shardrec_tensor *get() const noexcept { return given_ ? &tensor_ : nullptr; }
-
- private:
-  shardrec_tensor tensor_{};
-  bool given_ = false;
-};
 
 }  // namespace shardrec
 

@@ -5,6 +5,7 @@
 #define SHARDREC_CPP_CHECKPOINT_HPP
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,10 +18,11 @@ namespace shardrec {
 // What was added must outlive the last commit and load.
 class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoint_destroy> {
  public:
-  Checkpoint(Comm &comm, std::string_view directory, const Options *options = nullptr) {
-    check(shardrec_checkpoint_create(comm.get(), detail::c_text(directory).c_str(),
-                                     detail::options(options), out()));
+  Checkpoint(Comm &comm, std::string_view directory, const Options &options = {}) {
+    check(shardrec_checkpoint_create(comm.get(), detail::c_text(directory).c_str(), options.get(),
+                                     out()));
   }
+  using Handle::Handle;
 
   void add(std::string_view name, Collection &collection) {
     check(
@@ -33,33 +35,27 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
     check(shardrec_checkpoint_add_ddp(get(), detail::c_text(name).c_str(), ddp.get()));
   }
   // Copied; nullptr takes the name out again.
-  void set_tensor(std::string_view name, const shardrec_tensor *tensor) {
-    check(shardrec_checkpoint_set_tensor(get(), detail::c_text(name).c_str(), tensor));
+  void set_tensor(std::string_view name, const Tensor &tensor) {
+    check(shardrec_checkpoint_set_tensor(get(), detail::c_text(name).c_str(), tensor.get()));
   }
-  void set_tensor(std::string_view name, const Vector &values) { set_tensor(name, values.get()); }
 
-  void commit(int64_t step, Control *control = nullptr) {
-    check(shardrec_checkpoint_commit(get(), step, control == nullptr ? nullptr : control->get()));
+  void commit(int64_t step, const Control *control = nullptr) {
+    check(shardrec_checkpoint_commit(get(), step, detail::control(control)));
   }
   // The newest, or that of a step. Throws NOT_FOUND.
   void open(int64_t step = -1) { check(shardrec_checkpoint_open(get(), step)); }
   // False when there is no checkpoint yet.
-  bool try_open(int64_t step = -1) {
-    const shardrec_status status = shardrec_checkpoint_open(get(), step);
-    if (status == SHARDREC_NOT_FOUND) return false;
-    check(status);
-    return true;
-  }
+  bool try_open(int64_t step = -1) { return found(shardrec_checkpoint_open(get(), step)); }
   int64_t step() const {
     int64_t step = 0;
     check(shardrec_checkpoint_step(get(), &step));
     return step;
   }
-  void load(Control *control = nullptr) {
-    check(shardrec_checkpoint_load(get(), control == nullptr ? nullptr : control->get()));
+  void load(const Control *control = nullptr) {
+    check(shardrec_checkpoint_load(get(), detail::control(control)));
   }
-  void verify(Control *control = nullptr) {
-    check(shardrec_checkpoint_verify(get(), control == nullptr ? nullptr : control->get()));
+  void verify(const Control *control = nullptr) {
+    check(shardrec_checkpoint_verify(get(), detail::control(control)));
   }
 
   Model model(std::string_view name) {
@@ -67,28 +63,40 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
     check(shardrec_checkpoint_model(get(), detail::c_text(name).c_str(), &handle));
     return Model(handle);
   }
+  // Empty when there is none, as in checkpoints of format 1.
+  std::optional<Model> find_model(std::string_view name) {
+    shardrec_model *handle = nullptr;
+    if (!found(shardrec_checkpoint_model(get(), detail::c_text(name).c_str(), &handle))) {
+      return std::nullopt;
+    }
+    return Model(handle);
+  }
   Plan plan(std::string_view name) {
     shardrec_plan *handle = nullptr;
     check(shardrec_checkpoint_plan(get(), detail::c_text(name).c_str(), &handle));
     return Plan(handle);
   }
-  Mlp mlp(std::string_view name, const Options *options = nullptr) {
+  Mlp mlp(std::string_view name, const Options &options = {}) {
     shardrec_mlp *handle = nullptr;
-    check(shardrec_checkpoint_mlp(get(), detail::c_text(name).c_str(), detail::options(options),
-                                  &handle));
+    check(shardrec_checkpoint_mlp(get(), detail::c_text(name).c_str(), options.get(), &handle));
     return Mlp(handle);
   }
-  // Dtype and shape of a host tensor; data is null.
-  shardrec_tensor tensor_info(std::string_view name, int32_t rank = 0) {
+  // Dtype and shape of a tensor of the host; data is null.
+  Tensor tensor_info(std::string_view name, int32_t rank = 0) {
     shardrec_tensor info{};
     check(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info));
     return info;
   }
-  void get_tensor(std::string_view name, int32_t rank, const shardrec_tensor &into) {
-    check(shardrec_checkpoint_get_tensor(get(), detail::c_text(name).c_str(), rank, &into));
+  // Empty when the rank set none of this name.
+  std::optional<Tensor> find_tensor_info(std::string_view name, int32_t rank = 0) {
+    shardrec_tensor info{};
+    if (!found(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info))) {
+      return std::nullopt;
+    }
+    return info;
   }
-  void get_tensor(std::string_view name, int32_t rank, const Vector &into) {
-    get_tensor(name, rank, *into.get());
+  void get_tensor(std::string_view name, int32_t rank, const Tensor &into) {
+    check(shardrec_checkpoint_get_tensor(get(), detail::c_text(name).c_str(), rank, into.get()));
   }
   std::string contents_json() {
     detail::Text text;

@@ -5,9 +5,12 @@
 #define SHARDREC_CPP_DENSE_HPP
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
-#include "shardrec/cpp/library.hpp"
+#include "shardrec/cpp/comm.hpp"
+#include "shardrec/cpp/options.hpp"
+#include "shardrec/cpp/tensor.hpp"
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
 #include "shardrec/metrics.h"
@@ -16,13 +19,13 @@ namespace shardrec {
 
 class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
  public:
-  explicit Ddp(Comm &comm, const Options *options = nullptr) {
-    check(shardrec_ddp_create(comm.get(), detail::options(options), out()));
+  explicit Ddp(Comm &comm, const Options &options = {}) {
+    check(shardrec_ddp_create(comm.get(), options.get(), out()));
   }
+  using Handle::Handle;
 
-  void add(std::string_view name, const shardrec_tensor &parameter,
-           const shardrec_tensor &gradient) {
-    check(shardrec_ddp_add(get(), detail::c_text(name).c_str(), &parameter, &gradient));
+  void add(std::string_view name, const Tensor &parameter, const Tensor &gradient) {
+    check(shardrec_ddp_add(get(), detail::c_text(name).c_str(), parameter.get(), gradient.get()));
   }
   void commit() { check(shardrec_ddp_commit(get())); }
   void all_reduce() { check(shardrec_ddp_all_reduce(get())); }
@@ -30,16 +33,16 @@ class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
 
 class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
  public:
+  // Views of the stack's own memory, as long as it lives and no layer is added.
   struct Parameter {
-    shardrec_tensor value;
-    shardrec_tensor gradient;
+    Tensor value;
+    Tensor gradient;
   };
 
-  explicit Mlp(int64_t inputs, const Options *options = nullptr) {
-    check(shardrec_mlp_create(inputs, detail::options(options), out()));
+  explicit Mlp(int64_t inputs, const Options &options = {}) {
+    check(shardrec_mlp_create(inputs, options.get(), out()));
   }
-  // Takes over a handle of the C API.
-  explicit Mlp(shardrec_mlp *handle) noexcept : Handle(handle) {}
+  using Handle::Handle;
 
   Mlp &add_linear(int64_t outputs, shardrec_activation activation = SHARDREC_ACTIVATION_RELU) {
     check(shardrec_mlp_add_linear(get(), outputs, activation));
@@ -51,9 +54,9 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
     return count;
   }
   Parameter parameter(int32_t index) {
-    Parameter parameter{};
-    check(shardrec_mlp_parameter(get(), index, &parameter.value, &parameter.gradient));
-    return parameter;
+    shardrec_tensor value{}, gradient{};
+    check(shardrec_mlp_parameter(get(), index, &value, &gradient));
+    return {value, gradient};
   }
   void forward(const Matrix &input, const Matrix &output) {
     check(shardrec_mlp_forward(get(), input.get(), output.get()));
@@ -76,9 +79,10 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
 
 class Interaction : public detail::Handle<shardrec_interaction, shardrec_interaction_destroy> {
  public:
-  Interaction(int64_t features, int64_t dim, const Options *options = nullptr) {
-    check(shardrec_interaction_create(features, dim, detail::options(options), out()));
+  Interaction(int64_t features, int64_t dim, const Options &options = {}) {
+    check(shardrec_interaction_create(features, dim, options.get(), out()));
   }
+  using Handle::Handle;
 
   int64_t outputs() const {
     int64_t outputs = 0;
@@ -111,6 +115,8 @@ class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy
   explicit Metrics(Comm *comm = nullptr) {
     check(shardrec_metrics_create(comm == nullptr ? nullptr : comm->get(), out()));
   }
+  explicit Metrics(Comm &comm) : Metrics(&comm) {}
+  using Handle::Handle;
 
   void update(const Vector &probabilities, const Vector &labels) {
     check(shardrec_metrics_update(get(), probabilities.get(), labels.get()));
@@ -119,6 +125,12 @@ class Metrics : public detail::Handle<shardrec_metrics, shardrec_metrics_destroy
   double metric(shardrec_metric which) const {
     double value = 0;
     check(shardrec_metrics_get(get(), which, &value));
+    return value;
+  }
+  // Empty where the samples do not have it, such as an AUC where all labels are equal.
+  std::optional<double> find_metric(shardrec_metric which) const {
+    double value = 0;
+    if (!found(shardrec_metrics_get(get(), which, &value))) return std::nullopt;
     return value;
   }
   void reset() { check(shardrec_metrics_reset(get())); }

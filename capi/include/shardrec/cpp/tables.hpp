@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
+#include "shardrec/cpp/comm.hpp"
 #include "shardrec/cpp/library.hpp"
+#include "shardrec/cpp/options.hpp"
 #include "shardrec/lookup.h"
 #include "shardrec/mesh.h"
 
@@ -23,17 +25,17 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
   };
 
   Model() { check(shardrec_model_create(nullptr, out())); }
+  using Handle::Handle;
   static Model from_json(std::string_view json) {
     shardrec_model *handle = nullptr;
     check(shardrec_model_from_json(detail::c_text(json).c_str(), &handle));
     return Model(handle);
   }
 
-  int32_t add_table(std::string_view name, int64_t rows, int64_t dim,
-                    const Options *options = nullptr) {
+  int32_t add_table(std::string_view name, int64_t rows, int64_t dim, const Options &options = {}) {
     int32_t table = 0;
-    check(shardrec_model_add_table(get(), detail::c_text(name).c_str(), rows, dim,
-                                   detail::options(options), &table));
+    check(shardrec_model_add_table(get(), detail::c_text(name).c_str(), rows, dim, options.get(),
+                                   &table));
     return table;
   }
   void add_feature(int32_t table, std::string_view name,
@@ -43,8 +45,9 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
   void set_optimizer(const Options &options) {
     check(shardrec_model_set_optimizer(get(), options.get()));
   }
-  void set_table_optimizer(int32_t table, const Options *options) {
-    check(shardrec_model_set_table_optimizer(get(), table, detail::options(options)));
+  // Options(): the model's.
+  void set_table_optimizer(int32_t table, const Options &options) {
+    check(shardrec_model_set_table_optimizer(get(), table, options.get()));
   }
   int32_t table_count() const {
     int32_t count = 0;
@@ -67,9 +70,6 @@ class Model : public detail::Handle<shardrec_model, shardrec_model_destroy> {
     check(shardrec_model_to_json(get(), text.out()));
     return text.str();
   }
-
-  // Takes over a handle of the C API.
-  explicit Model(shardrec_model *handle) noexcept : Handle(handle) {}
 };
 
 class Topology : public detail::Handle<shardrec_topology, shardrec_topology_destroy> {
@@ -78,6 +78,7 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
   explicit Topology(int32_t ranks, int32_t ranks_per_node = 0) {
     check(shardrec_topology_create(ranks, ranks_per_node == 0 ? ranks : ranks_per_node, out()));
   }
+  using Handle::Handle;
   static Topology from_json(std::string_view json) {
     shardrec_topology *handle = nullptr;
     check(shardrec_topology_from_json(detail::c_text(json).c_str(), &handle));
@@ -88,9 +89,6 @@ class Topology : public detail::Handle<shardrec_topology, shardrec_topology_dest
     check(shardrec_topology_to_json(get(), text.out()));
     return text.str();
   }
-
- private:
-  explicit Topology(shardrec_topology *handle) : Handle(handle) {}
 };
 
 class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
@@ -102,9 +100,11 @@ class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
     int32_t replica_size;
   };
 
-  Mesh(Comm &comm, int32_t sharding_group_size, const Options *options = nullptr) {
-    check(shardrec_mesh_create(comm.get(), sharding_group_size, detail::options(options), out()));
+  Mesh(Comm &comm, int32_t sharding_group_size, const Options &options = {}) {
+    check(shardrec_mesh_create(comm.get(), sharding_group_size, options.get(), out()));
   }
+  using Handle::Handle;
+
   Place place() const {
     Place place{};
     check(shardrec_mesh_place(get(), &place.sharding_rank, &place.sharding_size,
@@ -113,14 +113,14 @@ class Mesh : public detail::Handle<shardrec_mesh, shardrec_mesh_destroy> {
   }
   // Communicators of the host's own over the ranks of its groups. Collective over the mesh.
   Comm sharding_comm() {
-    Comm comm;
-    check(shardrec_mesh_sharding_comm(get(), comm.out()));
-    return comm;
+    shardrec_comm *comm = nullptr;
+    check(shardrec_mesh_sharding_comm(get(), &comm));
+    return Comm(comm);
   }
   Comm replica_comm() {
-    Comm comm;
-    check(shardrec_mesh_replica_comm(get(), comm.out()));
-    return comm;
+    shardrec_comm *comm = nullptr;
+    check(shardrec_mesh_replica_comm(get(), &comm));
+    return Comm(comm);
   }
 };
 
@@ -135,19 +135,19 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     int64_t weights, states;
   };
 
-  Plan(const Model &model, const Topology &topology, const Options *options = nullptr) {
-    check(shardrec_plan_create(model.get(), topology.get(), detail::options(options), out()));
+  Plan(const Model &model, const Topology &topology, const Options &options = {}) {
+    check(shardrec_plan_create(model.get(), topology.get(), options.get(), out()));
   }
-  static Plan collective(Comm &comm, const Model &model, const Options *options = nullptr) {
+  using Handle::Handle;
+  static Plan collective(Comm &comm, const Model &model, const Options &options = {}) {
     shardrec_plan *handle = nullptr;
-    check(shardrec_plan_collective(comm.get(), model.get(), detail::options(options), &handle));
+    check(shardrec_plan_collective(comm.get(), model.get(), options.get(), &handle));
     return Plan(handle);
   }
   // For the ranks of a sharding group, the same on all ranks of the mesh.
-  static Plan collective(Mesh &mesh, const Model &model, const Options *options = nullptr) {
+  static Plan collective(Mesh &mesh, const Model &model, const Options &options = {}) {
     shardrec_plan *handle = nullptr;
-    check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), detail::options(options),
-                                           &handle));
+    check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), options.get(), &handle));
     return Plan(handle);
   }
   // Without boxes.
@@ -198,21 +198,19 @@ class Plan : public detail::Handle<shardrec_plan, shardrec_plan_destroy> {
     check(shardrec_plan_to_text(get(), text.out()));
     return text.str();
   }
-
-  // Takes over a handle of the C API.
-  explicit Plan(shardrec_plan *handle) noexcept : Handle(handle) {}
 };
 
 class Collection : public detail::Handle<shardrec_collection, shardrec_collection_destroy> {
  public:
-  Collection(Mesh &mesh, const Model &model, const Plan &plan, const Options *options = nullptr) {
-    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(),
-                                             detail::options(options), out()));
+  Collection(Mesh &mesh, const Model &model, const Plan &plan, const Options &options = {}) {
+    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), options.get(),
+                                             out()));
   }
-  Collection(Comm &comm, const Model &model, const Plan &plan, const Options *options = nullptr) {
-    check(shardrec_collection_create(comm.get(), model.get(), plan.get(), detail::options(options),
-                                     out()));
+  Collection(Comm &comm, const Model &model, const Plan &plan, const Options &options = {}) {
+    check(shardrec_collection_create(comm.get(), model.get(), plan.get(), options.get(), out()));
   }
+
+  using Handle::Handle;
 
   int64_t step() const {
     int64_t step = 0;
@@ -246,13 +244,13 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
                   const Matrix &values) {
     check(shardrec_collection_write_rows(get(), table, part, ids.get(), values.get()));
   }
-  void save(std::string_view directory, Control *control = nullptr) {
+  void save(std::string_view directory, const Control *control = nullptr) {
     check(shardrec_collection_save(get(), detail::c_text(directory).c_str(),
-                                   control == nullptr ? nullptr : control->get()));
+                                   detail::control(control)));
   }
-  void load(std::string_view directory, Control *control = nullptr) {
+  void load(std::string_view directory, const Control *control = nullptr) {
     check(shardrec_collection_load(get(), detail::c_text(directory).c_str(),
-                                   control == nullptr ? nullptr : control->get()));
+                                   detail::control(control)));
   }
   int64_t stat_i64(shardrec_collection_stat stat) const {
     int64_t value = 0;
@@ -273,9 +271,10 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
 
 class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
  public:
-  explicit Lookup(Collection &collection, const Options *options = nullptr) {
-    check(shardrec_lookup_create(collection.get(), detail::options(options), out()));
+  explicit Lookup(Collection &collection, const Options &options = {}) {
+    check(shardrec_lookup_create(collection.get(), options.get(), out()));
   }
+  using Handle::Handle;
 
   void begin(int64_t batch_size, const Vector &values, const Vector &lengths,
              const Vector &weights = nullptr) {
