@@ -28,6 +28,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout()),
       direct_(collection_->layout()),
+      plan_(collection_->layout()),
       packing_(collection_->layout()),
       output_codec_(codec_of(*collection_, collection_->options().forward_compression)),
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
@@ -58,6 +59,7 @@ void Lookup::begin(const BatchArguments& arguments) {
                "begin was called twice: call forward for the batch that has begun first");
   }
   end_batch();
+  if (state_ == State::kForwarded) trains_ = false;
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
   if (weight_gradient_state_ != nullptr) weight_gradient_state_->ready = false;
@@ -181,6 +183,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
     state_ = State::kIdle;
     throw core::Error(error);
   }
+  plan_.clear();
   collection_->settle();
   timer.next(Phase::kLookup);
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
@@ -216,12 +219,22 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
   timer.next(Phase::kLookup);
   if (output_codec_ == nullptr) partial_sums_.compute_own(context);
   look_up_directly(output, out);
+  if (trains_) {
+    timer.next(Phase::kIndexPlan);
+    group_rows(context);
+  }
   timer.next(Phase::kOutputExchange);
   output_views_ = collection_->receive();
   if (output_codec_ != nullptr) {
     output_views_ = output_codec_->decode_outputs(routed_, output_views_, context, *output_buffer_);
   }
   count_bytes(messages, collection_->counters().bytes_output);
+}
+
+// The index plan of the batch, where it is not there already.
+void Lookup::group_rows(const StepContext& context) {
+  collection_->update().group(inbox_, collection_->settings().step_after(collection_->step()),
+                              context, plan_);
 }
 
 void Lookup::exchange_node_sums() {
@@ -369,9 +382,9 @@ void Lookup::count_bytes(std::span<const comm::ConstBytes> messages,
 
 void Lookup::count_memory() {
   int64_t bytes = static_cast<int64_t>(
-      batch_.memory() + routed_.memory() + inbox_.memory() + output_buffer_->capacity() +
-      gradient_buffer_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
-      replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+      batch_.memory() + routed_.memory() + inbox_.memory() + plan_.memory() +
+      output_buffer_->capacity() + gradient_buffer_->capacity() + statistics_buffer_->capacity() +
+      norms_buffer_->capacity() + replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
   if (node_sums_ != nullptr) bytes += static_cast<int64_t>(node_sums_->buffer->capacity());
   if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
   if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());

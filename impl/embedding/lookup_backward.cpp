@@ -94,8 +94,10 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const StepContext context = collection_->step_context();
-  update.group(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
-               collection_->settings().step_after(collection_->step()), context);
+  trains_ = true;
+  group_rows(context);
+  update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
+              collection_->settings().step_after(collection_->step()), plan_, context);
   if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(gradients, context);

@@ -89,12 +89,13 @@ void IndexPlan::describe(size_t part, compute::RowUpdate& job) const {
   job.run = own.run.data();
   job.bags = own.bag_of.data();
   job.weights = own.weight_of.empty() ? nullptr : own.weight_of.data();
-  job.gradients = own.gradient_of.data();
   job.blocks = own.block_of.data();
 }
 
-void IndexPlan::build(const Inbox& inbox, std::span<const GradientRows> gradients,
-                      std::span<const uint8_t> wanted, const StepContext& context) {
+void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted,
+                      const StepContext& context) {
+  clear();
+  wanted_.assign(wanted.begin(), wanted.end());
   measure(inbox, wanted);
   cut_tasks(inbox);
   make_room(inbox.weighted(), context.work);
@@ -115,7 +116,7 @@ void IndexPlan::build(const Inbox& inbox, std::span<const GradientRows> gradient
   place_buckets();
   for_tasks([&](const Task& task) {
     kind(parts_[task.part],
-         [&]<class Row, bool kWeighted>() { write<Row, kWeighted>(inbox, gradients, task); });
+         [&]<class Row, bool kWeighted>() { write<Row, kWeighted>(inbox, task); });
   });
   for_buckets([&](Bucket& bucket) {
     kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { sort<Row, kWeighted>(bucket); });
@@ -124,10 +125,19 @@ void IndexPlan::build(const Inbox& inbox, std::span<const GradientRows> gradient
   for_buckets([&](const Bucket& bucket) {
     kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { list<Row, kWeighted>(bucket); });
   });
+  built_ = true;
+}
+
+void IndexPlan::check() const {
+  if (most_occurrences_ <= int64_t{UINT32_MAX}) return;
+  core::fail(SHARDREC_UNSUPPORTED,
+             core::sentence("a step has ", most_occurrences_, " ids of one box, at most ",
+                            UINT32_MAX, " are supported: use smaller batches"));
 }
 
 // Sizes of the parts, and how many buckets each is cut into.
 void IndexPlan::measure(const Inbox& inbox, std::span<const uint8_t> wanted) {
+  most_occurrences_ = 0;
   size_t buckets = 0;
   for (size_t p = 0; p < parts_.size(); ++p) {
     OfPart& part = parts_[p];
@@ -140,11 +150,8 @@ void IndexPlan::measure(const Inbox& inbox, std::span<const uint8_t> wanted) {
         part.bags += block.rows;
       }
     }
-    if (part.occurrences > int64_t{UINT32_MAX}) {
-      core::fail(SHARDREC_UNSUPPORTED,
-                 core::sentence("a step has ", part.occurrences, " ids of one box, at most ",
-                                UINT32_MAX, " are supported: use smaller batches"));
-    }
+    most_occurrences_ = std::max(most_occurrences_, part.occurrences);
+    if (part.occurrences > int64_t{UINT32_MAX}) part.occurrences = part.bags = 0;
     const int row_bits = std::bit_width(static_cast<uint64_t>(part.part->rows - 1));
     const auto wanted_buckets = static_cast<uint64_t>(part.occurrences / kBucketOccurrences);
     const int bits =
@@ -196,7 +203,7 @@ void IndexPlan::make_room(bool weighted, core::Scratch& work) {
     const auto n = static_cast<size_t>(part.occurrences);
     const auto bags = static_cast<size_t>(part.bags);
     sorted += bytes_for(n, sizeof(uint32_t)) * (weighted ? 2 : 1);
-    of_bags += bytes_for(bags, sizeof(float*)) + bytes_for(bags, sizeof(uint32_t));
+    of_bags += bytes_for(bags, sizeof(uint32_t));
     scratch += 2 * bytes_for(n, occurrence_bytes(part.wide, weighted));
   }
   for (const Task& task : tasks_) {
@@ -210,7 +217,6 @@ void IndexPlan::make_room(bool weighted, core::Scratch& work) {
     const auto bags = static_cast<size_t>(part.bags);
     part.bag_of = {carve<uint32_t>(sorted_at, n), n};
     part.weight_of = weighted ? std::span(carve<float>(sorted_at, n), n) : std::span<float>();
-    part.gradient_of = {carve<const float*>(bags_at, bags), bags};
     part.block_of = {carve<uint32_t>(bags_at, bags), bags};
     for (std::byte*& side : part.entries) {
       side = carve<std::byte>(work_at, n * occurrence_bytes(part.wide, weighted));
@@ -256,21 +262,17 @@ void IndexPlan::place_buckets() {
 }
 
 template <class Row, bool kWeighted>
-void IndexPlan::write(const Inbox& inbox, std::span<const GradientRows> gradients,
-                      const Task& task) const {
+void IndexPlan::write(const Inbox& inbox, const Task& task) const {
   using Entry = Occurrence<Row, kWeighted>;
   const OfPart& part = parts_[task.part];
   const auto own_blocks = layout_.blocks_of(layout_.rank());
   const ReceivedBlock& block = inbox.blocks(task.source)[task.block];
-  const GradientRows gradient =
-      gradients[static_cast<size_t>(task.source) * own_blocks.size() + task.block];
   const auto feature_block = static_cast<uint32_t>(task.block - part.first_block) *
                              static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
   const bool sequence = own_blocks[task.block].sequence;
-  // Numbers a bag, and says where its gradient row lies.
-  const auto ordinal_of = [&](int64_t row, int64_t gradient_row, int64_t sample) {
+  // Numbers a bag, and notes its block.
+  const auto ordinal_of = [&](int64_t row, int64_t sample) {
     const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
-    part.gradient_of[ordinal] = gradient.rows + gradient_row * gradient.stride;
     part.block_of[ordinal] =
         feature_block + static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
     return ordinal;
@@ -292,10 +294,10 @@ void IndexPlan::write(const Inbox& inbox, std::span<const GradientRows> gradient
     for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
       const int64_t end = id + length;
       if (sequence) {  // each id is a bag of its own
-        for (; id < end; ++id) put(id, ordinal_of(id, id, sample));
+        for (; id < end; ++id) put(id, ordinal_of(id, sample));
         return;
       }
-      const uint32_t ordinal = ordinal_of(bag, gradient.by_sample ? sample : bag, sample);
+      const uint32_t ordinal = ordinal_of(bag, sample);
       for (; id < end; ++id) put(id, ordinal);
     });
   };

@@ -4,8 +4,12 @@
 // No sort of the whole batch: occurrences go into buckets by the upper bits of their rows, in one
 // pass over all parts; then each bucket, small enough for a cache, is sorted by one thread. The
 // result depends neither on threads nor on where the cuts are.
+//
+// It knows bags, not where their gradients lie, so that it can be built as soon as the ids have
+// arrived: while the sums of other ranks travel, ahead of backward.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,11 +29,15 @@ class IndexPlan {
   // Of the rank's own parts, in the order of Layout::parts_of().
   explicit IndexPlan(const Layout& layout);
 
-  // wanted: by part, does it take part? gradients: of block b from source s, at [s * blocks + b],
-  // blocks the number of the rank's blocks. work is shared scratch, free again on return. Throws
-  // UNSUPPORTED for 2^32 ids of a part and more.
-  void build(const Inbox& inbox, std::span<const GradientRows> gradients,
-             std::span<const uint8_t> wanted, const StepContext& context);
+  // Of the batch in the inbox. wanted: by part, does it take part? The work memory of the context is
+  // free again on return.
+  void build(const Inbox& inbox, std::span<const uint8_t> wanted, const StepContext& context);
+  // Forgets the batch.
+  void clear() { built_ = false; }
+  // Is it that of the batch since the last clear(), of just these parts?
+  bool built(std::span<const uint8_t> wanted) const {
+    return built_ && std::equal(wanted.begin(), wanted.end(), wanted_.begin(), wanted_.end());
+  }
 
   std::span<const int64_t> rows(size_t part) const { return parts_[part].rows; }  // ascending
   std::span<const int64_t> run(size_t part) const { return parts_[part].run; }    // [rows + 1]
@@ -37,7 +45,15 @@ class IndexPlan {
     return sorted_memory_.capacity() + bag_memory_.capacity() + unique_memory_.capacity();
   }
 
-  // Fills in the fields of a job that say which gradients go to which row.
+  // Throws UNSUPPORTED where a part has 2^32 ids and more: the plan is then without it. A batch that
+  // is only looked up may have them.
+  void check() const;
+
+  // Of a part: its bags that are not empty (of a sequence, its ids) are numbered feature after
+  // feature, source after source, in the order of the batch.
+  int64_t bags(size_t part) const { return parts_[part].bags; }
+
+  // Fills in the fields of a job that say which bags go to which row, and the block of each bag.
   void describe(size_t part, compute::RowUpdate& job) const;
 
  private:
@@ -56,7 +72,6 @@ class IndexPlan {
     std::byte* entries[2] = {};
     std::span<uint32_t> bag_of;
     std::span<float> weight_of;  // empty: all 1
-    std::span<const float*> gradient_of;
     std::span<uint32_t> block_of;
     std::span<int64_t> rows;
     std::span<int64_t> run;
@@ -91,7 +106,7 @@ class IndexPlan {
   void place_buckets();
   void place_rows();
   template <class Row, bool kWeighted>
-  void write(const Inbox& inbox, std::span<const GradientRows> gradients, const Task& task) const;
+  void write(const Inbox& inbox, const Task& task) const;
   template <class Row, bool kWeighted>
   void sort(Bucket& bucket) const;
   template <class Row, bool kWeighted>
@@ -101,10 +116,13 @@ class IndexPlan {
 
   const Layout& layout_;
   std::vector<OfPart> parts_;
+  std::vector<uint8_t> wanted_;  // by part
+  bool built_ = false;
+  int64_t most_occurrences_ = 0;  // of a part
   std::vector<Task> tasks_;
   std::vector<Bucket> buckets_;
   core::Scratch sorted_memory_;  // bag and weight of each occurrence
-  core::Scratch bag_memory_;     // gradient row and block of each bag
+  core::Scratch bag_memory_;     // block of each bag
   core::Scratch unique_memory_;  // rows, run
 };
 

@@ -79,14 +79,12 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 Update::Update(const Layout& layout, std::span<Shard> shards)
     : layout_(layout),
       shards_(shards),
-      plan_(layout),
       wanted_(shards.size()),
       replicated_(layout),
       statistics_(layout, shards, sums_by_table(layout.model())),
       norms_(layout, shards, norms_by_table(layout.model())),
       rows_(shards.size()),
-      gradient_blocks_(static_cast<size_t>(layout.ranks()) *
-                       layout.blocks_of(layout.rank()).size()),
+      gradients_(layout),
       buffers_(shards.size()),
       far_bytes_(static_cast<size_t>(std::max(compute::this_machine().l3_bytes, kLeastFarBytes))) {
   own_replicas_.resize(replicated_.count());
@@ -105,50 +103,26 @@ int64_t Update::lane_count(const core::Threads& threads) const {
   return std::min<int64_t>(static_cast<int64_t>(pieces_.size()), most_lanes(threads));
 }
 
-void Update::group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                   float owner_scale, std::span<const TableStep> steps,
-                   const StepContext& context) {
-  const auto blocks = layout_.blocks_of(layout_.rank());
-  size_t bytes_of_all = 0;
-  for (int source = 0; source < layout_.ranks(); ++source) {
-    const comm::ConstBytes message = gradients[static_cast<size_t>(source)];
-    const auto received = inbox.blocks(source);
-    GradientHeader header;
-    std::memcpy(&header, message.data(), sizeof header);
-    size_t at = sizeof header;
-    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + at;
-    if (lent != nullptr) at += lent_bytes(blocks.size());
-    size_t again = 0;  // bytes of the second section
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      GradientRows& rows = gradient_blocks_[static_cast<size_t>(source) * blocks.size() + b];
-      const int64_t width = layout_.parts()[static_cast<size_t>(blocks[b].part)].width;
-      const size_t bytes = rows_bytes(received[b].rows, width);
-      bytes_of_all += bytes;
-      if (lent != nullptr) {
-        std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
-        if (rows.rows != nullptr) continue;
-      }
-      rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};
-      at += bytes;
-      if (header.unscaled != 0 && !blocks[b].sequence) again += bytes;
-    }
-    at += again;
-    if (at != message.size()) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", source, " sent a gradient message of ", message.size(),
-                                " bytes, ", at, " were expected"),
-                 {.rank = int64_t{source}, .operation = "backward"});
-    }
+void Update::group(const Inbox& inbox, std::span<const TableStep> steps, const StepContext& context,
+                   IndexPlan& plan) {
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
+  if (!plan.built(wanted_)) plan.build(inbox, wanted_, context);
+}
+
+void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
+                  float owner_scale, std::span<const TableStep> steps, const IndexPlan& plan,
+                  const StepContext& context) {
+  plan.check();
+  gradients_.open(inbox, gradients);
+  gradients_.locate(inbox, plan, context);
+  plan_ = &plan;
   steps_ = steps;
   owner_scale_ = owner_scale;
-  far_gradients_ = bytes_of_all > far_bytes_;
+  far_gradients_ = gradients_.bytes() > far_bytes_;
   from_kept_ = false;
   from_replicas_ = false;
-  for (size_t s = 0; s < shards_.size(); ++s) {
-    wanted_[s] = steps_[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
-  }
-  plan_.build(inbox, gradient_blocks_, wanted_, context);
   context.work.resize(lane_bytes_ * static_cast<size_t>(most_lanes(context.threads)));
   cut_pieces(context);
 }
@@ -157,14 +131,14 @@ std::span<const int64_t> Update::rows_of(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     return replicated_.rows(static_cast<size_t>(replicated_of_[shard]));
   }
-  return from_kept_ ? kept_[shard].rows() : plan_.rows(shard);
+  return from_kept_ ? kept_[shard].rows() : plan_->rows(shard);
 }
 
 std::span<const int64_t> Update::run_of(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     return replicated_.run(static_cast<size_t>(replicated_of_[shard]));
   }
-  return from_kept_ ? kept_[shard].run() : plan_.run(shard);
+  return from_kept_ ? kept_[shard].run() : plan_->run(shard);
 }
 
 void Update::cut_pieces(const StepContext& context) {
@@ -226,7 +200,8 @@ compute::RowUpdate Update::job_for(size_t shard) const {
   } else if (from_kept_) {
     kept_[shard].describe(job);
   } else {
-    plan_.describe(shard, job);
+    plan_->describe(shard, job);
+    job.gradients = gradients_.rows(shard);
     if (layout_.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
     job.far_gradients = far_gradients_;
   }
@@ -277,7 +252,7 @@ void Update::accumulate(const StepContext& context) {
     sum_into_buffer(piece, context, scratch);
   });
   for (size_t s = 0; s < shards_.size(); ++s) {
-    kept_[s].add(plan_.rows(s), buffers_[s], context);
+    kept_[s].add(plan_->rows(s), buffers_[s], context);
   }
   ++kept_lookups_;
 }
@@ -384,7 +359,7 @@ void Update::rescale(std::span<const comm::ConstBytes> messages, const StepConte
 }
 
 size_t Update::memory() const {
-  size_t bytes = statistics_.memory() + norms_.memory() + plan_.memory() +
+  size_t bytes = statistics_.memory() + norms_.memory() + gradients_.memory() +
                  buffer_memory_.capacity() + replicated_.memory() + hot_.memory();
   for (const Accumulation& kept : kept_) bytes += kept.memory();
   return bytes;

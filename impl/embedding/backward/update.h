@@ -14,6 +14,7 @@
 #include "embedding/backward/accumulation.h"
 #include "embedding/backward/hot_rows.h"
 #include "embedding/backward/index_plan.h"
+#include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
 #include "embedding/backward/statistics.h"
 #include "embedding/exchange/inbox.h"
@@ -41,11 +42,16 @@ class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards);
 
-  // Step one: builds the index plans; frozen tables have no rows. steps: by table. owner_scale: of
-  // gradients that are divided late. Gradients stay where they are until apply() has returned.
-  // Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed then.
-  void group(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
-             std::span<const TableStep> steps, const StepContext& context);
+  // Builds the index plan that a step of these tables' settings needs, where `plan` is not it
+  // already: frozen tables have no rows. steps: by table.
+  void group(const Inbox& inbox, std::span<const TableStep> steps, const StepContext& context,
+             IndexPlan& plan);
+  // Step one, after group(): finds the gradients of the plan's rows. owner_scale: of gradients that
+  // are divided late. The plan, the steps and the gradients stay where they are until apply() has
+  // returned. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
+  // then.
+  void open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
+            std::span<const TableStep> steps, const IndexPlan& plan, const StepContext& context);
 
   // In place of all further steps: keeps the gradients for a later one.
   void accumulate(const StepContext& context);
@@ -117,11 +123,11 @@ class Update {
 
   const Layout& layout_;
   std::span<Shard> shards_;
-  IndexPlan plan_;                  // its parts are the own shards
-  std::vector<uint8_t> wanted_;     // by own shard: not frozen
-  std::vector<Accumulation> kept_;  // by own shard
-  int64_t kept_lookups_ = 0;        // the same on all ranks
-  bool from_kept_ = false;          // the step's gradients are those that were kept
+  const IndexPlan* plan_ = nullptr;  // of the step; its parts are the own shards
+  std::vector<uint8_t> wanted_;      // by own shard: not frozen
+  std::vector<Accumulation> kept_;   // by own shard
+  int64_t kept_lookups_ = 0;         // the same on all ranks
+  bool from_kept_ = false;           // the step's gradients are those that were kept
   ReplicatedGradients replicated_;
   std::vector<int> replicated_of_;  // by own shard: its place among replicated_.tables(), -1: none
   std::vector<RowGradients> own_replicas_;  // by place
@@ -132,13 +138,13 @@ class Update {
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
-  std::vector<GradientRows> gradient_blocks_;   // [source * blocks + block]
+  ReceivedGradients gradients_;
   core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
   std::vector<float*> buffers_;  // by own shard
   size_t far_bytes_;             // gradients of more come from memory
   std::vector<Piece> pieces_;
   HotRows hot_;
-  size_t lane_bytes_ = 0;  // scratch of a kernel call; group() makes room for all that may run
+  size_t lane_bytes_ = 0;  // scratch of a kernel call; open() makes room for all that may run
 };
 
 }  // namespace shardrec::embedding

@@ -1,0 +1,85 @@
+#include "embedding/backward/received_gradients.h"
+
+#include <cstring>
+
+#include "core/error.h"
+
+namespace shardrec::embedding {
+
+ReceivedGradients::ReceivedGradients(const Layout& layout)
+    : layout_(layout),
+      own_blocks_(layout.blocks_of(layout.rank())),
+      blocks_(static_cast<size_t>(layout.ranks()) * own_blocks_.size()),
+      rows_(layout.parts_of(layout.rank()).size()) {
+  tasks_.reserve(blocks_.size());
+}
+
+void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages) {
+  bytes_ = 0;
+  for (int source = 0; source < layout_.ranks(); ++source) {
+    const comm::ConstBytes message = messages[static_cast<size_t>(source)];
+    const auto received = inbox.blocks(source);
+    GradientHeader header;
+    std::memcpy(&header, message.data(), sizeof header);
+    size_t at = sizeof header;
+    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + at;
+    if (lent != nullptr) at += lent_bytes(own_blocks_.size());
+    size_t again = 0;  // bytes of the second section
+    for (size_t b = 0; b < own_blocks_.size(); ++b) {
+      GradientRows& rows = blocks_[static_cast<size_t>(source) * own_blocks_.size() + b];
+      const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
+      const size_t bytes = rows_bytes(received[b].rows, width);
+      bytes_ += bytes;
+      if (lent != nullptr) {
+        std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
+        if (rows.rows != nullptr) continue;
+      }
+      rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};
+      at += bytes;
+      if (header.unscaled != 0 && !own_blocks_[b].sequence) again += bytes;
+    }
+    at += again;
+    if (at != message.size()) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", source, " sent a gradient message of ", message.size(),
+                                " bytes, ", at, " were expected"),
+                 {.rank = int64_t{source}, .operation = "backward"});
+    }
+  }
+}
+
+void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
+                               const StepContext& context) {
+  size_t bags = 0;
+  for (size_t p = 0; p < rows_.size(); ++p) bags += static_cast<size_t>(plan.bags(p));
+  const float** to = memory_.resize_as<const float*>(bags).data();
+  tasks_.clear();
+  size_t block = 0;
+  for (size_t p = 0; p < rows_.size(); ++p) {
+    rows_[p] = to;
+    const int32_t part = layout_.parts_of(layout_.rank())[p];
+    for (; block < own_blocks_.size() && own_blocks_[block].part == part; ++block) {
+      for (int source = 0; plan.bags(p) != 0 && source < layout_.ranks(); ++source) {
+        tasks_.push_back({source, block, to});
+        to += inbox.blocks(source)[block].rows;
+      }
+    }
+  }
+  context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t) locate_block(inbox, tasks_[static_cast<size_t>(t)]);
+  });
+}
+
+void ReceivedGradients::locate_block(const Inbox& inbox, const Task& task) const {
+  const ReceivedBlock& received = inbox.blocks(task.source)[task.block];
+  const GradientRows& gradient = block(task.source, task.block);
+  if (gradient.by_sample && !own_blocks_[task.block].sequence) {
+    for_each_bag(received, [&](int64_t bag, int64_t sample, uint32_t) {
+      task.to[bag] = gradient.rows + sample * gradient.stride;
+    });
+    return;
+  }
+  for (int64_t r = 0; r < received.rows; ++r) task.to[r] = gradient.rows + r * gradient.stride;
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,62 @@
+// The gradient messages of one step as the owner of parts sees them: checked, cut into blocks, and
+// where the gradient row of each bag of the index plan lies, in a message or in the memory of a rank
+// that lends it.
+//
+// One thread at a time. Addresses are valid as long as the messages are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "core/memory.h"
+#include "embedding/backward/index_plan.h"
+#include "embedding/exchange/inbox.h"
+#include "embedding/exchange/wire.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+class ReceivedGradients {
+ public:
+  explicit ReceivedGradients(const Layout& layout);
+
+  // messages: of a step that all ranks apply. Throws CORRUPT_DATA, naming the rank, when one is not
+  // what the batch needs.
+  void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages);
+  // Bytes of all gradient rows, lent ones included.
+  size_t bytes() const { return bytes_; }
+
+  // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
+  void locate(const Inbox& inbox, const IndexPlan& plan, const StepContext& context);
+  // [bags] of a part of the plan.
+  const float* const* rows(size_t part) const { return rows_[part]; }
+
+  size_t memory() const { return memory_.capacity(); }
+
+ private:
+  // One block from one source: where the gradient rows of its bags are noted.
+  struct Task {
+    int source = 0;
+    size_t block = 0;
+    const float** to = nullptr;
+  };
+
+  void locate_block(const Inbox& inbox, const Task& task) const;
+  const GradientRows& block(int source, size_t block) const {
+    return blocks_[static_cast<size_t>(source) * own_blocks_.size() + block];
+  }
+
+  const Layout& layout_;
+  std::span<const Block> own_blocks_;
+  std::vector<GradientRows> blocks_;  // [source * blocks + block]
+  size_t bytes_ = 0;
+  std::vector<Task> tasks_;
+  std::vector<const float**> rows_;  // by part
+  core::Scratch memory_;
+};
+
+}  // namespace shardrec::embedding
