@@ -225,6 +225,24 @@ TEST(Accumulate, ABackwardOfAFrozenTableLeavesNothingForTheNext) {
   });
 }
 
+// Rows are grouped in forward: what is set between forward and backward must hold all the same.
+TEST(Settings, FreezingAndThawingBetweenForwardAndBackwardHold) {
+  run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
+    for (const bool freezes : {true, false}) {
+      Trainer trainer({}, rank, comm);
+      Trainer expected({}, rank, comm);
+      SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, freezes ? 0 : 1));
+      trainer.begin(0);
+      SR_OK(shardrec_collection_set_frozen(trainer.tables, 0, freezes ? 1 : 0));
+      SR_OK(shardrec_lookup_backward(trainer.lookup));
+      SR_OK(shardrec_collection_set_frozen(expected.tables, 0, freezes ? 1 : 0));
+      expected.train(0);
+      EXPECT_EQ(trainer.read(0), expected.read(0));
+      EXPECT_EQ(trainer.read(1), expected.read(1));
+    }
+  });
+}
+
 TEST(Settings, LearningRatesAreOfOneTableAndFrozenTablesStay) {
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     Trainer trainer({}, rank, comm);
