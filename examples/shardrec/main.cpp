@@ -1,11 +1,11 @@
-// shardrec: train, plan, generate, replay, bench, probe, launch, trace and inspect, through the C API of
-// libshardrec.
+// The `shardrec` command: train, plan, generate, replay, bench, probe, launch, trace and inspect, through
+// the C++ layer (shardrec.hpp) of the C API of libshardrec.
 #include <exception>
 #include <iostream>
+#include <shardrec/shardrec.hpp>
 #include <utility>
 #include <vector>
 
-#include "command/api.h"
 #include "command/commands.h"
 #include "command/interrupt.h"
 #include "command/usage.h"
@@ -46,13 +46,12 @@ int main(int argc, char** argv) {
   namespace cli = shardrec::cli;
   try {
     return cli::run_command(argc, argv);
-  } catch (const cli::ApiError& error) {
+  } catch (const shardrec::Error& error) {
     if (error.status() == SHARDREC_CANCELLED && cli::interrupted()) {
       std::cerr << "shardrec: stopped by an interrupt\n";
       return cli::kInterruptedExit;
     }
-    std::cerr << "shardrec: " << error.what() << " (" << shardrec_status_name(error.status())
-              << ")\n";
+    std::cerr << "shardrec: " << error.what() << " (" << error.status_name() << ")\n";
   } catch (const std::exception& error) {
     std::cerr << "shardrec: " << error.what() << "\n";
   }

@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "command/api.h"
+#include "command/user_error.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {

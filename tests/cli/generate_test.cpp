@@ -7,10 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <shardrec/shardrec.hpp>
 #include <sstream>
 
 #include "command.h"
-#include "command/api.h"
 #include "command/numbers.h"
 
 namespace shardrec::cli::test {

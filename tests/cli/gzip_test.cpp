@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
-#include "command/api.h"
+#include "command/user_error.h"
 #include "data/click_log.h"
 #include "data/line_reader.h"
 #include "data/line_sink.h"

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "command.h"
-#include "command/api.h"
 #include "command/numbers.h"
 #include "data/click_log.h"
 #include "data/line_reader.h"

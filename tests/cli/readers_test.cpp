@@ -5,9 +5,10 @@
 #include <cmath>
 
 #include "command.h"
-#include "command/api.h"
+#include "command/user_error.h"
 #include "data/click_log.h"
 #include "data/criteo_parser.h"
+#include "data/hash_number.h"
 #include "data/line_reader.h"
 
 namespace shardrec::cli {

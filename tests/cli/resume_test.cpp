@@ -217,13 +217,13 @@ TEST_F(Resume, LoadTakesDimsAndLayersFromTheCheckpointAndStartsANewRun) {
 
 TEST_F(Resume, DirectoriesOfTheEarlierReleaseStillLoad) {
   trained(with(model(), {"--save", path("new"), "--output", path("p1")}));
-  // The tables by shardrec_collection_save, the layers in files beside them.
-  run_ranks({.ranks = 2, .ranks_per_node = 2}, [&](int rank, shardrec_comm* comm) {
-    const RestoredModel restored = restore(comm, path("new"));
-    check(shardrec_collection_save(restored.tables.get(), path("old").c_str(), nullptr));
+  // The tables by Collection::save, the layers in files beside them.
+  run_ranks({.ranks = 2, .ranks_per_node = 2}, [&](int rank, Comm& comm) {
+    RestoredModel restored = restore(comm, path("new"));
+    restored.tables.save(path("old"));
     if (rank != 0) return;
-    check(shardrec_mlp_save(restored.bottom.get(), path("old/dense_bottom.safetensors").c_str()));
-    check(shardrec_mlp_save(restored.top.get(), path("old/dense_top.safetensors").c_str()));
+    restored.bottom.save(path("old/dense_bottom.safetensors"));
+    restored.top.save(path("old/dense_top.safetensors"));
   });
   trained(with(model("0"), {"--load", path("old"), "--output", path("p2")}));
   EXPECT_TRUE(read_file(path("p1")) == read_file(path("p2")));

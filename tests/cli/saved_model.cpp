@@ -2,60 +2,47 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace shardrec::cli::test {
 namespace {
 
-std::vector<float> read_part(const Collection& tables, int32_t table, shardrec_table_part part,
+std::vector<float> read_part(Collection& tables, int32_t table, shardrec_table_part part,
                              int64_t rows, int64_t columns) {
   std::vector<float> values(static_cast<size_t>(rows * columns));
-  const shardrec_tensor view = matrix_view(values.data(), rows, columns);
-  check(shardrec_collection_read(tables.get(), table, part, 0, rows, &view));
+  tables.read(table, part, 0, rows, {values.data(), rows, columns});
   return values;
 }
 
-void add_layers(const Mlp& layers, const std::string& name, SavedModel& model) {
-  int32_t count = 0;
-  check(shardrec_mlp_parameter_count(layers.get(), &count));
-  for (int32_t i = 0; i < count; ++i) {
-    shardrec_tensor tensor;
-    check(shardrec_mlp_parameter(layers.get(), i, &tensor, nullptr));
-    int64_t elements = 1;
-    for (int32_t d = 0; d < tensor.ndim; ++d) elements *= tensor.shape[d];
-    const auto* data = static_cast<const float*>(tensor.data);
-    model[name + "/" + std::to_string(i)].assign(data, data + elements);
+void add_layers(Mlp& layers, const std::string& name, SavedModel& model) {
+  for (int32_t i = 0; i < layers.parameter_count(); ++i) {
+    const Tensor value = layers.parameter(i).value;
+    const auto* data = value.data<const float>();
+    model[name + "/" + std::to_string(i)].assign(data, data + value.elements());
   }
 }
 
 }  // namespace
 
-RestoredModel restore(shardrec_comm* comm, const std::string& directory) {
-  RestoredModel restored;
-  Checkpoint checkpoint;
-  check(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, checkpoint.out()));
-  check(shardrec_checkpoint_open(checkpoint.get(), -1));
-  check(shardrec_checkpoint_model(checkpoint.get(), "tables", restored.model.out()));
-  Plan plan;
-  check(shardrec_plan_collective(comm, restored.model.get(), nullptr, plan.out()));
-  check(shardrec_collection_create(comm, restored.model.get(), plan.get(), nullptr,
-                                   restored.tables.out()));
-  check(shardrec_checkpoint_add_collection(checkpoint.get(), "tables", restored.tables.get()));
-  for (const auto& [name, layers] :
-       {std::pair("bottom", &restored.bottom), std::pair("top", &restored.top)}) {
-    check(shardrec_checkpoint_mlp(checkpoint.get(), name, nullptr, layers->out()));
-    check(shardrec_checkpoint_add_mlp(checkpoint.get(), name, layers->get()));
-  }
-  check(shardrec_checkpoint_load(checkpoint.get(), nullptr));
+RestoredModel restore(Comm& comm, const std::string& directory) {
+  Checkpoint checkpoint(comm, directory);
+  checkpoint.open();
+  Model model = checkpoint.model("tables");
+  Collection tables(comm, model, Plan::collective(comm, model));
+  RestoredModel restored{std::move(model), std::move(tables), checkpoint.mlp("bottom"),
+                         checkpoint.mlp("top")};
+  checkpoint.add("tables", restored.tables);
+  checkpoint.add("bottom", restored.bottom);
+  checkpoint.add("top", restored.top);
+  checkpoint.load();
   return restored;
 }
 
 SavedModel saved_model(const std::string& directory) {
   SavedModel saved;
-  run_ranks({.ranks = 1}, [&](int, shardrec_comm* comm) {
-    const RestoredModel restored = restore(comm, directory);
-    char* text = nullptr;
-    check(shardrec_model_to_json(restored.model.get(), &text));
-    const nlohmann::json model = nlohmann::json::parse(take_text(text));
+  run_ranks({.ranks = 1}, [&](int, Comm& comm) {
+    RestoredModel restored = restore(comm, directory);
+    const nlohmann::json model = nlohmann::json::parse(restored.model.to_json());
     int32_t index = 0;
     for (const auto& table : model.at("tables")) {
       const std::string name = table.at("name");

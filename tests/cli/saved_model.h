@@ -2,10 +2,10 @@
 #pragma once
 
 #include <map>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli::test {
@@ -20,7 +20,7 @@ struct RestoredModel {
   Collection tables;
   Mlp bottom, top;
 };
-RestoredModel restore(shardrec_comm* comm, const std::string& directory);
+RestoredModel restore(Comm& comm, const std::string& directory);
 
 SavedModel saved_model(const std::string& directory);
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "command.h"
-#include "command/api.h"
+#include "command/user_error.h"
 #include "trace/trace_merge.h"
 
 namespace shardrec::cli::test {

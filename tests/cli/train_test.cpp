@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "command.h"
-#include "command/api.h"
 #include "data/click_log.h"
 #include "saved_model.h"
 

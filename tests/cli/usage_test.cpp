@@ -6,9 +6,9 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <shardrec/shardrec.hpp>
 
 #include "command.h"
-#include "command/api.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -83,9 +83,7 @@ TEST(Usage, NamesThatAreFarFromAllAreNotSuggested) {
 TEST(Usage, VersionNamesTheLibraryAndWhatItFinds) {
   const Finished result = run({"--version"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  char* text = nullptr;
-  check(shardrec_capabilities(&text));
-  const auto found = nlohmann::json::parse(take_text(text));
+  const auto found = nlohmann::json::parse(capabilities());
   EXPECT_TRUE(result.out.starts_with("shardrec " + found.at("version").get<std::string>() +
                                      ", API version " + std::to_string(SHARDREC_API_VERSION) +
                                      "\nengines: local"))

@@ -11,6 +11,8 @@
 #include "bench/rank_times.h"
 #include "command/commands.h"
 #include "command/numbers.h"
+#include "command/option_texts.h"
+#include "command/user_error.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -39,7 +41,7 @@ class Bench {
     const RankGroup group{.ranks = options_.ranks,
                           .ranks_per_node = options_.ranks_per_node,
                           .engine = options_.engine};
-    run_ranks(group, [&](int rank, shardrec_comm* comm) {
+    run_ranks(group, [&](int rank, Comm& comm) {
       BenchRank tables(options_, comm, rank);
       RankTimes times;
       times.create = tables.create_seconds();
@@ -66,10 +68,10 @@ class Bench {
 
   // Rank 0 reads how many steps the next round has; the others wait for it, asleep, as long as the
   // input lets them.
-  void serve(BenchRank& tables, shardrec_comm* comm, int rank, RankTimes& times) const {
+  void serve(BenchRank& tables, Comm& comm, int rank, RankTimes& times) const {
     constexpr double kForever = 1e9;
-    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, kForever));
-    check(shardrec_comm_set_f64(comm, SHARDREC_COMM_WARN_SECONDS, kForever));
+    comm.set(SHARDREC_COMM_STEP_SECONDS, kForever);
+    comm.set(SHARDREC_COMM_WARN_SECONDS, kForever);
     tables.barrier();
     if (rank == 0) std::cout << "ready\n" << std::flush;
     while (const int64_t steps = tables.agree(rank == 0 ? read_round().value_or(0) : 0)) {
@@ -80,7 +82,7 @@ class Bench {
   }
 
   // Collective: rank 0 prints what all have measured.
-  void print(shardrec_comm* comm, int rank, const RankTimes& own) const {
+  void print(Comm& comm, int rank, const RankTimes& own) const {
     std::vector<RankTimes> ranks;
     for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
       ranks.push_back(times_from(numbers, own.ids.size()));

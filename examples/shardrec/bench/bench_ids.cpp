@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "data/counter_random.h"
 
 namespace shardrec::cli {

@@ -4,9 +4,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <shardrec/shardrec.hpp>
 #include <tuple>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 namespace {
@@ -33,11 +32,9 @@ void add_time(std::optional<double>& seconds, double bytes, std::optional<double
 }  // namespace
 
 std::optional<ProbedMemory> ProbedMemory::cached() {
-  char* text = nullptr;
-  const shardrec_status status = shardrec_probe_cached(&text);
-  if (status == SHARDREC_NOT_FOUND) return std::nullopt;
-  check(status);
-  return ProbedMemory(take_text(text));
+  const auto json = find_probe_cached();
+  if (!json) return std::nullopt;
+  return ProbedMemory(*json);
 }
 
 ProbedMemory::ProbedMemory(const std::string& json) {

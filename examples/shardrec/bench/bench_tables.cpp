@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "command/user_error.h"
+#include "data/hash_number.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -12,36 +14,37 @@ namespace {
 
 Model make_model(const BenchOptions& options) {
   Model model;
-  check(shardrec_model_create(nullptr, model.out()));
-  Options table_options(SHARDREC_OPTIONS_TABLE);
-  table_options.set(SHARDREC_OPTION_DTYPE, options.dtype);
+  TableOptions table_options;
+  table_options.dtype(options.dtype);
   for (size_t t = 0; t < options.shape.tables.size(); ++t) {
     const BenchTable& size = options.shape.tables[t];
     const std::string name = "t" + std::to_string(t);
-    int32_t table = 0;
-    check(shardrec_model_add_table(model.get(), name.c_str(), size.rows, size.dim,
-                                   table_options.get(), &table));
-    check(shardrec_model_add_feature(model.get(), table, name.c_str(), SHARDREC_POOLING_SUM));
+    model.add_feature(model.add_table(name, size.rows, size.dim, table_options), name);
   }
-  Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-  optimizer.set(SHARDREC_OPTION_OPTIMIZER, options.optimizer)
-      .set(SHARDREC_OPTION_ROW_STATISTICS, options.row_statistics);
-  check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
+  model.set_optimizer(
+      OptimizerOptions().optimizer(options.optimizer).row_statistics(options.row_statistics));
   return model;
 }
 
 Plan make_plan(const BenchOptions& options, const Model& model) {
-  Topology topology;
-  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding)
-      .set(SHARDREC_OPTION_REPLICATION, options.replication)
-      .set(SHARDREC_OPTION_BALANCE, options.balance)
-      .set(SHARDREC_OPTION_BATCH_SIZE, (options.shape.batch + options.ranks - 1) / options.ranks)
-      .set(SHARDREC_OPTION_BAG_LENGTH, options.shape.lengths.mean());
-  Plan plan;
-  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-  return plan;
+  const Topology topology(options.ranks, options.ranks_per_node);
+  PlanOptions planner;
+  planner.sharding(options.sharding)
+      .replication(options.replication)
+      .balance(options.balance)
+      .batch_size((options.shape.batch + options.ranks - 1) / options.ranks)
+      .bag_length(options.shape.lengths.mean());
+  return Plan(model, topology, planner);
+}
+
+Collection make_tables(const BenchOptions& options, Comm& comm) {
+  CollectionOptions tables;
+  if (options.threads > 0) tables.threads(options.threads);
+  tables.output_dtype(options.output_dtype)
+      .forward_compression(options.forward_compression)
+      .backward_compression(options.backward_compression);
+  const Model model = make_model(options);
+  return Collection(comm, model, make_plan(options, model), tables);
 }
 
 shardrec_dtype parse_output_dtype(const std::string& name) {
@@ -77,27 +80,22 @@ double bench_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
+BenchRank::BenchRank(const BenchOptions& options, Comm& comm, int rank)
     : comm_(comm),
+      output_dtype_(parse_output_dtype(options.output_dtype)),
       size_(slice_of(options.shape.batch, options.ranks, rank).size()),
-      width_(0),
+      started_(bench_now()),
+      tables_(make_tables(options, comm)),
+      lookup_(tables_, LookupOptions().borrow(options.borrow)),
+      create_seconds_(bench_now() - started_),
       ids_(options.shape.tables.size()),
-      unique_rows_(options.shape.tables.size()),
-      output_dtype_(parse_output_dtype(options.output_dtype)) {
-  const double start = bench_now();
-  Options tables(SHARDREC_OPTIONS_COLLECTION);
-  if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
-  tables.set(SHARDREC_OPTION_OUTPUT_DTYPE, options.output_dtype)
-      .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
-      .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
-  const Model model = make_model(options);
-  const Plan plan = make_plan(options, model);
-  check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), tables_.out()));
-  Options lookup(SHARDREC_OPTIONS_LOOKUP);
-  lookup.set(SHARDREC_OPTION_BORROW, int64_t{options.borrow ? 1 : 0});
-  check(shardrec_lookup_create(tables_.get(), lookup.get(), lookup_.out()));
-  create_seconds_ = bench_now() - start;
+      unique_rows_(options.shape.tables.size()) {
+  make_batches(options, rank);
+  gradient_ = make_gradient(output_dtype_, static_cast<size_t>(size_ * width_));
+  out_.resize(gradient_.size());
+}
 
+void BenchRank::make_batches(const BenchOptions& options, int rank) {
   BenchShape shape = options.shape;
   shape.batch = size_;
   for (int b = 0; b < options.batches; ++b) {
@@ -114,36 +112,28 @@ BenchRank::BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank)
     unique_rows_[t] /= options.batches;
     width_ += shape.tables[t].dim;
   }
-  gradient_ = make_gradient(output_dtype_, static_cast<size_t>(size_ * width_));
-  out_.resize(gradient_.size());
 }
 
 StepTimes BenchRank::step(int64_t number) {
   const BenchBatch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
-  const shardrec_tensor values = vector_view(batch.ids);
-  const shardrec_tensor lengths = vector_view(batch.lengths);
-  shardrec_tensor out;
-  shardrec_tensor gradient;
-  check(shardrec_tensor_matrix(out_.data(), output_dtype_, size_, width_, &out));
-  check(shardrec_tensor_matrix(gradient_.data(), output_dtype_, size_, width_, &gradient));
-  const auto index_plan = [&] {
-    double seconds = 0;
-    check(shardrec_collection_stat_f64(tables_.get(), SHARDREC_STAT_SECONDS_INDEX_PLAN, &seconds));
-    return seconds;
-  };
+  const Vector values(batch.ids);
+  const Vector lengths(batch.lengths);
+  const Matrix out(out_.data(), output_dtype_, size_, width_);
+  const Matrix gradient(gradient_.data(), output_dtype_, size_, width_);
+  const auto index_plan = [&] { return tables_.stat_f64(SHARDREC_STAT_SECONDS_INDEX_PLAN); };
   const BenchPhases before = phases();
   barrier();
 
   const double planned = index_plan();
   const double cpu = cpu_now();
   const double t0 = bench_now();
-  check(shardrec_lookup_begin(lookup_.get(), size_, &values, &lengths, nullptr));
+  lookup_.begin(size_, values, lengths);
   const double t1 = bench_now();
-  check(shardrec_lookup_forward(lookup_.get(), 0, &out));
+  lookup_.forward(0, out);
   const double t2 = bench_now();
   const double plan_in_forward = index_plan() - planned;
-  check(shardrec_lookup_set_gradient(lookup_.get(), 0, &gradient));
-  check(shardrec_lookup_backward(lookup_.get()));
+  lookup_.set_gradient(0, gradient);
+  lookup_.backward();
   const double t3 = bench_now();
 
   StepTimes times{.begin = t1 - t0,
@@ -156,22 +146,21 @@ StepTimes BenchRank::step(int64_t number) {
 }
 
 int64_t BenchRank::agree(int64_t value) {
-  const shardrec_tensor view = vector_view(std::span<const int64_t>(&value, 1));
-  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
+  comm_.all_reduce(Vector(&value, 1), SHARDREC_REDUCTION_MAX);
   return value;
 }
 
 double BenchRank::destroy() {
   const double start = bench_now();
-  lookup_ = Lookup();
-  tables_ = Collection();
+  lookup_.destroy();
+  tables_.destroy();
   return bench_now() - start;
 }
 
 BenchPhases BenchRank::phases() const {
   BenchPhases seconds{};
   for (size_t p = 0; p < seconds.size(); ++p) {
-    check(shardrec_collection_stat_f64(tables_.get(), kBenchPhases[p].second, &seconds[p]));
+    seconds[p] = tables_.stat_f64(kBenchPhases[p].second);
   }
   return seconds;
 }

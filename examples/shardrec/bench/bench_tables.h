@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <shardrec/shardrec.hpp>
 #include <utility>
 #include <vector>
 
 #include "bench/bench_options.h"
-#include "command/api.h"
 
 namespace shardrec::cli {
 
@@ -54,7 +54,7 @@ using LineBytes = std::vector<std::byte, LineAllocator<std::byte>>;
 class BenchRank {
  public:
   // Collective: makes the tables and the batches that rotate.
-  BenchRank(const BenchOptions& options, shardrec_comm* comm, int rank);
+  BenchRank(const BenchOptions& options, Comm& comm, int rank);
 
   // Step `number`, begun by all ranks together. Collective.
   StepTimes step(int64_t number);
@@ -67,7 +67,7 @@ class BenchRank {
   // Destroys the tables; nothing else may be called afterwards. Returns the seconds.
   double destroy();
 
-  void barrier() const { check(shardrec_comm_barrier(comm_)); }
+  void barrier() const { comm_.barrier(); }
 
   // Of this rank's batches, for each table; means over the batches that rotate.
   [[nodiscard]] const std::vector<double>& ids() const { return ids_; }
@@ -76,16 +76,19 @@ class BenchRank {
  private:
   [[nodiscard]] BenchPhases phases() const;
 
-  shardrec_comm* comm_;
-  int64_t size_;   // samples of this rank
-  int64_t width_;  // columns of the output
+  void make_batches(const BenchOptions& options, int rank);
+
+  Comm& comm_;
+  shardrec_dtype output_dtype_;
+  int64_t size_;       // samples of this rank
+  int64_t width_ = 0;  // columns of the output
+  double started_;     // when the tables began to be made
   Collection tables_;
   Lookup lookup_;
-  double create_seconds_ = 0;
+  double create_seconds_;
   std::vector<BenchBatch> batches_;
   std::vector<double> ids_;
   std::vector<double> unique_rows_;
-  shardrec_dtype output_dtype_;
   LineBytes out_;
   LineBytes gradient_;
 };

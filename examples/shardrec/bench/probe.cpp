@@ -3,10 +3,10 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "command/commands.h"
 #include "command/numbers.h"
 #include "command/text_table.h"
@@ -22,22 +22,15 @@ struct ProbeOptions {
 };
 
 std::string profile(const ProbeOptions& options) {
-  char* text = nullptr;
-  check(options.cached ? shardrec_probe_cached(&text)
-                       : shardrec_probe(options.threads, nullptr, &text));
-  return take_text(text);
+  return options.cached ? probe_cached() : shardrec::probe(options.threads);
 }
 
 // What the library had to say about the cache.
 void print_warnings() {
-  for (;;) {
-    shardrec_log_level level{};
-    int32_t rank = 0;
-    char* text = nullptr;
-    check(shardrec_log_next(0, &level, &rank, &text));
-    const std::string message = take_text(text);
-    if (message.empty()) return;
-    if (level >= SHARDREC_LOG_WARNING) std::cerr << "shardrec: " << message << "\n";
+  while (const auto message = next_log(0)) {
+    if (message->level >= SHARDREC_LOG_WARNING) {
+      std::cerr << "shardrec: " << message->text << "\n";
+    }
   }
 }
 

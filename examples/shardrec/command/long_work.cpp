@@ -26,7 +26,6 @@ LongWork::LongWork(std::string title, bool shown, OnInterrupt on_interrupt)
       shown_(shown),
       terminal_(isatty(STDERR_FILENO) == 1),
       on_interrupt_(on_interrupt) {
-  check(shardrec_control_create(control_.out()));
   thread_ = std::thread([this] { watch(); });
 }
 
@@ -45,7 +44,7 @@ void LongWork::watch() {
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, kLook, [this] { return over_; })) {
     if (on_interrupt_ == OnInterrupt::kCancel && interrupted()) {
-      (void)shardrec_control_cancel(control_.get());
+      control_.cancel();
     }
     if (!shown_ || Clock::now() < next) continue;
     show();
@@ -56,9 +55,7 @@ void LongWork::watch() {
 }
 
 void LongWork::show() const {
-  int64_t done = 0;
-  int64_t total = 0;
-  if (shardrec_control_progress(control_.get(), &done, &total) != SHARDREC_OK) return;
+  const auto [done, total] = control_.progress();
   std::string line = title_;
   if (total > 0) {
     const double share = static_cast<double>(done) / static_cast<double>(total);

@@ -5,10 +5,9 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <thread>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 
@@ -23,7 +22,7 @@ class LongWork {
   ~LongWork();
 
   // For the call.
-  [[nodiscard]] shardrec_control* control() const { return control_.get(); }
+  [[nodiscard]] const Control* control() const { return &control_; }
 
  private:
   void watch();

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include "command/api.h"
+#include <shardrec/shardrec.hpp>
 
 namespace shardrec::cli {
 namespace {
@@ -131,9 +130,7 @@ std::string nearest_name(const std::string& word, const std::vector<std::string>
 }
 
 std::string version_text() {
-  char* text = nullptr;
-  check(shardrec_capabilities(&text));
-  const nlohmann::json found = nlohmann::json::parse(take_text(text));
+  const nlohmann::json found = nlohmann::json::parse(capabilities());
   const nlohmann::json& dense = found.at("dense");
   return "shardrec " + found.at("version").get<std::string>() + ", API version " +
          std::to_string(found.at("api_version").get<int>()) +

@@ -15,18 +15,12 @@ void BestAuc::add(double probability, bool click) {
 
 double BestAuc::value(shardrec_metric metric) {
   flush();
-  check(shardrec_metrics_compute(metrics_.get()));
-  double value = 0;
-  const shardrec_status status = shardrec_metrics_get(metrics_.get(), metric, &value);
-  if (status == SHARDREC_NOT_FOUND) return 0.5;
-  check(status);
-  return value;
+  metrics_.compute();
+  return metrics_.find_metric(metric).value_or(0.5);
 }
 
 void BestAuc::flush() {
-  const shardrec_tensor probabilities = vector_view(probabilities_);
-  const shardrec_tensor labels = vector_view(labels_);
-  check(shardrec_metrics_update(metrics_.get(), &probabilities, &labels));
+  metrics_.update(probabilities_, labels_);
   probabilities_.clear();
   labels_.clear();
 }

@@ -1,15 +1,13 @@
 // AUC of true probabilities: no model can be expected to do better on these rows.
 #pragma once
 
+#include <shardrec/shardrec.hpp>
 #include <vector>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 
 class BestAuc {
  public:
-  BestAuc() { check(shardrec_metrics_create(nullptr, metrics_.out())); }
   void add(double probability, bool click);
   // Of all that was added; AUC is 0.5 where there is nothing to rank.
   double value(shardrec_metric metric);

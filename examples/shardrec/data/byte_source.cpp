@@ -11,8 +11,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

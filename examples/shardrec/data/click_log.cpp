@@ -1,7 +1,8 @@
 #include "data/click_log.h"
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 

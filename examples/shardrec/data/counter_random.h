@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numbers>
 
-#include "command/api.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 

@@ -2,7 +2,7 @@
 // of its split.
 #include <optional>
 
-#include "command/api.h"
+#include "command/user_error.h"
 #include "data/click_log.h"
 #include "data/criteo_parser.h"
 #include "data/line_reader.h"

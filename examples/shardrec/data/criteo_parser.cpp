@@ -5,8 +5,9 @@
 #include <cmath>
 #include <optional>
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 

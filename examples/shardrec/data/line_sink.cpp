@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

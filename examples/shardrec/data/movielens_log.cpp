@@ -9,8 +9,8 @@
 #include <map>
 #include <unordered_map>
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "data/click_log.h"
 #include "data/line_sink.h"
 #include "data/token_table.h"

@@ -3,9 +3,11 @@
 #include <charconv>
 #include <cmath>
 #include <numbers>
+#include <shardrec/shardrec.hpp>
+#include <string_view>
 
-#include "command/api.h"
 #include "data/counter_random.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 namespace {
@@ -18,8 +20,8 @@ constexpr int kCalibrationRows = 16384;
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-void put_number(uint64_t number, unsigned char* bytes) {
-  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<unsigned char>(number >> (8 * i));
+void put_number(uint64_t number, char* bytes) {
+  for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(number >> (8 * i));
 }
 
 void append_number(int64_t number, std::string& out) {
@@ -41,11 +43,11 @@ PlantedClicks::PlantedClicks(uint64_t seed) : seed_(seed) {
 }
 
 uint64_t PlantedClicks::draw(uint64_t stream, uint64_t a, uint64_t b) const {
-  unsigned char bytes[24];
+  char bytes[24];
   put_number(stream, bytes);
   put_number(a, bytes + 8);
   put_number(b, bytes + 16);
-  return shardrec_hash64(seed_, bytes, sizeof bytes);
+  return hash64(std::string_view(bytes, sizeof bytes), seed_);
 }
 
 void PlantedClicks::make_column(size_t k) {

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "command/api.h"
+#include "command/user_error.h"
 #include "data/line_sink.h"
 
 namespace shardrec::cli {

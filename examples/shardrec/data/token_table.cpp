@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "data/line_reader.h"
 
 namespace shardrec::cli {

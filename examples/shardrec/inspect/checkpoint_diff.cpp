@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "command/long_work.h"
@@ -91,48 +92,39 @@ double largest_of(std::span<const float> a, std::span<const float> b) {
   return largest;
 }
 
+// A model of one table of another one, and of what is looked up in it.
+Model model_of_table(const Model& all, const std::string& table) {
+  json model = json::parse(all.to_json());
+  const auto keep = [&](const char* list, const char* name) {
+    json kept = json::array();
+    for (const json& entry : model.at(list)) {
+      if (entry.at(name) == table) kept.push_back(entry);
+    }
+    model[list] = kept;
+  };
+  keep("tables", "name");
+  keep("features", "table");
+  return Model::from_json(model.dump());
+}
+
 // One table of a checkpoint, on the one rank there is.
-class LoadedTable {
- public:
-  LoadedTable(const OpenCheckpoint& from, const Key& key) {
-    const OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
-    Model all;
-    check(shardrec_checkpoint_model(own.handle.get(), key.collection.c_str(), all.out()));
-    char* text = nullptr;
-    check(shardrec_model_to_json(all.get(), &text));
-    json model = json::parse(take_text(text));
-    const auto keep = [&](const char* list, const char* name) {
-      json kept = json::array();
-      for (const json& entry : model.at(list)) {
-        if (entry.at(name) == key.name) kept.push_back(entry);
-      }
-      model[list] = kept;
-    };
-    keep("tables", "name");
-    keep("features", "table");
-    Model one;
-    check(shardrec_model_from_json(model.dump().c_str(), one.out()));
-    Options table_wise(SHARDREC_OPTIONS_PLAN);
-    table_wise.set(SHARDREC_OPTION_SHARDING, std::string("table_wise"));
-    Plan plan;
-    check(shardrec_plan_collective(from.comm, one.get(), table_wise.get(), plan.out()));
-    check(shardrec_collection_create(from.comm, one.get(), plan.get(), nullptr, table_.out()));
-    check(
-        shardrec_checkpoint_add_collection(own.handle.get(), key.collection.c_str(), table_.get()));
-    const LongWork work("reading " + from.directory, true, LongWork::OnInterrupt::kCancel);
-    check(shardrec_checkpoint_load(own.handle.get(), work.control()));
-  }
+Collection load_table(const OpenCheckpoint& from, const Key& key) {
+  OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
+  const Model model = model_of_table(own.handle.model(key.collection), key.name);
+  const auto plan =
+      Plan::collective(from.comm, model, PlanOptions().sharding(SHARDREC_SHARDING_TABLE_WISE));
+  Collection table(from.comm, model, plan);
+  own.handle.add(key.collection, table);
+  const LongWork work("reading " + from.directory, true, LongWork::OnInterrupt::kCancel);
+  own.handle.load(work.control());
+  return table;
+}
 
-  void read(shardrec_table_part part, int64_t row, int64_t rows, int64_t columns,
-            std::vector<float>& out) {
-    out.resize(static_cast<size_t>(rows * columns));
-    const shardrec_tensor view = matrix_view(out.data(), rows, columns);
-    check(shardrec_collection_read(table_.get(), 0, part, row, rows, &view));
-  }
-
- private:
-  Collection table_;
-};
+void read_rows(Collection& table, shardrec_table_part part, int64_t row, int64_t rows,
+               int64_t columns, std::vector<float>& out) {
+  out.resize(static_cast<size_t>(rows * columns));
+  table.read(0, part, row, rows, {out.data(), rows, columns});
+}
 
 shardrec_table_part part_number(const std::string& part) {
   if (part == "weights") return SHARDREC_TABLE_WEIGHTS;
@@ -142,16 +134,16 @@ shardrec_table_part part_number(const std::string& part) {
 std::optional<double> largest_of_table(const OpenCheckpoint& a, const OpenCheckpoint& b,
                                        const Key& key, const Part& part) {
   constexpr int64_t kBlock = int64_t{1} << 18;  // elements
-  LoadedTable first(a, key);
-  LoadedTable second(b, key);
+  Collection first = load_table(a, key);
+  Collection second = load_table(b, key);
   const int64_t rows = std::max<int64_t>(1, kBlock / part.columns);
   std::vector<float> one;
   std::vector<float> other;
   double largest = 0;
   for (int64_t row = 0; row < part.rows; row += rows) {
     const int64_t count = std::min(rows, part.rows - row);
-    first.read(part_number(key.part), row, count, part.columns, one);
-    second.read(part_number(key.part), row, count, part.columns, other);
+    read_rows(first, part_number(key.part), row, count, part.columns, one);
+    read_rows(second, part_number(key.part), row, count, part.columns, other);
     const double here = largest_of(one, other);
     if (std::isnan(here)) return here;
     largest = std::max(largest, here);
@@ -159,31 +151,23 @@ std::optional<double> largest_of_table(const OpenCheckpoint& a, const OpenCheckp
   return largest;
 }
 
-class LoadedLayers {
- public:
-  LoadedLayers(const OpenCheckpoint& from, const std::string& name) {
-    const OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
-    check(shardrec_checkpoint_mlp(own.handle.get(), name.c_str(), nullptr, layers_.out()));
-    check(shardrec_checkpoint_add_mlp(own.handle.get(), name.c_str(), layers_.get()));
-    check(shardrec_checkpoint_load(own.handle.get(), nullptr));
-  }
-  [[nodiscard]] std::vector<std::span<const float>> parameters() const {
-    int32_t count = 0;
-    check(shardrec_mlp_parameter_count(layers_.get(), &count));
-    std::vector<std::span<const float>> all;
-    for (int32_t i = 0; i < count; ++i) {
-      shardrec_tensor tensor;
-      check(shardrec_mlp_parameter(layers_.get(), i, &tensor, nullptr));
-      int64_t elements = 1;
-      for (int32_t d = 0; d < tensor.ndim; ++d) elements *= tensor.shape[d];
-      all.emplace_back(static_cast<const float*>(tensor.data), static_cast<size_t>(elements));
-    }
-    return all;
-  }
+Mlp load_layers(const OpenCheckpoint& from, const std::string& name) {
+  OpenCheckpoint own = open_checkpoint(from.comm, from.directory, from.step);
+  Mlp layers = own.handle.mlp(name);
+  own.handle.add(name, layers);
+  own.handle.load();
+  return layers;
+}
 
- private:
-  Mlp layers_;
-};
+// Views of what the layers hold.
+std::vector<std::span<const float>> parameters_of(Mlp& layers) {
+  std::vector<std::span<const float>> all;
+  for (int32_t i = 0; i < layers.parameter_count(); ++i) {
+    const Tensor value = layers.parameter(i).value;
+    all.emplace_back(value.data<const float>(), static_cast<size_t>(value.elements()));
+  }
+  return all;
+}
 
 // The names of a stack's parameters in their order; its states are called PARAMETER.STATE.
 std::vector<std::string> parameter_names(const json& contents, const std::string& stack) {
@@ -201,10 +185,10 @@ std::vector<std::string> parameter_names(const json& contents, const std::string
 // Of each parameter of a stack, by name.
 std::map<std::string, double> largest_of_layers(const OpenCheckpoint& a, const OpenCheckpoint& b,
                                                 const std::string& stack) {
-  const LoadedLayers first(a, stack);
-  const LoadedLayers second(b, stack);
-  const auto one = first.parameters();
-  const auto other = second.parameters();
+  Mlp first = load_layers(a, stack);
+  Mlp second = load_layers(b, stack);
+  const auto one = parameters_of(first);
+  const auto other = parameters_of(second);
   const std::vector<std::string> names = parameter_names(contents_of(a), stack);
   std::map<std::string, double> largest;
   for (size_t i = 0; i < std::min({one.size(), other.size(), names.size()}); ++i) {
@@ -215,11 +199,7 @@ std::map<std::string, double> largest_of_layers(const OpenCheckpoint& a, const O
 
 // Format 1 holds no models: its tables are compared by checksums only.
 bool has_model(const OpenCheckpoint& checkpoint, const std::string& collection) {
-  Model model;
-  const auto status =
-      shardrec_checkpoint_model(checkpoint.handle.get(), collection.c_str(), model.out());
-  if (status != SHARDREC_NOT_FOUND) check(status);
-  return status == SHARDREC_OK;
+  return checkpoint.handle.find_model(collection).has_value();
 }
 
 std::optional<Difference> compare_parts(const OpenCheckpoint& a, const OpenCheckpoint& b,
@@ -244,18 +224,15 @@ std::optional<Difference> compare_parts(const OpenCheckpoint& a, const OpenCheck
 
 }  // namespace
 
-OpenCheckpoint open_checkpoint(shardrec_comm* comm, const std::string& directory, int64_t step) {
-  OpenCheckpoint checkpoint{.comm = comm, .directory = directory};
-  check(shardrec_checkpoint_create(comm, directory.c_str(), nullptr, checkpoint.handle.out()));
-  check(shardrec_checkpoint_open(checkpoint.handle.get(), step));
-  check(shardrec_checkpoint_step(checkpoint.handle.get(), &checkpoint.step));
-  return checkpoint;
+OpenCheckpoint open_checkpoint(Comm& comm, const std::string& directory, int64_t step) {
+  Checkpoint handle(comm, directory);
+  handle.open(step);
+  const int64_t opened = handle.step();
+  return {.comm = comm, .directory = directory, .handle = std::move(handle), .step = opened};
 }
 
 json contents_of(const OpenCheckpoint& checkpoint) {
-  char* text = nullptr;
-  check(shardrec_checkpoint_contents_json(checkpoint.handle.get(), &text));
-  return json::parse(take_text(text));
+  return json::parse(checkpoint.handle.contents_json());
 }
 
 Comparison compare(const OpenCheckpoint& a, const OpenCheckpoint& b) {

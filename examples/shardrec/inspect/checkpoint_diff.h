@@ -4,23 +4,22 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 
 // A checkpoint that is open, on a communicator of one rank.
 struct OpenCheckpoint {
-  shardrec_comm* comm = nullptr;
+  Comm& comm;
   std::string directory;
   Checkpoint handle;
   int64_t step = 0;
 };
 // step -1: the newest.
-OpenCheckpoint open_checkpoint(shardrec_comm* comm, const std::string& directory, int64_t step);
-// shardrec_checkpoint_contents_json, parsed.
+OpenCheckpoint open_checkpoint(Comm& comm, const std::string& directory, int64_t step);
+// Its list of what it holds (Checkpoint::contents_json), parsed.
 nlohmann::json contents_of(const OpenCheckpoint& checkpoint);
 
 struct Difference {

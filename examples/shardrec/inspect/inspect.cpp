@@ -32,11 +32,7 @@ struct Report {
   int64_t other_step = 0;
 };
 
-json list_of(const std::string& directory) {
-  char* text = nullptr;
-  check(shardrec_checkpoint_list_json(directory.c_str(), &text));
-  return json::parse(take_text(text));
-}
+json list_of(const std::string& directory) { return json::parse(Checkpoint::list_json(directory)); }
 
 std::string checkpoint_table(const json& list) {
   TextTable table({{"step"}, {"bytes"}, {"directory", Align::kLeft}, {"", Align::kLeft}});
@@ -181,13 +177,13 @@ int inspect(const InspectOptions& options) {
   handle_interrupts();
   Report report;
   report.list = list_of(options.directory);
-  run_ranks({.ranks = 1}, [&](int, shardrec_comm* comm) {
+  run_ranks({.ranks = 1}, [&](int, Comm& comm) {
     const OpenCheckpoint checkpoint = open_checkpoint(comm, options.directory, options.step);
     report.step = checkpoint.step;
     report.contents = contents_of(checkpoint);
     if (options.verify) {
       const LongWork work("verifying " + options.directory, true, LongWork::OnInterrupt::kCancel);
-      check(shardrec_checkpoint_verify(checkpoint.handle.get(), work.control()));
+      checkpoint.handle.verify(work.control());
     }
     if (options.diff.empty()) return;
     const OpenCheckpoint other = open_checkpoint(comm, options.diff, -1);

@@ -17,10 +17,11 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <shardrec/shardrec.hpp>
 #include <utility>
 
-#include "command/api.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 
 extern char** environ;
 
@@ -236,7 +237,6 @@ std::vector<std::string> mpirun(const LaunchOptions& options) {
 }  // namespace
 
 LaunchEnd launch(const LaunchOptions& options) {
-  Rendezvous rendezvous;
   std::map<std::string, std::string> variables{{"SHARDREC_ENGINE", options.engine}};
   const SignalsHeld signals;  // before the rendezvous has a thread, which has them blocked too
   Launch ranks(options.capture);
@@ -249,10 +249,8 @@ LaunchEnd launch(const LaunchOptions& options) {
     ranks.start(program, 0, signals);
     return ranks.wait(signals, true);
   }
-  check(shardrec_rendezvous_create(nullptr, rendezvous.out()));
-  char* token = nullptr;
-  check(shardrec_rendezvous_token(rendezvous.get(), &token));
-  variables["SHARDREC_TOKEN"] = take_text(token);
+  const Rendezvous rendezvous;
+  variables["SHARDREC_TOKEN"] = rendezvous.token();
   variables["WORLD_SIZE"] = std::to_string(options.ranks);
   const int per_node = options.ranks_per_node == 0 ? options.ranks : options.ranks_per_node;
   try {

@@ -1,100 +1,25 @@
 #include "launch/ranks.h"
 
 #include <algorithm>
-#include <exception>
 #include <iostream>
-#include <mutex>
-#include <thread>
-#include <vector>
 
+#include "command/user_error.h"
 #include "launch/processes.h"
 
 namespace shardrec::cli {
-namespace {
 
-// The failure to report: the first one that is not an echo of another rank's.
-class FirstFailure {
- public:
-  void record(std::exception_ptr error, bool echo) {
-    const std::scoped_lock lock(mutex_);
-    if (error_ == nullptr || (echo_ && !echo)) {
-      error_ = std::move(error);
-      echo_ = echo;
-    }
+void run_ranks(const RankGroup& group, const std::function<void(int, Comm&)>& body) {
+  const auto on_rank = [&](Comm& comm) { body(comm.rank(), comm); };
+  if (group.engine == "local") {
+    run(group.ranks, on_rank, group.ranks_per_node);
+    return;
   }
-  void rethrow() const {
-    if (error_ != nullptr) std::rethrow_exception(error_);
+  Comm comm = Comm::from_env(CommOptions().engine(group.engine));
+  if (comm.size() != group.ranks) {
+    throw UserError("--ranks is " + std::to_string(group.ranks) + "; " +
+                    std::to_string(comm.size()) + " processes were started.");
   }
-
- private:
-  std::mutex mutex_;
-  std::exception_ptr error_;
-  bool echo_ = false;
-};
-
-bool is_echo(shardrec_status status) {
-  return status == SHARDREC_ABORTED || status == SHARDREC_PEER_FAILED || status == SHARDREC_CLOSED;
-}
-
-}  // namespace
-
-namespace {
-
-void run_rank(int rank, shardrec_comm* comm, const std::function<void(int, shardrec_comm*)>& body,
-              FirstFailure& failure) {
-  try {
-    body(rank, comm);
-    check(shardrec_comm_close(comm));
-  } catch (const ApiError& error) {
-    failure.record(std::current_exception(), is_echo(error.status()));
-    (void)shardrec_comm_abort(comm, error.what());
-  } catch (const std::exception& error) {
-    failure.record(std::current_exception(), false);
-    (void)shardrec_comm_abort(comm, error.what());
-  }
-}
-
-void run_threads(const RankGroup& group, const std::function<void(int, shardrec_comm*)>& body) {
-  Local local;
-  check(shardrec_local_create(group.ranks, group.ranks_per_node, local.out()));
-  std::vector<Comm> comms(static_cast<size_t>(group.ranks));
-  for (int r = 0; r < group.ranks; ++r) {
-    check(shardrec_comm_create_local(local.get(), r, comms[static_cast<size_t>(r)].out()));
-  }
-  FirstFailure failure;
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(comms.size());
-    for (int r = 0; r < group.ranks; ++r) {
-      threads.emplace_back(
-          [&, r] { run_rank(r, comms[static_cast<size_t>(r)].get(), body, failure); });
-    }
-  }
-  failure.rethrow();
-}
-
-void run_process(const RankGroup& group, const std::function<void(int, shardrec_comm*)>& body) {
-  Options options(SHARDREC_OPTIONS_COMM);
-  options.set(SHARDREC_OPTION_ENGINE, group.engine);
-  Comm comm;
-  check(shardrec_comm_create_from_env(options.get(), comm.out()));
-  int32_t rank = 0;
-  int32_t size = 0;
-  check(shardrec_comm_rank(comm.get(), &rank));
-  check(shardrec_comm_size(comm.get(), &size));
-  if (size != group.ranks) {
-    throw UserError("--ranks is " + std::to_string(group.ranks) + "; " + std::to_string(size) +
-                    " processes were started.");
-  }
-  FirstFailure failure;
-  run_rank(rank, comm.get(), body, failure);
-  failure.rethrow();
-}
-
-}  // namespace
-
-void run_ranks(const RankGroup& group, const std::function<void(int, shardrec_comm*)>& body) {
-  group.engine == "local" ? run_threads(group, body) : run_process(group, body);
+  run_rank(comm, on_rank);
 }
 
 bool starts_ranks(const RankGroup& group) {
@@ -110,19 +35,12 @@ int start_ranks(const RankGroup& group) {
   return end.code;
 }
 
-std::vector<std::vector<double>> gather(shardrec_comm* comm, const std::vector<double>& own) {
-  int32_t rank = 0;
-  int32_t size = 0;
-  check(shardrec_comm_rank(comm, &rank));
-  check(shardrec_comm_size(comm, &size));
-  std::vector<double> all(own.size() * static_cast<size_t>(size));
-  std::copy(own.begin(), own.end(), all.begin() + rank * static_cast<int64_t>(own.size()));
-  shardrec_tensor view;
-  check(shardrec_tensor_vector(all.data(), SHARDREC_FLOAT64, static_cast<int64_t>(all.size()),
-                               &view));
-  check(shardrec_comm_all_reduce(comm, &view, SHARDREC_REDUCTION_SUM));
+std::vector<std::vector<double>> gather(Comm& comm, const std::vector<double>& own) {
+  const auto ranks = static_cast<size_t>(comm.size());
+  std::vector<double> all(own.size() * ranks);
+  comm.all_gather(own, all);
   std::vector<std::vector<double>> by_rank;
-  for (size_t r = 0; r < static_cast<size_t>(size); ++r) {
+  for (size_t r = 0; r < ranks; ++r) {
     const auto first = all.begin() + static_cast<int64_t>(r * own.size());
     by_rank.emplace_back(first, first + static_cast<int64_t>(own.size()));
   }

@@ -4,10 +4,9 @@
 #pragma once
 
 #include <functional>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 
@@ -21,7 +20,7 @@ struct RankGroup {
 
 // Calls body(rank, communicator) for each rank that lives in this process, on a thread of its own
 // where there are several; returns when all have ended.
-void run_ranks(const RankGroup& group, const std::function<void(int, shardrec_comm*)>& body);
+void run_ranks(const RankGroup& group, const std::function<void(int, Comm&)>& body);
 
 // Of an engine between processes: this process is none of its ranks, and is to start them.
 bool starts_ranks(const RankGroup& group);
@@ -29,7 +28,7 @@ bool starts_ranks(const RankGroup& group);
 int start_ranks(const RankGroup& group);
 
 // What every rank has given, by rank, on all of them: as many numbers each. Collective.
-std::vector<std::vector<double>> gather(shardrec_comm* comm, const std::vector<double>& own);
+std::vector<std::vector<double>> gather(Comm& comm, const std::vector<double>& own);
 
 // Samples [first, last) of a global batch that belong to a rank: contiguous, in rank order, cut at
 // multiples of `unit` only, sizes that differ by at most one unit.

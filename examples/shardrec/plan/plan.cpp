@@ -6,13 +6,14 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "command/commands.h"
 #include "command/numbers.h"
 #include "command/text_table.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {
@@ -35,6 +36,7 @@ struct Bytes {
   int64_t weights = 0;
   int64_t states = 0;
 
+  [[nodiscard]] int64_t total() const { return weights + states; }
   void add(const Bytes& more) {
     weights += more.weights;
     states += more.states;
@@ -43,8 +45,7 @@ struct Bytes {
 
 // A box of a plan; of a replicated table, the copy of each rank.
 struct Box {
-  int32_t rank = 0;
-  int64_t row = 0, rows = 0, col = 0, cols = 0;
+  Plan::Box place{};
   Bytes bytes;
 };
 
@@ -74,50 +75,43 @@ std::string read_text(const std::string& path) {
 
 // The library's sentence says where in the JSON; which file it is, only the command knows.
 template <typename Make>
-void read_json(const std::string& path, const Make& make) {
+auto read_json(const std::string& path, const Make& make) {
   const std::string text = read_text(path);
   if (text.find('\0') != std::string::npos) {
     throw UserError(path + " holds a NUL; JSON is text.");
   }
-  const shardrec_status status = make(text.c_str());
-  if (status != SHARDREC_OK) throw ApiError(status, path + ": " + shardrec_last_error());
+  try {
+    return make(text);
+  } catch (const Error& error) {
+    throw Error(error, path + ": " + error.what());
+  }
 }
 
 Topology topology_of(const PlanOptions& options) {
-  Topology topology;
-  if (!options.topology.empty()) {
-    read_json(options.topology,
-              [&](const char* json) { return shardrec_topology_from_json(json, topology.out()); });
-  } else {
-    const int ranks = options.ranks == 0 ? 1 : options.ranks;
-    const int per_node = options.ranks_per_node == 0 ? ranks : options.ranks_per_node;
-    check(shardrec_topology_create(ranks, per_node, topology.out()));
-  }
-  return topology;
+  if (!options.topology.empty()) return read_json(options.topology, Topology::from_json);
+  return Topology(options.ranks == 0 ? 1 : options.ranks, options.ranks_per_node);
 }
 
 Plan make_plan(const PlanOptions& options, const Model& model) {
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding)
-      .set(SHARDREC_OPTION_REPLICATION, options.replication)
-      .set(SHARDREC_OPTION_BATCH_SIZE, options.batch_size)
-      .set(SHARDREC_OPTION_BAG_LENGTH, options.bag_length)
-      .set(SHARDREC_OPTION_BALANCE, options.balance);
-  Plan plan;
-  check(shardrec_plan_create(model.get(), topology_of(options).get(), planner.get(), plan.out()));
-  return plan;
+  shardrec::PlanOptions planner;
+  planner.sharding(options.sharding)
+      .replication(options.replication)
+      .batch_size(options.batch_size)
+      .bag_length(options.bag_length)
+      .balance(options.balance);
+  return Plan(model, topology_of(options), planner);
 }
 
 Box box_of(const Plan& plan, int32_t table, int32_t index, const nlohmann::json& shape) {
   Box box;
   if (shape.at("replicated")) {
-    box.rows = shape.at("rows");
-    box.cols = shape.at("dim");
+    box.place.rows = shape.at("rows");
+    box.place.cols = shape.at("dim");
   } else {
-    check(shardrec_plan_box(plan.get(), table, index, &box.rank, &box.row, &box.rows, &box.col,
-                            &box.cols));
+    box.place = plan.box(table, index);
   }
-  check(shardrec_plan_box_bytes(plan.get(), table, index, &box.bytes.weights, &box.bytes.states));
+  const auto [weights, states] = plan.box_bytes(table, index);
+  box.bytes = {weights, states};
   return box;
 }
 
@@ -134,7 +128,7 @@ Planned read_plan(const Plan& plan, const std::string& text) {
     for (size_t b = 0; b < boxes; ++b) {
       const Box box = box_of(plan, index, static_cast<int32_t>(b), shape);
       table.bytes.add(box.bytes);
-      if (!table.replicated) planned.by_rank[static_cast<size_t>(box.rank)].add(box.bytes);
+      if (!table.replicated) planned.by_rank[static_cast<size_t>(box.place.rank)].add(box.bytes);
       table.boxes.push_back(box);
     }
     if (table.replicated) {
@@ -173,24 +167,22 @@ void print_tables(const Plan& plan, const Planned& planned) {
                    {"weights"},
                    {"states"},
                    {"total"}});
-  TextTable tables({{"table", Align::kLeft}, {"weights"}, {"states"}, {"total"}});
   for (const Table& table : planned.tables) {
     for (const Box& box : table.boxes) {
-      boxes.add({table.name, table.replicated ? "each" : std::to_string(box.rank),
-                 range_text(box.row, box.rows), range_text(box.col, box.cols),
+      const Plan::Box& place = box.place;
+      boxes.add({table.name, table.replicated ? "each" : std::to_string(place.rank),
+                 range_text(place.row, place.rows), range_text(place.col, place.cols),
                  size_text(box.bytes.weights), size_text(box.bytes.states),
-                 size_text(box.bytes.weights + box.bytes.states)});
+                 size_text(box.bytes.total())});
     }
   }
-  char* summary = nullptr;
-  check(shardrec_plan_to_text(plan.get(), &summary));
-  std::cout << boxes.text() << "\n" << take_text(summary);
+  std::cout << boxes.text() << "\n" << plan.to_text();
 }
 
 nlohmann::json bytes_json(nlohmann::json about, const Bytes& bytes) {
   about["weight_bytes"] = bytes.weights;
   about["state_bytes"] = bytes.states;
-  about["total_bytes"] = bytes.weights + bytes.states;
+  about["total_bytes"] = bytes.total();
   return about;
 }
 
@@ -208,13 +200,9 @@ void print_json(const Planned& planned) {
 }
 
 int plan(const PlanOptions& options) {
-  Model model;
-  read_json(options.model,
-            [&](const char* json) { return shardrec_model_from_json(json, model.out()); });
+  const Model model = read_json(options.model, Model::from_json);
   const Plan made = make_plan(options, model);
-  char* text = nullptr;
-  check(shardrec_plan_to_json(made.get(), &text));
-  const std::string json = take_text(text);
+  const std::string json = made.to_json();
   if (!options.output.empty()) {
     std::ofstream file(options.output, std::ios::binary);
     file << json << "\n";

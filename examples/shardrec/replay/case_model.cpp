@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "command/user_error.h"
+
 namespace shardrec::cli {
 namespace {
 
@@ -10,7 +12,7 @@ template <typename F>
 void offered(const F& calls) {
   try {
     calls();
-  } catch (const ApiError& error) {
+  } catch (const Error& error) {
     if (error.status() != SHARDREC_UNSUPPORTED && error.status() != SHARDREC_INVALID_ARGUMENT)
       throw;
     throw Unsupported(error.what());
@@ -33,16 +35,16 @@ std::string decay_mode(const CaseOptimizer& recorded) {
   return decoupled ? "decouple" : "none";
 }
 
-Options optimizer_options(const CaseOptimizer& recorded) {
-  Options options(SHARDREC_OPTIONS_OPTIMIZER);
-  offered([&] { options.set(SHARDREC_OPTION_OPTIMIZER, recorded.type); });
+OptimizerOptions optimizer_options(const CaseOptimizer& recorded) {
+  OptimizerOptions options;
+  offered([&] { options.optimizer(recorded.type); });
   if (!recorded.other_settings.empty()) {
     throw Unsupported("The library has no option for the optimizer setting '" +
                       recorded.other_settings.front() + "'.");
   }
   offered([&] {
-    options.set(SHARDREC_OPTION_LEARNING_RATE, recorded.learning_rates.front());
-    options.set(SHARDREC_OPTION_WEIGHT_DECAY_MODE, decay_mode(recorded));
+    options.learning_rate(recorded.learning_rates.front());
+    options.weight_decay_mode(decay_mode(recorded));
     const auto set = [&](shardrec_option key, const std::optional<double>& value) {
       if (value) options.set(key, *value);
     };
@@ -54,18 +56,36 @@ Options optimizer_options(const CaseOptimizer& recorded) {
     set(SHARDREC_OPTION_MOMENTUM, recorded.momentum);
     set(SHARDREC_OPTION_ETA, recorded.eta);
     set(SHARDREC_OPTION_MAX_NORM, recorded.max_norm);
-    if (recorded.shard_statistics) {
-      options.set(SHARDREC_OPTION_ROW_STATISTICS, int64_t{SHARDREC_ROW_STATISTICS_SHARD});
-    }
+    if (recorded.shard_statistics) options.row_statistics(SHARDREC_ROW_STATISTICS_SHARD);
   });
   return options;
+}
+
+// Of one kind of sharding for all tables.
+Plan plan_by_kind(const Model& model, const Topology& topology, const std::string& kind) {
+  return Plan(model, topology, PlanOptions().sharding(kind));
+}
+
+void check_replicas(const RecordedCase& recorded, const Plan& plan) {
+  for (size_t t = 0; recorded.replicas() && t < recorded.tables.size(); ++t) {
+    if (plan.box_count(static_cast<int32_t>(t)) == 0) {
+      throw NotComparable("The plan replicates table " + recorded.tables[t].name +
+                          ", whose gradients were not averaged over all ranks.");
+    }
+  }
+}
+
+std::vector<Plan::Box> boxes_of(const Plan& plan, int32_t table) {
+  std::vector<Plan::Box> boxes;
+  const int32_t count = plan.box_count(table);
+  for (int32_t b = 0; b < count; ++b) boxes.push_back(plan.box(table, b));
+  return boxes;
 }
 
 }  // namespace
 
 Model make_model(const RecordedCase& recorded) {
   Model model;
-  check(shardrec_model_create(nullptr, model.out()));
   for (const CaseTable& table : recorded.tables) {
     if (table.pooling != "sum" && table.pooling != "mean") {
       throw UserError("Case " + recorded.name + ": pooling is '" + table.pooling +
@@ -74,69 +94,38 @@ Model make_model(const RecordedCase& recorded) {
     const auto pooling = table.pooling == "sum" ? SHARDREC_POOLING_SUM : SHARDREC_POOLING_MEAN;
     int32_t index = 0;
     offered([&] {
-      Options options(SHARDREC_OPTIONS_TABLE);
-      options.set(SHARDREC_OPTION_DTYPE, table.dtype);
-      check(shardrec_model_add_table(model.get(), table.name.c_str(), table.rows, table.dim,
-                                     options.get(), &index));
+      index = model.add_table(table.name, table.rows, table.dim, TableOptions().dtype(table.dtype));
     });
-    for (const std::string& feature : table.features) {
-      check(shardrec_model_add_feature(model.get(), index, feature.c_str(), pooling));
-    }
+    for (const std::string& feature : table.features) model.add_feature(index, feature, pooling);
   }
-  const Options optimizer = optimizer_options(recorded.optimizer);
-  offered([&] { check(shardrec_model_set_optimizer(model.get(), optimizer.get())); });
+  const OptimizerOptions optimizer = optimizer_options(recorded.optimizer);
+  offered([&] { model.set_optimizer(optimizer); });
   return model;
 }
 
 Plan make_plan(const RecordedCase& recorded, const ReplayOptions& options, const Model& model,
                int ranks, int ranks_per_node) {
-  Topology topology;
-  check(shardrec_topology_create(ranks, ranks_per_node, topology.out()));
-  const auto plan_by_kind = [&](const std::string& kind) {
-    Options planner(SHARDREC_OPTIONS_PLAN);
-    planner.set(SHARDREC_OPTION_SHARDING, kind);
-    Plan plan;
-    check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-    return plan;
-  };
+  const Topology topology(ranks, ranks_per_node);
   if (!options.sharding.empty()) {
-    Plan plan = plan_by_kind(options.sharding);
-    for (size_t t = 0; recorded.replicas() && t < recorded.tables.size(); ++t) {
-      int32_t boxes = 0;
-      check(shardrec_plan_box_count(plan.get(), static_cast<int32_t>(t), &boxes));
-      if (boxes == 0) {
-        throw NotComparable("The plan replicates table " + recorded.tables[t].name +
-                            ", whose gradients were not averaged over all ranks.");
-      }
-    }
+    Plan plan = plan_by_kind(model, topology, options.sharding);
+    check_replicas(recorded, plan);
     return plan;
   }
 
-  Plan plan;
-  check(shardrec_plan_create_empty(model.get(), topology.get(), plan.out()));
+  Plan plan = Plan::empty(model, topology);
   std::map<std::string, Plan> by_kind;
   for (size_t t = 0; t < recorded.tables.size(); ++t) {
     const CaseTable& table = recorded.tables[t];
     const auto index = static_cast<int32_t>(t);
-    std::vector<CaseBox> boxes = table.boxes;
+    std::vector<Plan::Box> boxes = table.boxes;
     if (boxes.empty() || ranks != recorded.sharding_group_size) {
-      if (!by_kind.contains(table.sharding))
-        by_kind.emplace(table.sharding, plan_by_kind(table.sharding));
-      const shardrec_plan* kind = by_kind.at(table.sharding).get();
-      int32_t count = 0;
-      check(shardrec_plan_box_count(kind, index, &count));
-      boxes.assign(static_cast<size_t>(count), {});
-      for (int32_t b = 0; b < count; ++b) {
-        CaseBox& box = boxes[static_cast<size_t>(b)];
-        check(
-            shardrec_plan_box(kind, index, b, &box.rank, &box.row, &box.rows, &box.col, &box.cols));
+      if (!by_kind.contains(table.sharding)) {
+        by_kind.emplace(table.sharding, plan_by_kind(model, topology, table.sharding));
       }
+      boxes = boxes_of(by_kind.at(table.sharding), index);
     }
-    if (boxes.empty()) check(shardrec_plan_add_replicated(plan.get(), index));
-    for (const CaseBox& box : boxes) {
-      check(
-          shardrec_plan_add_box(plan.get(), index, box.rank, box.row, box.rows, box.col, box.cols));
-    }
+    if (boxes.empty()) plan.add_replicated(index);
+    for (const Plan::Box& box : boxes) plan.add_box(index, box);
   }
   return plan;
 }

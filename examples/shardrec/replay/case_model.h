@@ -1,9 +1,9 @@
 // The model and the plan of a recorded case.
 #pragma once
 
+#include <shardrec/shardrec.hpp>
 #include <stdexcept>
 
-#include "command/api.h"
 #include "replay/case_runner.h"
 
 namespace shardrec::cli {

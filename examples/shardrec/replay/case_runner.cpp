@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "command/api.h"
 #include "command/numbers.h"
 #include "launch/ranks.h"
 #include "replay/case_model.h"
@@ -42,9 +41,11 @@ class CaseRank {
  public:
   CaseRank(const RecordedCase& recorded, const Safetensors& arrays, const Place& place,
            Collection tables)
-      : recorded_(recorded), arrays_(arrays), place_(place), tables_(std::move(tables)) {
-    check(shardrec_lookup_create(tables_.get(), nullptr, lookup_.out()));
-  }
+      : recorded_(recorded),
+        arrays_(arrays),
+        place_(place),
+        tables_(std::move(tables)),
+        lookup_(tables_) {}
 
   CaseResult run() {
     write_initial_weights();
@@ -62,9 +63,9 @@ class CaseRank {
   [[nodiscard]] int64_t my_rows(const CaseTable& table) const {
     return place_.sharding_rank == 0 ? table.rows : 0;
   }
-  template <class View>
-  [[nodiscard]] const View* my_view(const View& view) const {
-    return place_.sharding_rank == 0 ? &view : nullptr;
+  [[nodiscard]] Matrix my_view(const std::vector<float>& data, int64_t rows,
+                               int64_t columns) const {
+    return place_.sharding_rank == 0 ? Matrix(data.data(), rows, columns) : Matrix(nullptr);
   }
 
   void write_initial_weights() {
@@ -72,9 +73,8 @@ class CaseRank {
       const CaseTable& table = recorded_.tables[t];
       const auto weights =
           arrays_.floats(recorded_.name + "/init/" + table.name, table.rows * table.dim);
-      const shardrec_tensor view = matrix_view(weights.data(), my_rows(table), table.dim);
-      check(shardrec_collection_write(tables_.get(), static_cast<int32_t>(t),
-                                      SHARDREC_TABLE_WEIGHTS, 0, my_rows(table), my_view(view)));
+      tables_.write(static_cast<int32_t>(t), SHARDREC_TABLE_WEIGHTS, 0, my_rows(table),
+                    my_view(weights, my_rows(table), table.dim));
     }
   }
 
@@ -82,7 +82,7 @@ class CaseRank {
     const std::string prefix =
         "replica" + std::to_string(place_.replica) + "/step" + std::to_string(step) + "/";
     compare_tables(prefix + "before", prefix + "before_state");
-    check(shardrec_collection_sync(tables_.get()));
+    tables_.sync();
     compare_tables(prefix + "after", prefix + "after_state");
   }
 
@@ -90,22 +90,14 @@ class CaseRank {
     const CaseStep data(recorded_, arrays_, step);
     const Slice slice = slice_of(recorded_.global_batch(), place_.ranks, place_.rank);
     const CaseStep::Part part = data.part(slice.first, slice.last);
-    const shardrec_tensor values = vector_view(part.values);
-    const shardrec_tensor lengths = vector_view(part.lengths);
-    const shardrec_tensor weights = vector_view(part.weights);
-    const bool weighted = !part.weights.empty();
-    check(shardrec_lookup_begin(lookup_.get(), slice.size(), &values, &lengths,
-                                weighted ? &weights : nullptr));
+    lookup_.begin(slice.size(), part.values, part.lengths,
+                  part.weights.empty() ? Vector(nullptr) : Vector(part.weights));
     std::vector<float> out(part.out.size());
-    const shardrec_tensor out_view = matrix_view(out.data(), slice.size(), recorded_.width());
-    check(shardrec_lookup_forward(lookup_.get(), 0, &out_view));
+    lookup_.forward(0, {out.data(), slice.size(), recorded_.width()});
     compare(out, part.out, result_.out);
-    check(shardrec_collection_set_learning_rate(tables_.get(),
-                                                recorded_.optimizer.learning_rate(step)));
-    const shardrec_tensor gradient =
-        matrix_view(part.gradient.data(), slice.size(), recorded_.width());
-    check(shardrec_lookup_set_gradient(lookup_.get(), 0, &gradient));
-    check(shardrec_lookup_backward(lookup_.get()));
+    tables_.set_learning_rate(recorded_.optimizer.learning_rate(step));
+    lookup_.set_gradient(0, {part.gradient.data(), slice.size(), recorded_.width()});
+    lookup_.backward();
   }
 
   // Against the arrays under these names.
@@ -145,9 +137,7 @@ class CaseRank {
   std::vector<float> read(size_t t, shardrec_table_part part, int64_t columns) {
     const int64_t rows = my_rows(recorded_.tables[t]);
     std::vector<float> values(static_cast<size_t>(rows * columns));
-    const shardrec_tensor view = matrix_view(values.data(), rows, columns);
-    check(shardrec_collection_read(tables_.get(), static_cast<int32_t>(t), part, 0, rows,
-                                   my_view(view)));
+    tables_.read(static_cast<int32_t>(t), part, 0, rows, my_view(values, rows, columns));
     return values;
   }
 
@@ -190,6 +180,35 @@ CaseResult add_up(const std::vector<std::vector<double>>& ranks) {
   return all;
 }
 
+CollectionOptions table_options(const RecordedCase& recorded) {
+  CollectionOptions tables;
+  tables.threads(1);
+  if (recorded.mean_gradients) {
+    tables.gradient_divisor_value(recorded.sharding_group_size);
+  } else {
+    tables.gradient_divisor(SHARDREC_DIVISOR_NONE);
+  }
+  return tables;
+}
+
+// Collective.
+CaseResult run_rank_of(const RecordedCase& recorded, const Safetensors& arrays,
+                       const ReplayOptions& options, int ranks_per_node, int rank, Comm& comm) {
+  const Model model = make_model(recorded);
+  const CollectionOptions tables = table_options(recorded);
+  Place place{.rank = rank, .ranks = comm.size(), .sharding_rank = rank};
+  if (!recorded.replicas()) {
+    const Plan plan = make_plan(recorded, options, model, place.ranks, ranks_per_node);
+    return CaseRank(recorded, arrays, place, Collection(comm, model, plan, tables)).run();
+  }
+  const int group = recorded.sharding_group_size;
+  Mesh mesh(comm, group, MeshOptions().placement(recorded.placement));
+  place.sharding_rank = mesh.place().sharding_rank;
+  place.replica = mesh.place().replica_rank;
+  const Plan plan = make_plan(recorded, options, model, group, group);
+  return CaseRank(recorded, arrays, place, Collection(mesh, model, plan, tables)).run();
+}
+
 CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& arrays,
                              const ReplayOptions& options) {
   const int ranks = ranks_of(recorded, options);
@@ -199,36 +218,8 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
   (void)make_plan(recorded, options, make_model(recorded), group, std::min(group, ranks_per_node));
   CaseResult all;
   const RankGroup where{.ranks = ranks, .ranks_per_node = ranks_per_node, .engine = options.engine};
-  run_ranks(where, [&](int rank, shardrec_comm* comm) {
-    const Model model = make_model(recorded);
-    Options tables(SHARDREC_OPTIONS_COLLECTION);
-    tables.set(SHARDREC_OPTION_THREADS, int64_t{1});
-    if (recorded.mean_gradients) {
-      tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
-          .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE,
-               static_cast<double>(recorded.sharding_group_size));
-    } else {
-      tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE});
-    }
-    Place place{.rank = rank, .ranks = ranks, .sharding_rank = rank};
-    Collection collection;
-    if (recorded.replicas()) {
-      Options arrangement(SHARDREC_OPTIONS_MESH);
-      arrangement.set(SHARDREC_OPTION_PLACEMENT, recorded.placement);
-      Mesh mesh;
-      check(
-          shardrec_mesh_create(comm, recorded.sharding_group_size, arrangement.get(), mesh.out()));
-      check(
-          shardrec_mesh_place(mesh.get(), &place.sharding_rank, nullptr, &place.replica, nullptr));
-      const Plan plan = make_plan(recorded, options, model, group, group);
-      check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
-                                               collection.out()));
-    } else {
-      const Plan plan = make_plan(recorded, options, model, ranks, ranks_per_node);
-      check(shardrec_collection_create(comm, model.get(), plan.get(), tables.get(),
-                                       collection.out()));
-    }
-    const CaseResult own = CaseRank(recorded, arrays, place, std::move(collection)).run();
+  run_ranks(where, [&](int rank, Comm& comm) {
+    const CaseResult own = run_rank_of(recorded, arrays, options, ranks_per_node, rank, comm);
     const CaseResult together = add_up(gather(comm, numbers_of(own)));
     if (rank == 0) all = together;
   });
@@ -287,7 +278,7 @@ CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
   } catch (const Unsupported& error) {
     result.outcome = Outcome::kUnsupported;
     result.reason = error.what();
-  } catch (const ApiError& error) {
+  } catch (const Error& error) {
     result.outcome = Outcome::kFailed;
     result.reason = error.what();
   }

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

@@ -4,20 +4,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
 #include "replay/safetensors.h"
 
 namespace shardrec::cli {
-
-struct CaseBox {
-  int32_t rank = 0;
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
-};
 
 struct CaseTable {
   std::string name;
@@ -27,7 +20,7 @@ struct CaseTable {
   std::string pooling;
   std::vector<std::string> features;
   std::string sharding;
-  std::vector<CaseBox> boxes;  // empty: not recorded
+  std::vector<Plan::Box> boxes;  // empty: not recorded
 };
 
 struct CaseOptimizer {

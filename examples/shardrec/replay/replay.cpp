@@ -1,12 +1,13 @@
+// replay: recorded training steps are run again, and what comes out is compared with what was recorded.
 #include <algorithm>
 #include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "command/api.h"
 #include "command/commands.h"
 #include "command/numbers.h"
 #include "command/text_table.h"
+#include "command/user_error.h"
 #include "launch/processes.h"
 #include "launch/ranks.h"
 #include "replay/case_runner.h"

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <vector>
 
+#include "command/user_error.h"
 #include "trace/trace_merge.h"
 
 namespace shardrec::cli {
@@ -20,34 +21,29 @@ TraceFile::TraceFile(std::string path, int rank) : path_(std::move(path)), rank_
   const std::string own = rank_ < 0 ? path_ : part_of(rank_);
   file_.open(own, std::ios::binary | std::ios::trunc);
   if (!file_) throw UserError(own + " cannot be written; --trace needs the path of a new file.");
-  check(shardrec_trace_start(kEvents));
+  Trace::start(kEvents);
 }
 
 TraceFile::~TraceFile() {
   if (path_.empty()) return;
-  shardrec_trace_stop();
+  Trace::stop();
   if (file_.is_open() && rank_ >= 0) std::remove(part_of(rank_).c_str());  // it was not written
 }
 
 std::string TraceFile::part_of(int rank) const { return path_ + ".rank" + std::to_string(rank); }
 
 void TraceFile::save() {
-  shardrec_trace_stop();
-  char* text = nullptr;
-  check(shardrec_trace_json(&text));
-  file_ << text << '\n';
-  shardrec_text_free(text);
+  Trace::stop();
+  file_ << Trace::json() << '\n';
   file_.close();
   if (!file_) throw UserError("The trace could not be written to " + path_ + ".");
 }
 
-void TraceFile::write(shardrec_comm* comm) {
+void TraceFile::write(Comm& comm) {
   if (path_.empty() || rank_ < 0) return;
   save();
-  check(shardrec_comm_barrier(comm));
-  int32_t ranks = 0;
-  check(shardrec_comm_size(comm, &ranks));
-  if (rank_ == 0) merge(ranks);
+  comm.barrier();
+  if (rank_ == 0) merge(comm.size());
 }
 
 void TraceFile::finish() {

@@ -3,9 +3,8 @@
 #pragma once
 
 #include <fstream>
+#include <shardrec/shardrec.hpp>
 #include <string>
-
-#include "command/api.h"
 
 namespace shardrec::cli {
 
@@ -20,7 +19,7 @@ class TraceFile {
 
   // Ends the trace and writes it. Collective where ranks are in several processes; does nothing
   // where they are not (finish() does).
-  void write(shardrec_comm* comm);
+  void write(Comm& comm);
   void finish();
 
  private:

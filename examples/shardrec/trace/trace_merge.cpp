@@ -9,7 +9,7 @@
 #include <optional>
 #include <set>
 
-#include "command/api.h"
+#include "command/user_error.h"
 #include "trace/trace_reader.h"
 
 namespace shardrec::cli {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "command/interrupt.h"
 #include "data/counter_random.h"
+#include "data/hash_number.h"
 
 namespace shardrec::cli {
 

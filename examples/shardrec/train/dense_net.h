@@ -8,19 +8,18 @@
 #pragma once
 
 #include <cstdint>
+#include <shardrec/shardrec.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "train/train_options.h"
 
 namespace shardrec::cli {
 
 class DenseNet {
  public:
-  DenseNet(shardrec_comm* comm, const TrainOptions& options, int64_t dense_columns,
-           int64_t features);
+  DenseNet(Comm& comm, const TrainOptions& options, int64_t dense_columns, int64_t features);
 
   // `embeddings`: [size, features * dim]. Returns the summed loss of this rank's samples in nats.
   // What is passed must stay until backward.
@@ -37,12 +36,12 @@ class DenseNet {
   void reduce();
   void step();
 
-  void add_to(shardrec_checkpoint* checkpoint);
+  void add_to(Checkpoint& checkpoint);
   // What an earlier release has saved beside the tables.
   void load_format_1(const std::string& directory);
 
  private:
-  void add_parameters(const std::string& name, shardrec_mlp* mlp);
+  void add_parameters(const std::string& name, Mlp& mlp);
   void resize(int64_t size);
   [[nodiscard]] std::span<const float> view(const std::vector<float>& data, int64_t columns) const {
     return std::span(data).first(static_cast<size_t>(size_ * columns));
@@ -51,11 +50,11 @@ class DenseNet {
   int64_t dense_columns_;
   int64_t features_;
   int64_t dim_;
-  int64_t interaction_columns_ = 0;
   int64_t size_ = 0;
   Mlp bottom_;
-  Mlp top_;
   Interaction interaction_;
+  int64_t interaction_columns_;
+  Mlp top_;
   Ddp ddp_;
   std::span<const float> dense_;
   std::span<const float> embeddings_;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

@@ -15,43 +15,38 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+// The loss is a mean over the global batch: gradients need no division. On a mesh each replica trains
+// on the batches of its sharding group, and its loss is the mean over these.
+Collection make_tables(Comm& comm, const TrainOptions& options, const Model& model,
+                       const Plan& plan, Mesh* mesh) {
+  CollectionOptions tables;
+  tables.seed(static_cast<int64_t>(options.seed))
+      .gradient_divisor(SHARDREC_DIVISOR_NONE)
+      .forward_compression(options.forward_compression)
+      .backward_compression(options.backward_compression);
+  if (options.threads > 0) tables.threads(options.threads);
+  if (mesh == nullptr) return Collection(comm, model, plan, tables);
+  tables.gradient_divisor_value(static_cast<double>(options.sharding_group_size) / options.ranks);
+  return Collection(*mesh, model, plan, tables);
+}
+
 }  // namespace
 
-RankTrainer::RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options,
-                         const Schema& schema, const Model& model, const Plan& plan,
-                         const Mesh& mesh)
+RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
+                         const Model& model, const Plan& plan, Mesh* mesh)
     : comm_(comm),
       rank_(rank),
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
-      sync_every_(mesh ? options.sync_every : 0),
+      sync_every_(mesh != nullptr ? options.sync_every : 0),
       own_feed_(options.engine != "local"),
       schema_(schema),
-      net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())) {
-  // The loss is a mean over the global batch: gradients need no division. On a mesh each replica
-  // trains on the batches of its sharding group, and its loss is the mean over these.
-  Options tables(SHARDREC_OPTIONS_COLLECTION);
-  tables.set(SHARDREC_OPTION_SEED, static_cast<int64_t>(options.seed))
-      .set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_NONE})
-      .set(SHARDREC_OPTION_FORWARD_COMPRESSION, options.forward_compression)
-      .set(SHARDREC_OPTION_BACKWARD_COMPRESSION, options.backward_compression);
-  if (options.threads > 0) tables.set(SHARDREC_OPTION_THREADS, int64_t{options.threads});
-  if (mesh) {
-    const double share = static_cast<double>(options.sharding_group_size) / options.ranks;
-    tables.set(SHARDREC_OPTION_GRADIENT_DIVISOR, int64_t{SHARDREC_DIVISOR_CUSTOM})
-        .set(SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE, share);
-    check(shardrec_collection_create_on_mesh(mesh.get(), model.get(), plan.get(), tables.get(),
-                                             collection_.out()));
-  } else {
-    check(
-        shardrec_collection_create(comm, model.get(), plan.get(), tables.get(), collection_.out()));
-  }
-  for (Slot& slot : slots_)
-    check(shardrec_lookup_create(collection_.get(), nullptr, slot.lookup.out()));
-  check(shardrec_metrics_create(comm, window_.out()));
-  check(shardrec_metrics_create(comm, test_.out()));
-  width_ = static_cast<int64_t>(schema.features.size()) * options.dim;
-}
+      width_(static_cast<int64_t>(schema.features.size()) * options.dim),
+      net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())),
+      collection_(make_tables(comm, options, model, plan, mesh)),
+      slots_{Slot(collection_), Slot(collection_)},
+      window_(comm),
+      test_(comm) {}
 
 int64_t RankTrainer::test_batch(const TrainOptions& options) {
   const int64_t tiles = (options.batch + kTile - 1) / kTile;
@@ -67,17 +62,14 @@ bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit) {
   pack(schema_, slot.batch->samples, slot.slice.first, slot.slice.last, slot.packed);
 
   times_.enter(Phase::kBegin);
-  const shardrec_tensor values = vector_view(slot.packed.ids);
-  const shardrec_tensor lengths = vector_view(slot.packed.lengths);
-  check(shardrec_lookup_begin(slot.lookup.get(), slot.packed.size, &values, &lengths, nullptr));
+  slot.lookup.begin(slot.packed.size, slot.packed.ids, slot.packed.lengths);
   return true;
 }
 
 // An interrupt reaches processes at different batches: they agree on the last one.
 bool RankTrainer::go_on() {
   int32_t stop = interrupted() ? 1 : 0;
-  const shardrec_tensor view = vector_view(std::span<const int32_t>(&stop, 1));
-  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_MAX));
+  comm_.all_reduce(Vector(&stop, 1), SHARDREC_REDUCTION_MAX);
   stopped_ = stop != 0;
   return !stopped_;
 }
@@ -85,8 +77,7 @@ bool RankTrainer::go_on() {
 void RankTrainer::forward(Slot& slot) {
   times_.enter(Phase::kForward);
   slot.pooled.resize(static_cast<size_t>(slot.packed.size * width_));
-  const shardrec_tensor out = matrix_view(slot.pooled.data(), slot.packed.size, width_);
-  check(shardrec_lookup_forward(slot.lookup.get(), 0, &out));
+  slot.lookup.forward(0, {slot.pooled.data(), slot.packed.size, width_});
 }
 
 double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
@@ -94,9 +85,7 @@ double RankTrainer::dense_forward(Slot& slot, Metrics& metrics) {
   const double loss =
       net_.forward(slot.packed.size, slot.packed.dense, slot.pooled, slot.packed.labels);
   times_.enter(Phase::kMetrics);
-  const shardrec_tensor probabilities = vector_view(net_.probabilities());
-  const shardrec_tensor labels = vector_view(slot.packed.labels);
-  check(shardrec_metrics_update(metrics.get(), &probabilities, &labels));
+  metrics.update(net_.probabilities(), slot.packed.labels);
   return loss;
 }
 
@@ -110,10 +99,8 @@ void RankTrainer::step(Slot& slot) {
   times_.enter(Phase::kReduce);
   net_.reduce();
   times_.enter(Phase::kBackward);
-  const shardrec_tensor gradient =
-      matrix_view(net_.embedding_gradient().data(), slot.packed.size, width_);
-  check(shardrec_lookup_set_gradient(slot.lookup.get(), 0, &gradient));
-  check(shardrec_lookup_backward(slot.lookup.get()));
+  slot.lookup.set_gradient(0, {net_.embedding_gradient().data(), slot.packed.size, width_});
+  slot.lookup.backward();
   if (++steps_unsynced_ == sync_every_) average();
   times_.enter(Phase::kDenseStep);
   net_.step();
@@ -126,7 +113,7 @@ void RankTrainer::step(Slot& slot) {
 void RankTrainer::average() {
   if (sync_every_ > 0 && steps_unsynced_ > 0) {
     times_.enter(Phase::kSync);
-    check(shardrec_collection_sync(collection_.get()));
+    collection_.sync();
   }
   steps_unsynced_ = 0;
 }
@@ -207,38 +194,36 @@ void RankTrainer::write(const Slot& slot, PredictionFile& predictions) {
   std::vector<float> all(static_cast<size_t>(slot.global()), 0.0F);
   const auto own = net_.probabilities();
   std::copy(own.begin(), own.end(), all.begin() + slot.slice.first);
-  const shardrec_tensor view = vector_view(all);
-  check(shardrec_comm_all_reduce(comm_, &view, SHARDREC_REDUCTION_SUM));
+  comm_.all_reduce(all);
   if (rank_ == 0) predictions.add(slot.batch->samples, all);
 }
 
 // Of the samples since the last call. Collective.
 Quality RankTrainer::quality(Metrics& metrics) {
-  check(shardrec_metrics_compute(metrics.get()));
+  metrics.compute();
   Quality result;
-  result.known =
-      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_AUC, &result.auc) == SHARDREC_OK &&
-      shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_NE, &result.normalised_entropy) ==
-          SHARDREC_OK;
-  double samples = 0;
-  check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_SAMPLES, &samples));
-  result.samples = static_cast<int64_t>(samples);
+  const auto auc = metrics.find_metric(SHARDREC_METRIC_AUC);
+  const auto entropy = metrics.find_metric(SHARDREC_METRIC_NE);
+  result.known = auc && entropy;
+  result.auc = auc.value_or(0);
+  result.normalised_entropy = entropy.value_or(0);
+  result.samples = static_cast<int64_t>(metrics.metric(SHARDREC_METRIC_SAMPLES));
   if (result.samples > 0) {
-    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_LOSS, &result.loss));
-    check(shardrec_metrics_get(metrics.get(), SHARDREC_METRIC_CTR, &result.click_rate));
+    result.loss = metrics.metric(SHARDREC_METRIC_LOSS);
+    result.click_rate = metrics.metric(SHARDREC_METRIC_CTR);
   }
-  check(shardrec_metrics_reset(metrics.get()));
+  metrics.reset();
   return result;
 }
 
-void RankTrainer::add_to(shardrec_checkpoint* checkpoint) {
-  check(shardrec_checkpoint_add_collection(checkpoint, kTablesName, collection_.get()));
+void RankTrainer::add_to(Checkpoint& checkpoint) {
+  checkpoint.add(kTablesName, collection_);
   net_.add_to(checkpoint);
 }
 
 void RankTrainer::load_format_1(const std::string& directory) {
   const LongWork work("loading " + directory, rank_ == 0, LongWork::OnInterrupt::kCancel);
-  check(shardrec_collection_load(collection_.get(), directory.c_str(), work.control()));
+  collection_.load(directory, work.control());
   net_.load_format_1(directory);
 }
 

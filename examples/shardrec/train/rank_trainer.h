@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "launch/ranks.h"
 #include "train/batch_feed.h"
 #include "train/dense_net.h"
@@ -45,9 +45,9 @@ class RankTrainer {
   static constexpr size_t kFirstLosses = 20;
   static constexpr int64_t kReportSteps = 50;
 
-  // Collective. mesh: of comm, or none.
-  RankTrainer(shardrec_comm* comm, int rank, const TrainOptions& options, const Schema& schema,
-              const Model& model, const Plan& plan, const Mesh& mesh);
+  // Collective. mesh: of comm, or null.
+  RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
+              const Model& model, const Plan& plan, Mesh* mesh);
 
   static int64_t test_batch(const TrainOptions& options);
 
@@ -66,7 +66,7 @@ class RankTrainer {
   Quality evaluate(BatchFeed& feed, PredictionFile& predictions);
 
   // Tables and layers, to be saved and loaded.
-  void add_to(shardrec_checkpoint* checkpoint);
+  void add_to(Checkpoint& checkpoint);
   // What an earlier release has saved. Collective.
   void load_format_1(const std::string& directory);
   // Before the first train(): goes on behind these steps.
@@ -87,6 +87,8 @@ class RankTrainer {
  private:
   // A batch on its way: what the library and the dense half read must stay until backward.
   struct Slot {
+    explicit Slot(Collection& tables) : lookup(tables) {}
+
     Lookup lookup;
     std::shared_ptr<const GlobalBatch> batch;
     Slice slice;  // of the batch: this rank's samples
@@ -106,7 +108,7 @@ class RankTrainer {
   void average();
   void report(const Slot& slot, int64_t steps, const std::string& title, Progress& progress);
 
-  shardrec_comm* comm_;
+  Comm& comm_;
   int rank_;
   int ranks_;
   bool writes_predictions_;
@@ -116,8 +118,8 @@ class RankTrainer {
   bool stopped_ = false;
   const Schema& schema_;
   int64_t width_ = 0;  // columns of the pooled output
-  Collection collection_;
   DenseNet net_;
+  Collection collection_;
   std::array<Slot, 2> slots_;
   Metrics window_;
   Metrics test_;

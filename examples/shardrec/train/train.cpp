@@ -1,12 +1,15 @@
+// What `shardrec train` does from its first line to its last: data, ranks, steps, checkpoints, report.
+#include "train/train.h"
+
 #include <algorithm>
 #include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "command/commands.h"
 #include "command/interrupt.h"
 #include "command/numbers.h"
+#include "command/user_error.h"
 #include "data/planted_meta.h"
 #include "launch/processes.h"
 #include "trace/trace_file.h"
@@ -40,53 +43,38 @@ std::unique_ptr<ClickLog> open_log(const TrainOptions& options) {
 constexpr double kInitialRange = 0.05;
 
 Model make_model(const TrainOptions& options, const Schema& schema) {
-  Options start(SHARDREC_OPTIONS_TABLE);
-  start.set(SHARDREC_OPTION_INIT_MIN, -kInitialRange).set(SHARDREC_OPTION_INIT_MAX, kInitialRange);
-  start.set(SHARDREC_OPTION_DTYPE, options.dtype);
+  TableOptions start;
+  start.init_range(-kInitialRange, kInitialRange).dtype(options.dtype);
   Model model;
-  check(shardrec_model_create(nullptr, model.out()));
   for (const Feature& feature : schema.features) {
-    int32_t table = 0;
-    check(shardrec_model_add_table(model.get(), feature.name.c_str(), feature.rows, options.dim,
-                                   start.get(), &table));
-    check(
-        shardrec_model_add_feature(model.get(), table, feature.name.c_str(), SHARDREC_POOLING_SUM));
+    model.add_feature(model.add_table(feature.name, feature.rows, options.dim, start),
+                      feature.name);
   }
-  Options optimizer(SHARDREC_OPTIONS_OPTIMIZER);
-  optimizer.set(SHARDREC_OPTION_OPTIMIZER, options.optimizer)
-      .set(SHARDREC_OPTION_LEARNING_RATE, options.learning_rate)
-      .set(SHARDREC_OPTION_EPS, options.eps);
-  check(shardrec_model_set_optimizer(model.get(), optimizer.get()));
+  model.set_optimizer(OptimizerOptions()
+                          .optimizer(options.optimizer)
+                          .learning_rate(options.learning_rate)
+                          .eps(options.eps));
   return model;
 }
 
 Plan make_plan(const TrainOptions& options, const Model& model) {
-  Topology topology;
-  check(shardrec_topology_create(options.ranks, options.ranks_per_node, topology.out()));
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
-  Plan plan;
-  check(shardrec_plan_create(model.get(), topology.get(), planner.get(), plan.out()));
-  return plan;
+  return Plan(model, Topology(options.ranks, options.ranks_per_node),
+              PlanOptions().sharding(options.sharding));
 }
 
-void print_plan(const Plan& plan) {
-  char* text = nullptr;
-  check(shardrec_plan_to_text(plan.get(), &text));
-  std::cout << take_text(text) << "\n" << std::flush;
-}
+void print_plan(const Plan& plan) { std::cout << plan.to_text() << "\n" << std::flush; }
 
 // The plan of the ranks that share a copy of the tables; the first rank prints it, and on a mesh
 // who they are. Collective.
-Plan agree_on_plan(int rank, shardrec_comm* comm, const Mesh& mesh, const TrainOptions& options,
+Plan agree_on_plan(int rank, Comm& comm, Mesh* mesh, const TrainOptions& options,
                    const Model& model, std::optional<MeshGroups>& groups) {
-  if (!mesh) {
+  if (mesh == nullptr) {
     Plan plan = make_plan(options, model);
     if (rank == 0) print_plan(plan);
     return plan;
   }
-  MeshGroups places = groups_of(comm, mesh);
-  Plan plan = plan_on(mesh, options, model);
+  MeshGroups places = groups_of(comm, *mesh);
+  Plan plan = plan_on(*mesh, options, model);
   if (rank == 0) {
     std::cout << mesh_text(options, places) << "\n";
     print_plan(plan);
@@ -131,8 +119,7 @@ RankReport report_of(const RankTrainer& trainer) {
   report.phases = trainer.times().seconds();
   report.first_losses = trainer.first_losses();
   for (size_t i = 0; i < kTableStats.size(); ++i) {
-    check(shardrec_collection_stat_f64(trainer.collection().get(), kTableStats[i].stat,
-                                       &report.table_seconds[i]));
+    report.table_seconds[i] = trainer.collection().stat_f64(kTableStats[i].stat);
   }
   return report;
 }
@@ -149,7 +136,7 @@ RankGroup group_of(const TrainOptions& options) {
 }
 
 // Fills tables and layers from a checkpoint, if the run begins with one. Collective.
-void begin(const TrainOptions& options, const Start& start, shardrec_comm* comm, int rank,
+void begin(const TrainOptions& options, const Start& start, Comm& comm, int rank,
            RankTrainer& trainer, std::optional<RunStore>& store) {
   if (start.resumed) {
     store->load(start.resumed->step);
@@ -158,7 +145,7 @@ void begin(const TrainOptions& options, const Start& start, shardrec_comm* comm,
     trainer.load_format_1(options.load);
   } else if (start.loaded) {
     RunStore other(comm, rank, options.load, 0);
-    trainer.add_to(other.get());
+    trainer.add_to(other.checkpoint());
     other.load(start.loaded->step);
   }
 }
@@ -169,16 +156,17 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
   TrainResult result;
   Feeds feeds(log, options);
   const std::string settings = settings_json(options, log.schema());
-  run_ranks(group_of(options), [&](int rank, shardrec_comm* comm) {
+  run_ranks(group_of(options), [&](int rank, Comm& comm) {
     const Model model = make_model(options, log.schema());
-    Mesh mesh;
-    if (trains_on_mesh(options)) mesh = make_mesh(comm, options);
-    const Plan plan = agree_on_plan(rank, comm, mesh, options, model, result.mesh);
-    RankTrainer trainer(comm, rank, options, log.schema(), model, plan, mesh);
+    std::optional<Mesh> mesh;
+    if (trains_on_mesh(options)) mesh.emplace(make_mesh(comm, options));
+    Mesh* const on = mesh ? &*mesh : nullptr;
+    const Plan plan = agree_on_plan(rank, comm, on, options, model, result.mesh);
+    RankTrainer trainer(comm, rank, options, log.schema(), model, plan, on);
     std::optional<RunStore> store;
     if (!options.save.empty()) {
       store.emplace(comm, rank, options.save, options.keep);
-      trainer.add_to(store->get());
+      trainer.add_to(store->checkpoint());
     }
     begin(options, start, comm, rank, trainer, store);
     const RankTrainer::Saving saving{
@@ -263,6 +251,8 @@ void print_start(const TrainOptions& options, const Start& start) {
             << ")\n";
 }
 
+}  // namespace
+
 int train(TrainOptions options) {
   const Start start = start_of(options);
   if (options.batch == 0) options.batch = defaults_of(options.format).batch;
@@ -288,135 +278,6 @@ int train(TrainOptions options) {
   print_bad_lines(log->bad_lines());
   print_report(options, result);
   return result.interrupted ? kInterruptedExit : 0;
-}
-
-}  // namespace
-
-Run add_train(CLI::App& app) {
-  auto options = std::make_shared<TrainOptions>();
-  CLI::App* command =
-      app.add_subcommand("train", "Train a DLRM on a click log, its tables sharded over ranks.");
-  TrainOptions& o = *options;
-  command->add_option("--format", o.format, "criteo or movielens")
-      ->required()
-      ->check(CLI::IsMember({"criteo", "movielens"}));
-  command
-      ->add_option(
-          "--data", o.data,
-          "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it; as text or gzip")
-      ->required();
-  command->add_option("--ranks", o.ranks, "Ranks")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  command
-      ->add_option("--ranks-per-node", o.ranks_per_node,
-                   "Ranks that count as one node; default: all")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--engine", o.engine, std::string("Ranks are ") + kEngines)
-      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
-      ->capture_default_str();
-  command
-      ->add_option(
-          "--sharding", o.sharding,
-          "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "
-          "data_parallel or mixed")
-      ->capture_default_str();
-  CLI::Option* group =
-      command
-          ->add_option("--sharding-group-size", o.sharding_group_size,
-                       "Ranks that share a copy of the tables, a divisor of --ranks; each group "
-                       "trains a copy of its own (2D parallel). Default: all ranks share one")
-          ->check(CLI::Range(1, 1024));
-  command->add_option("--sync-every", o.sync_every, "Steps after which the copies are averaged")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->needs(group)
-      ->capture_default_str();
-  command
-      ->add_option("--placement", o.placement,
-                   "Ranks that are neighbours: intra_node_sync (those of a replica group) or "
-                   "intra_node_shard (those of a sharding group)")
-      ->needs(group)
-      ->capture_default_str();
-  command
-      ->add_option("--batch", o.batch,
-                   "Samples of a global batch; default: criteo 1024, movielens 512")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
-  command
-      ->add_option("--epochs", o.epochs,
-                   "Passes over the data; default: criteo 1, movielens 3; 0: test only")
-      ->check(CLI::Range(0, 1000000));
-  command->add_option("--dim", o.dim, "Columns of each table")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_option("--bottom", o.bottom, "Widths of the hidden layers below the interaction")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_option("--top", o.top, "Widths of the hidden layers above the interaction")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
-  command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
-      ->capture_default_str();
-  command
-      ->add_option("--learning-rate", o.learning_rate,
-                   "Of the tables; default: criteo 0.02, movielens 0.1")
-      ->check(CLI::NonNegativeNumber);
-  command
-      ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--dense-optimizer", o.dense_optimizer, "sgd, adagrad or adam")
-      ->capture_default_str();
-  command->add_option("--dense-learning-rate", o.dense_learning_rate, "Of the dense half")
-      ->capture_default_str();
-  command->add_option("--seed", o.seed, "Of the split, the order and the initial values")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62))
-      ->capture_default_str();
-  command->add_option("--threads", o.threads, "Per rank; default: its part of the processors")
-      ->check(CLI::Range(1, 4096));
-  command
-      ->add_option("--rows-per-table", o.rows_per_table,
-                   "Criteo; default: 64 x the values of generated data, else 65536")
-      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
-  command
-      ->add_option("--forward-compression", o.forward_compression,
-                   std::string("Of outputs between ranks: ") + kCompressions)
-      ->capture_default_str();
-  command->add_option("--backward-compression", o.backward_compression, "The same of gradients")
-      ->capture_default_str();
-  CLI::Option* save = command->add_option(
-      "--save", o.save,
-      "Directory for checkpoints: one at the end, also where Ctrl-C ends the run");
-  command->add_option("--save-every", o.save_every, "And one behind every so many steps")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->needs(save);
-  command->add_option("--keep", o.keep, "Checkpoints that stay, the newest ones; 0: all")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
-      ->needs(save)
-      ->capture_default_str();
-  command
-      ->add_flag("--resume", o.resume,
-                 "Go on where the run in --save stopped, with its settings where no others are "
-                 "given; starts anew where it holds none")
-      ->needs(save);
-  command->add_option("--load", o.load,
-                      "Directory of checkpoints, or one of them, to start from with tables and "
-                      "layers as they are there");
-  command->add_option(
-      "--output", o.output,
-      "File for the predictions of the test part: ROW, LABEL, PROBABILITY, separated "
-      "by tabs, a line per sample in the order of the data; ROW counts from 0");
-  command->add_option("--trace", o.trace,
-                      "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
-  command->add_flag("--json", o.json, "End with one line of JSON");
-  command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
-  return [options, command] {
-    for (const CLI::Option* option : command->get_options()) {
-      if (option->count() > 0) options->given.insert(option->get_name());
-    }
-    return train(*options);
-  };
 }
 
 }  // namespace shardrec::cli

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <shardrec/shardrec.hpp>
 #include <string>
 
-#include "command/api.h"
 #include "train/train_settings.h"
 
 namespace shardrec::cli {
@@ -26,9 +26,9 @@ std::optional<SavedRun> newest_run(const std::string& directory);
 class RunStore {
  public:
   // keep: checkpoints of the run that stay; 0: all.
-  RunStore(shardrec_comm* comm, int rank, std::string directory, int64_t keep);
+  RunStore(Comm& comm, int rank, std::string directory, int64_t keep);
 
-  [[nodiscard]] shardrec_checkpoint* get() const { return checkpoint_.get(); }
+  [[nodiscard]] Checkpoint& checkpoint() { return checkpoint_; }
 
   // Fills what was added. Collective. CANCELLED when a rank was interrupted.
   void load(int64_t step);

@@ -8,17 +8,6 @@
 namespace shardrec::cli {
 namespace {
 
-struct Place {
-  int32_t sharding_rank = 0, sharding_size = 0, replica_rank = 0, replica_size = 0;
-};
-
-Place place_of(const Mesh& mesh) {
-  Place place;
-  check(shardrec_mesh_place(mesh.get(), &place.sharding_rank, &place.sharding_size,
-                            &place.replica_rank, &place.replica_size));
-  return place;
-}
-
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string out;
   for (const int rank : ranks) out += (out.empty() ? "" : ", ") + std::to_string(rank);
@@ -27,16 +16,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Mesh make_mesh(shardrec_comm* comm, const TrainOptions& options) {
-  Options how(SHARDREC_OPTIONS_MESH);
-  how.set(SHARDREC_OPTION_PLACEMENT, options.placement);
-  Mesh mesh;
-  check(shardrec_mesh_create(comm, options.sharding_group_size, how.get(), mesh.out()));
-  return mesh;
+Mesh make_mesh(Comm& comm, const TrainOptions& options) {
+  return Mesh(comm, options.sharding_group_size, MeshOptions().placement(options.placement));
 }
 
-MeshGroups groups_of(shardrec_comm* comm, const Mesh& mesh) {
-  const Place own = place_of(mesh);
+MeshGroups groups_of(Comm& comm, const Mesh& mesh) {
+  const Mesh::Place own = mesh.place();
   const auto places =
       gather(comm, {static_cast<double>(own.sharding_rank), static_cast<double>(own.replica_rank)});
   const auto shards = static_cast<size_t>(own.sharding_size);
@@ -52,12 +37,8 @@ MeshGroups groups_of(shardrec_comm* comm, const Mesh& mesh) {
   return groups;
 }
 
-Plan plan_on(const Mesh& mesh, const TrainOptions& options, const Model& model) {
-  Options planner(SHARDREC_OPTIONS_PLAN);
-  planner.set(SHARDREC_OPTION_SHARDING, options.sharding);
-  Plan plan;
-  check(shardrec_plan_collective_on_mesh(mesh.get(), model.get(), planner.get(), plan.out()));
-  return plan;
+Plan plan_on(Mesh& mesh, const TrainOptions& options, const Model& model) {
+  return Plan::collective(mesh, model, PlanOptions().sharding(options.sharding));
 }
 
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups) {

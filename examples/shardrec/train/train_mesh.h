@@ -2,10 +2,10 @@
 // as replica groups, whose ranks hold the same boxes and average them now and then.
 #pragma once
 
+#include <shardrec/shardrec.hpp>
 #include <string>
 #include <vector>
 
-#include "command/api.h"
 #include "train/train_options.h"
 
 namespace shardrec::cli {
@@ -20,11 +20,11 @@ struct MeshGroups {
 inline bool trains_on_mesh(const TrainOptions& options) { return options.sharding_group_size > 0; }
 
 // Collective over comm.
-Mesh make_mesh(shardrec_comm* comm, const TrainOptions& options);
+Mesh make_mesh(Comm& comm, const TrainOptions& options);
 // Who is in which group, on all ranks. Collective over comm.
-MeshGroups groups_of(shardrec_comm* comm, const Mesh& mesh);
+MeshGroups groups_of(Comm& comm, const Mesh& mesh);
 // The plan of a sharding group's ranks. Collective over the mesh.
-Plan plan_on(const Mesh& mesh, const TrainOptions& options, const Model& model);
+Plan plan_on(Mesh& mesh, const TrainOptions& options, const Model& model);
 
 // The groups as a table for people, with what the mesh is in a line before it.
 std::string mesh_text(const TrainOptions& options, const MeshGroups& groups);

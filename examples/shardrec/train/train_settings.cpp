@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "command/api.h"
+#include "command/user_error.h"
 
 namespace shardrec::cli {
 namespace {

@@ -54,51 +54,51 @@ class Checkpoint : public detail::Handle<shardrec_checkpoint, shardrec_checkpoin
   void load(const Control *control = nullptr) {
     check(shardrec_checkpoint_load(get(), detail::control(control)));
   }
-  void verify(const Control *control = nullptr) {
+  void verify(const Control *control = nullptr) const {
     check(shardrec_checkpoint_verify(get(), detail::control(control)));
   }
 
-  Model model(std::string_view name) {
+  Model model(std::string_view name) const {
     shardrec_model *handle = nullptr;
     check(shardrec_checkpoint_model(get(), detail::c_text(name).c_str(), &handle));
     return Model(handle);
   }
   // Empty when there is none, as in checkpoints of format 1.
-  std::optional<Model> find_model(std::string_view name) {
+  std::optional<Model> find_model(std::string_view name) const {
     shardrec_model *handle = nullptr;
     if (!found(shardrec_checkpoint_model(get(), detail::c_text(name).c_str(), &handle))) {
       return std::nullopt;
     }
     return Model(handle);
   }
-  Plan plan(std::string_view name) {
+  Plan plan(std::string_view name) const {
     shardrec_plan *handle = nullptr;
     check(shardrec_checkpoint_plan(get(), detail::c_text(name).c_str(), &handle));
     return Plan(handle);
   }
-  Mlp mlp(std::string_view name, const Options &options = {}) {
+  Mlp mlp(std::string_view name, const Options &options = {}) const {
     shardrec_mlp *handle = nullptr;
     check(shardrec_checkpoint_mlp(get(), detail::c_text(name).c_str(), options.get(), &handle));
     return Mlp(handle);
   }
   // Dtype and shape of a tensor of the host; data is null.
-  Tensor tensor_info(std::string_view name, int32_t rank = 0) {
+  Tensor tensor_info(std::string_view name, int32_t rank = 0) const {
     shardrec_tensor info{};
     check(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info));
     return info;
   }
   // Empty when the rank set none of this name.
-  std::optional<Tensor> find_tensor_info(std::string_view name, int32_t rank = 0) {
+  std::optional<Tensor> find_tensor_info(std::string_view name, int32_t rank = 0) const {
     shardrec_tensor info{};
     if (!found(shardrec_checkpoint_tensor_info(get(), detail::c_text(name).c_str(), rank, &info))) {
       return std::nullopt;
     }
     return info;
   }
-  void get_tensor(std::string_view name, int32_t rank, const Tensor &into) {
+  void get_tensor(std::string_view name, int32_t rank, const Tensor &into) const {
     check(shardrec_checkpoint_get_tensor(get(), detail::c_text(name).c_str(), rank, into.get()));
   }
-  std::string contents_json() {
+  std::string contents_json() const {
     detail::Text text;
     check(shardrec_checkpoint_contents_json(get(), text.out()));
     return text.str();

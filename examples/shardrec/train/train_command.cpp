@@ -1,0 +1,170 @@
+// The command line of `shardrec train`.
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "command/commands.h"
+#include "command/option_texts.h"
+#include "launch/ranks.h"
+#include "train/train.h"
+
+namespace shardrec::cli {
+namespace {
+
+void add_data_options(CLI::App* command, TrainOptions& o) {
+  command->add_option("--format", o.format, "criteo or movielens")
+      ->required()
+      ->check(CLI::IsMember({"criteo", "movielens"}));
+  command
+      ->add_option(
+          "--data", o.data,
+          "Criteo's TSV or CSV; ml-100k.inter with .user and .item beside it; as text or gzip")
+      ->required();
+}
+
+void add_rank_options(CLI::App* command, TrainOptions& o) {
+  command->add_option("--ranks", o.ranks, "Ranks")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command
+      ->add_option("--ranks-per-node", o.ranks_per_node,
+                   "Ranks that count as one node; default: all")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--engine", o.engine, std::string("Ranks are ") + kEngines)
+      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--sharding", o.sharding,
+          "auto, table_wise, row_wise, column_wise, table_row_wise, table_column_wise, grid, "
+          "data_parallel or mixed")
+      ->capture_default_str();
+  CLI::Option* group =
+      command
+          ->add_option("--sharding-group-size", o.sharding_group_size,
+                       "Ranks that share a copy of the tables, a divisor of --ranks; each group "
+                       "trains a copy of its own (2D parallel). Default: all ranks share one")
+          ->check(CLI::Range(1, 1024));
+  command->add_option("--sync-every", o.sync_every, "Steps after which the copies are averaged")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(group)
+      ->capture_default_str();
+  command
+      ->add_option("--placement", o.placement,
+                   "Ranks that are neighbours: intra_node_sync (those of a replica group) or "
+                   "intra_node_shard (those of a sharding group)")
+      ->needs(group)
+      ->capture_default_str();
+}
+
+void add_model_options(CLI::App* command, TrainOptions& o) {
+  command
+      ->add_option("--batch", o.batch,
+                   "Samples of a global batch; default: criteo 1024, movielens 512")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24));
+  command
+      ->add_option("--epochs", o.epochs,
+                   "Passes over the data; default: criteo 1, movielens 3; 0: test only")
+      ->check(CLI::Range(0, 1000000));
+  command->add_option("--dim", o.dim, "Columns of each table")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--bottom", o.bottom, "Widths of the hidden layers below the interaction")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+  command->add_option("--top", o.top, "Widths of the hidden layers above the interaction")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
+}
+
+void add_optimizer_options(CLI::App* command, TrainOptions& o) {
+  command->add_option("--optimizer", o.optimizer, kTableOptimizers)->capture_default_str();
+  command->add_option("--dtype", o.dtype, "Of the tables: float32, float16 or bfloat16")
+      ->capture_default_str();
+  command
+      ->add_option("--learning-rate", o.learning_rate,
+                   "Of the tables; default: criteo 0.02, movielens 0.1")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--dense-optimizer", o.dense_optimizer, "sgd, adagrad or adam")
+      ->capture_default_str();
+  command->add_option("--dense-learning-rate", o.dense_learning_rate, "Of the dense half")
+      ->capture_default_str();
+}
+
+void add_run_options(CLI::App* command, TrainOptions& o) {
+  command->add_option("--seed", o.seed, "Of the split, the order and the initial values")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{1} << 62))
+      ->capture_default_str();
+  command->add_option("--threads", o.threads, "Per rank; default: its part of the processors")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--rows-per-table", o.rows_per_table,
+                   "Criteo; default: 64 x the values of generated data, else 65536")
+      ->check(CLI::Range(int64_t{2}, int64_t{1} << 40));
+  command
+      ->add_option("--forward-compression", o.forward_compression,
+                   std::string("Of outputs between ranks: ") + kCompressions)
+      ->capture_default_str();
+  command->add_option("--backward-compression", o.backward_compression, "The same of gradients")
+      ->capture_default_str();
+}
+
+void add_checkpoint_options(CLI::App* command, TrainOptions& o) {
+  CLI::Option* save = command->add_option(
+      "--save", o.save,
+      "Directory for checkpoints: one at the end, also where Ctrl-C ends the run");
+  command->add_option("--save-every", o.save_every, "And one behind every so many steps")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
+      ->needs(save);
+  command->add_option("--keep", o.keep, "Checkpoints that stay, the newest ones; 0: all")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))
+      ->needs(save)
+      ->capture_default_str();
+  command
+      ->add_flag("--resume", o.resume,
+                 "Go on where the run in --save stopped, with its settings where no others are "
+                 "given; starts anew where it holds none")
+      ->needs(save);
+}
+
+void add_output_options(CLI::App* command, TrainOptions& o) {
+  command->add_option("--load", o.load,
+                      "Directory of checkpoints, or one of them, to start from with tables and "
+                      "layers as they are there");
+  command->add_option(
+      "--output", o.output,
+      "File for the predictions of the test part: ROW, LABEL, PROBABILITY, separated "
+      "by tabs, a line per sample in the order of the data; ROW counts from 0");
+  command->add_option("--trace", o.trace,
+                      "File for the phases of the steps (the last 262,144), for ui.perfetto.dev");
+  command->add_flag("--json", o.json, "End with one line of JSON");
+  command->add_flag("--strict", o.strict, "Stop at the first unreadable line");
+}
+
+}  // namespace
+
+Run add_train(CLI::App& app) {
+  auto options = std::make_shared<TrainOptions>();
+  CLI::App* command =
+      app.add_subcommand("train", "Train a DLRM on a click log, its tables sharded over ranks.");
+  add_data_options(command, *options);
+  add_rank_options(command, *options);
+  add_model_options(command, *options);
+  add_optimizer_options(command, *options);
+  add_run_options(command, *options);
+  add_checkpoint_options(command, *options);
+  add_output_options(command, *options);
+  return [options, command] {
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0) options->given.insert(option->get_name());
+    }
+    return train(*options);
+  };
+}
+
+}  // namespace shardrec::cli
