@@ -33,7 +33,16 @@ struct Rounding {
   bool stochastic = false;
   uint64_t seed = 0;
   uint64_t step = 0;
-  uint64_t table_key = 0;  // init.h
+  uint64_t table_key = 0;  // math/initial_values.h
 };
+
+// A row of floats as numbers q of 8 bits: x = q * scale + offset.
+struct RowScale {
+  float scale = 0;
+  float offset = 0;
+};
+
+// Rows of a smaller range are sent as if all their numbers were the least.
+inline constexpr float kLeastRange = 0x1p-100F;
 
 }  // namespace shardrec::compute

@@ -140,15 +140,6 @@ struct ScaleGradient {
   Element element = Element::kFloat32;  // of the gradient; out is fp32
 };
 
-// A row of floats as numbers q of 8 bits: x = q * scale + offset.
-struct RowScale {
-  float scale = 0;
-  float offset = 0;
-};
-
-// Rows of a smaller range are sent as if all their numbers were the least.
-inline constexpr float kLeastRange = 0x1p-100F;
-
 struct Kernels {
   const char* name;  // "scalar", "avx2", "avx512", "neon"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "compute/kernels.h"
+#include "compute/math/scalar.h"
 #include "core/error.h"
-#include "core/philox.h"
 #include "plan/optimizer_step.h"
 
 namespace shardrec::dense {
@@ -85,11 +85,11 @@ void Parameters::step(core::Threads& threads) {
 
 void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,
                  uint32_t which, core::Threads& threads) {
-  const core::PhiloxKey key = core::philox_key(seed);
+  const compute::math::PhiloxKey key = compute::math::philox_key(seed);
   const auto count = static_cast<int64_t>(out.size());
   threads.parallel_for((count + 3) / 4, 4096, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const core::PhiloxCounter bits = core::philox(
+      const compute::math::PhiloxCounter bits = compute::math::philox(
           {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), layer, which}, key);
       for (size_t pair = 0; pair < 2; ++pair) {
         constexpr double kScale = 0x1p-32;

@@ -16,9 +16,9 @@
 #include <string_view>
 #include <vector>
 
-#include "compute/cpu/init.h"
 #include "compute/jobs.h"
 #include "compute/kernels.h"
+#include "compute/math/initial_values.h"
 #include "compute/update_jobs.h"
 #include "dense/kernels.h"
 
@@ -261,7 +261,7 @@ void kernels_of_floats(const Kernels& kernels) {
 
   Digest values;
   std::vector<float> table(size_t{50} * 37);
-  fill_uniform({.key = table_key(5, "users"), .low = -0.3F, .high = 0.7F}, (int64_t{1} << 33) - 20,
+  math::fill_uniform({.key = math::table_key(5, "users"), .low = -0.3F, .high = 0.7F}, (int64_t{1} << 33) - 20,
                50, 3, 37, table.data(), 37);
   values.add(table);
   values.print("fill_uniform", "fp32");

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "compute/math/scalar.h"
 #include "compute/update_jobs.h"
-#include "core/philox.h"
 
 namespace shardrec::compute {
 namespace {
@@ -82,13 +82,13 @@ std::vector<float> numbers_between(Random& random, Element element, size_t count
 // The definition in element.h.
 uint16_t defined_rounding(Element element, const Rounding& rounding, uint64_t row, uint64_t column,
                           float x) {
-  const core::PhiloxCounter key =
-      core::philox({static_cast<uint32_t>(rounding.seed % (uint64_t{1} << 32)),
+  const math::PhiloxCounter key =
+      math::philox({static_cast<uint32_t>(rounding.seed % (uint64_t{1} << 32)),
                     static_cast<uint32_t>(rounding.seed / (uint64_t{1} << 32)),
                     static_cast<uint32_t>(rounding.step / (uint64_t{1} << 32)), 1},
                    {static_cast<uint32_t>(rounding.table_key % (uint64_t{1} << 32)),
                     static_cast<uint32_t>(rounding.table_key / (uint64_t{1} << 32))});
-  const core::PhiloxCounter words = core::philox(
+  const math::PhiloxCounter words = math::philox(
       {static_cast<uint32_t>(row % (uint64_t{1} << 32)),
        static_cast<uint32_t>(row / (uint64_t{1} << 32)), static_cast<uint32_t>(column / 4),
        static_cast<uint32_t>(rounding.step % (uint64_t{1} << 32))},

@@ -1,13 +1,14 @@
 // The kernels in plain C++, as near to the promises in kernels.h as code can be. Slow where the
 // compiler has no instruction for std::fma; every other set is compared with this one, bit by bit.
+#include "compute/math/scalar.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "compute/cpu/half.h"
-#include "compute/cpu/quantize.h"
 #include "compute/cpu/scalar_rows.h"
 #include "compute/cpu/scalar_steps.h"
 #include "compute/cpu/sets.h"
+#include "compute/math/quantize.h"
 
 namespace shardrec::compute::cpu::scalar {
 namespace {
@@ -17,7 +18,7 @@ void scale_gradient(const ScaleGradient& scale, const void* gradient, float* out
   const float most = scale.max_gradient;
   for (int64_t c = 0; c < columns; ++c) {
     float value = element_at(gradient, scale.element, static_cast<size_t>(c)) / scale.divisor;
-    if (most != 0) value = value < -most ? -most : value > most ? most : value;
+    if (most != 0) value = math::clamped(value, most);
     out[c] = value / scale.length;
   }
 }
@@ -32,10 +33,10 @@ void narrow(const float* in, Element element, void* out, int64_t count) noexcept
       std::copy_n(in, count, static_cast<float*>(out));
       break;
     case Element::kFloat16:
-      std::transform(in, in + count, static_cast<uint16_t*>(out), round_nearest<Float16>);
+      std::transform(in, in + count, static_cast<uint16_t*>(out), narrowed<math::Float16>);
       break;
     case Element::kBfloat16:
-      std::transform(in, in + count, static_cast<uint16_t*>(out), round_nearest<Bfloat16>);
+      std::transform(in, in + count, static_cast<uint16_t*>(out), narrowed<math::Bfloat16>);
       break;
   }
 }
@@ -44,9 +45,10 @@ RowScale quantize(const float* in, uint8_t* out, int64_t count) noexcept {
   if (count == 0) return {};
   const auto [least, most] = std::minmax_element(in, in + count);
   const bool finite = std::all_of(in, in + count, [](float x) { return std::isfinite(x); });
-  const RowCode code = code_of_row(*least, *most, finite);
+  const math::RowCode code = math::code_of_row(*least, *most, finite);
   for (int64_t c = 0; c < count; ++c) {
-    const float steps = code.inverse == 0 ? 0 : (in[c] - code.scale.offset) * code.inverse;
+    const float steps =
+        code.inverse == 0 ? 0 : math::unrounded_code(in[c], code.scale.offset, code.inverse);
     out[c] = static_cast<uint8_t>(std::lrint(steps));
   }
   return code.scale;
@@ -54,7 +56,7 @@ RowScale quantize(const float* in, uint8_t* out, int64_t count) noexcept {
 
 void dequantize(const uint8_t* in, const RowScale& scale, float* out, int64_t count) noexcept {
   for (int64_t c = 0; c < count; ++c) {
-    out[c] = std::fma(static_cast<float>(in[c]), scale.scale, scale.offset);
+    out[c] = math::decoded(static_cast<float>(in[c]), scale.scale, scale.offset);
   }
 }
 
@@ -88,8 +90,8 @@ void pool_bags(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noe
                           static_cast<size_t>(ids[i]) * job.stride * element_bytes(job.element);
         const float weight = job.weights == nullptr ? 1.0F : job.weights[i];
         for (int64_t c = 0; c < columns; ++c) {
-          sum[c] = std::fma(weight, element_at(row, job.element, static_cast<size_t>(first + c)),
-                            sum[c]);
+          sum[c] = math::add_element(
+              weight, element_at(row, job.element, static_cast<size_t>(first + c)), sum[c]);
         }
       }
       const auto ids_of_bag = static_cast<float>(job.offsets[bag + 1] - job.offsets[bag]);

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
-#include "compute/cpu/half.h"
-#include "compute/cpu/rounding.h"
 #include "compute/cpu/scalar_steps.h"
+#include "compute/math/rounding.h"
+#include "compute/math/scalar.h"
 
 namespace shardrec::compute::cpu::scalar {
 namespace {
@@ -33,7 +32,7 @@ void sum_gradient(const RowUpdate& job, int64_t u, float* sum, float* block) noe
       const float* gradient = job.gradients[job.bags[o]];
       const float weight = job.weights == nullptr ? 1.0F : job.weights[o];
       for (int64_t c = 0; c < job.width; ++c)
-        block[c] = std::fma(weight, gradient[c] * job.gradient_scale, block[c]);
+        block[c] = math::add_gradient(weight, job.gradient_scale, gradient[c], block[c]);
     }
     for (int64_t c = 0; c < job.width; ++c) sum[c] = first ? block[c] : sum[c] + block[c];
     first = false;
@@ -60,34 +59,37 @@ void for_each_map(const RowUpdate& job, const Visit& visit) noexcept {
 }
 
 template <class Half>
-void store_half_row(const RowUpdate& job, int64_t u, RoundingUse use, const float* row) noexcept {
+void store_half_row(const RowUpdate& job, int64_t u, math::RoundingUse use,
+                    const float* row) noexcept {
   auto* stored = static_cast<uint16_t*>(static_cast<void*>(stored_row(job, u)));
   if (!job.rounding.stochastic) {
-    std::transform(row, row + job.width, stored, round_nearest<Half>);
+    std::transform(row, row + job.width, stored, narrowed<Half>);
     return;
   }
-  const core::PhiloxKey key = rounding_key(job.rounding, use);
+  const math::PhiloxKey key = math::rounding_key(job.rounding, use);
   for_each_map(job, [&](const ColumnMap& map) {
-    core::PhiloxCounter counter = rounding_counter(job, u);
+    math::PhiloxCounter counter =
+        math::rounding_counter(job.rounding, static_cast<uint64_t>(job.first_row + job.rows[u]));
     for (int64_t i = 0; i < map.count; ++i) {
       const auto column = static_cast<uint64_t>(map.column + i);
       counter[2] = static_cast<uint32_t>(column / 4);
       const int64_t c = map.offset + i;
-      stored[c] = round_stochastic<Half>(row[c], core::philox(counter, key)[column % 4]);
+      const uint32_t random = math::philox(counter, key)[column % 4];
+      stored[c] = static_cast<uint16_t>(math::stochastic_half<Half>(row[c], random));
     }
   });
 }
 
-void store_row(const RowUpdate& job, int64_t u, RoundingUse use, const float* row) noexcept {
+void store_row(const RowUpdate& job, int64_t u, math::RoundingUse use, const float* row) noexcept {
   switch (job.element) {
     case Element::kFloat32:
       std::copy_n(row, job.width, static_cast<float*>(static_cast<void*>(stored_row(job, u))));
       break;
     case Element::kFloat16:
-      store_half_row<Float16>(job, u, use, row);
+      store_half_row<math::Float16>(job, u, use, row);
       break;
     case Element::kBfloat16:
-      store_half_row<Bfloat16>(job, u, use, row);
+      store_half_row<math::Bfloat16>(job, u, use, row);
       break;
   }
 }
@@ -110,9 +112,9 @@ RangeOfRow range_of(const RowUpdate& job, int64_t u, ColumnRange range,
 float element_at(const void* row, Element element, size_t i) noexcept {
   switch (element) {
     case Element::kFloat16:
-      return Float16::widen(static_cast<const uint16_t*>(row)[i]);
+      return math::widened<math::Float16>(static_cast<const uint16_t*>(row)[i]);
     case Element::kBfloat16:
-      return Bfloat16::widen(static_cast<const uint16_t*>(row)[i]);
+      return math::widened<math::Bfloat16>(static_cast<const uint16_t*>(row)[i]);
     default:
       return static_cast<const float*>(row)[i];
   }
@@ -121,7 +123,7 @@ float element_at(const void* row, Element element, size_t i) noexcept {
 void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
                 std::byte* scratch) noexcept {
   const Scratch work(scratch, job.width);
-  const Optimizer& with = optimizer(job.step.kind);
+  const Optimizer& with = optimizer(job.step);
   const StateNeeds needs = state_needs(job.step.kind);
   const bool whole = with.sums == nullptr || job.sums != nullptr;
   for (int64_t u = first_row; u < last_row; ++u) {
@@ -139,14 +141,14 @@ void row_update(const RowUpdate& job, int64_t first_row, int64_t last_row,
         with.step(range, own.data(), static_cast<float>(range.columns));
       }
     }
-    store_row(job, u, RoundingUse::kStep, work.row);
+    store_row(job, u, math::RoundingUse::kStep, work.row);
   }
 }
 
 void row_sums(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
               int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
   const Scratch work(scratch, job.width);
-  const Optimizer& with = optimizer(job.step.kind);
+  const Optimizer& with = optimizer(job.step);
   if (with.sums == nullptr) return;
   const int sums = state_needs(job.step.kind).sums;
   for (int64_t u = first_row; u < last_row; ++u) {
@@ -180,18 +182,17 @@ void row_norms(const RowUpdate& job, const ColumnRange* ranges, int count, float
 void row_rescale(const RowUpdate& job, const ColumnRange* ranges, int count, const float* norms,
                  int64_t first_row, int64_t last_row, std::byte* scratch) noexcept {
   const Scratch work(scratch, job.width);
-  const float most = job.step.max_norm * job.step.max_norm;
   for (int64_t u = first_row; u < last_row; ++u) {
     bool scaled = false;
     load_row(job, u, work.row);
     for (int r = 0; r < count; ++r) {
       const float norm = norms[u * count + r];
-      if (!(norm > most)) continue;
-      const float factor = job.step.max_norm / std::sqrt(norm);
+      if (!math::is_too_long(job.step.max_norm, norm)) continue;
+      const float factor = math::norm_factor(job.step.max_norm, norm);
       scaled = true;
       for (int64_t c = ranges[r].begin; c < ranges[r].end; ++c) work.row[c] *= factor;
     }
-    if (scaled) store_row(job, u, RoundingUse::kMaxNorm, work.row);
+    if (scaled) store_row(job, u, math::RoundingUse::kMaxNorm, work.row);
   }
 }
 

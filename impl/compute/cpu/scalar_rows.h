@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compute/kernels.h"
+#include "compute/math/scalar.h"
 
 namespace shardrec::compute::cpu::scalar {
 
@@ -18,5 +19,11 @@ void row_rescale(const RowUpdate& job, const ColumnRange* ranges, int count, con
 
 // Element i of a row of any type.
 float element_at(const void* row, Element element, size_t i) noexcept;
+
+// Rounded to nearest.
+template <class Half>
+uint16_t narrowed(float x) noexcept {
+  return static_cast<uint16_t>(math::nearest_half<Half>(x));
+}
 
 }  // namespace shardrec::compute::cpu::scalar

@@ -1,4 +1,4 @@
-// The optimizers' formulas (optimizer.h), one column at a time.
+// The optimizers' steps, one column at a time.
 #pragma once
 
 #include "compute/kernels.h"
@@ -23,7 +23,7 @@ struct Optimizer {
   void (*step)(const RangeOfRow& range, const float* sums, float sum_columns) noexcept;
 };
 
-const Optimizer& optimizer(OptimizerKind kind) noexcept;
+const Optimizer& optimizer(const OptimizerStep& step) noexcept;
 
 // As Kernels::element_update.
 void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexcept;

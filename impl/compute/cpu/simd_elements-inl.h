@@ -8,7 +8,7 @@
 
 #include <array>
 
-#include "compute/cpu/simd_steps-inl.h"
+#include "compute/cpu/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
@@ -16,7 +16,6 @@ namespace shardrec::compute::cpu::HWY_NAMESPACE {
 // A job for for_columns().
 template <class Step>
 struct StepElements {
-  static constexpr StateNeeds kOwnNeeds = state_needs(Step::kKind);
   const ElementUpdate& job;
   const Constants& k;
   int64_t first;
@@ -25,18 +24,13 @@ struct StepElements {
   HWY_INLINE void vector(size_t column, const Tail& tail) const {
     const size_t c = static_cast<size_t>(first) + column;
     Vector g = load<kTail>(job.gradients + c, tail);
-    if (job.max_gradient > 0) {
-      const Vector most = hn::Set(kFloats, job.max_gradient);
-      const Vector least = hn::Neg(most);
-      g = hn::IfThenElse(hn::Gt(g, most), most, g);  // NaN compares false and stays
-      g = hn::IfThenElse(hn::Lt(g, least), least, g);
-    }
-    Columns x{load<kTail>(job.weights + c, tail), g, g, g};
-    if constexpr (kOwnNeeds.matrices > 0) x.m = load<kTail>(job.matrices[0] + c, tail);
-    if constexpr (kOwnNeeds.matrices > 1) x.v = load<kTail>(job.matrices[1] + c, tail);
+    if (job.max_gradient > 0) g = clamped(g, hn::Set(kFloats, job.max_gradient));
+    Column x{load<kTail>(job.weights + c, tail), g, g, g};
+    if constexpr (kNeeds<Step>.matrices > 0) x.m = load<kTail>(job.matrices[0] + c, tail);
+    if constexpr (kNeeds<Step>.matrices > 1) x.v = load<kTail>(job.matrices[1] + c, tail);
     Step::step(k, Rates{}, x);
-    if constexpr (kOwnNeeds.matrices > 0) store<kTail>(x.m, job.matrices[0] + c, tail);
-    if constexpr (kOwnNeeds.matrices > 1) store<kTail>(x.v, job.matrices[1] + c, tail);
+    if constexpr (kNeeds<Step>.matrices > 0) store<kTail>(x.m, job.matrices[0] + c, tail);
+    if constexpr (kNeeds<Step>.matrices > 1) store<kTail>(x.v, job.matrices[1] + c, tail);
     store<kTail>(x.w, job.weights + c, tail);
   }
 };

@@ -54,12 +54,7 @@ struct Scale {
   template <bool kTail>
   HWY_INLINE void vector(size_t column, const Tail& tail) const {
     Vector value = divisor.apply<kMultiply>(Type::template load<kTail>(gradient + column, tail));
-    if constexpr (kClamp) {
-      // Comparisons with NaN are false: it stays.
-      const Vector least = hn::Neg(most);
-      const Vector capped = hn::IfThenElse(hn::Gt(value, most), most, value);
-      value = hn::IfThenElse(hn::Lt(value, least), least, capped);
-    }
+    if constexpr (kClamp) value = clamped(value, most);
     if constexpr (kMean) value = hn::Div(value, length);
     store<kTail>(value, out + column, tail);
   }

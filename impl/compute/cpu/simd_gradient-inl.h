@@ -12,7 +12,7 @@
 #include <bit>
 #include <utility>
 
-#include "compute/cpu/simd_vectors-inl.h"
+#include "compute/cpu/simd_math-inl.h"
 #include "compute/probe/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -82,11 +82,10 @@ class GradientSum {
       const Vector weight = hn::Set(kFloats, job_.weights == nullptr ? 1.0F : job_.weights[o]);
       SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
-        sum[v] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + v * kStep)), sum[v]);
+        sum[v] = add_gradient(weight, scale, hn::LoadU(kFloats, from + v * kStep), sum[v]);
       }
       if constexpr (kTail) {
-        sum[kWhole] =
-            hn::MulAdd(weight, hn::Mul(scale, tail_.load(from + kWhole * kStep)), sum[kWhole]);
+        sum[kWhole] = add_gradient(weight, scale, tail_.load(from + kWhole * kStep), sum[kWhole]);
       }
     }
   }
@@ -216,7 +215,7 @@ class RegisterSum {
     const float* from = gradients_[bags_[o]];
     SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) {
-      sum[v] = hn::MulAdd(weight, hn::Mul(scale, hn::LoadU(kFloats, from + v * kStep)), sum[v]);
+      sum[v] = add_gradient(weight, scale, hn::LoadU(kFloats, from + v * kStep), sum[v]);
     }
   }
 

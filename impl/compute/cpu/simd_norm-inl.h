@@ -7,7 +7,6 @@
 #endif
 
 #include <array>
-#include <cmath>
 
 #include "compute/cpu/simd_rows-inl.h"
 #include "compute/cpu/simd_sums-inl.h"
@@ -23,7 +22,7 @@ struct SquareSum {
   template <bool kTail>
   HWY_INLINE void vector(size_t c, const Tail& tail, Vector* sums) const {
     const Vector w = Type::template load<kTail>(row + c, tail);
-    sums[0] = hn::MulAdd(w, w, sums[0]);
+    add_square(w, sums[0]);
   }
 };
 
@@ -40,7 +39,7 @@ struct Scaled {
 template <class Type>
 void norms_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, float* out,
                    int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
-  const TableRows<Type> table(job, RowScratch(memory, job.width), RoundingUse::kMaxNorm);
+  const TableRows<Type> table(job, RowScratch(memory, job.width), math::RoundingUse::kMaxNorm);
   const Prefetch way = update_prefetch<Type>(job, first_row, last_row);
   const int64_t ahead = way.distance_rows;
   for (int64_t u = first_row; u < last_row; ++u) {
@@ -55,15 +54,14 @@ void norms_of_rows(const RowUpdate& job, const ColumnRange* ranges, int count, f
 template <class Type>
 void rescale_rows(const RowUpdate& job, const ColumnRange* ranges, int count, const float* norms,
                   int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
-  const TableRows<Type> table(job, RowScratch(memory, job.width), RoundingUse::kMaxNorm);
-  const float most = job.step.max_norm * job.step.max_norm;
+  const TableRows<Type> table(job, RowScratch(memory, job.width), math::RoundingUse::kMaxNorm);
   for (int64_t u = first_row; u < last_row; ++u) {
     float* row = nullptr;
     for (int r = 0; r < count; ++r) {
       const float norm = norms[u * count + r];
-      if (!(norm > most)) continue;
+      if (!math::is_too_long(job.step.max_norm, norm)) continue;
       if (row == nullptr) row = table.open(u);
-      const float factor = job.step.max_norm / std::sqrt(norm);
+      const float factor = math::norm_factor(job.step.max_norm, norm);
       for_columns(Scaled{row + ranges[r].begin, hn::Set(kFloats, factor)},
                   static_cast<size_t>(ranges[r].end - ranges[r].begin));
     }

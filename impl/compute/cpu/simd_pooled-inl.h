@@ -98,11 +98,11 @@ class Pool {
       const Vector weight = hn::Set(kFloats, weights_ == nullptr ? 1.0F : weights_[i]);
       SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
-        sum[v] = hn::MulAdd(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
+        sum[v] = add_element(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
       }
       if constexpr (kTail) {
-        sum[kWhole] = hn::MulAdd(weight, Type::template load<true>(from + kWhole * kStep, tail_),
-                                 sum[kWhole]);
+        sum[kWhole] = add_element(weight, Type::template load<true>(from + kWhole * kStep, tail_),
+                                  sum[kWhole]);
       }
     }
     if (job_.mean && end != job_.offsets[bag]) {

@@ -6,9 +6,8 @@
 #define SHARDREC_SIMD_QUANTIZE_INL
 #endif
 
-#include "compute/cpu/quantize.h"
-#include "compute/cpu/simd_half-inl.h"
-#include "compute/cpu/simd_vectors-inl.h"
+#include "compute/cpu/simd_math-inl.h"
+#include "compute/math/quantize.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
@@ -40,7 +39,7 @@ class RowRange {
     finite_ = hn::GetLane(hn::MaxOfLanes(kIntegers, bits)) < 0x7F800000;
   }
 
-  HWY_INLINE RowCode code() const { return code_of_row(least_, most_, finite_); }
+  HWY_INLINE math::RowCode code() const { return math::code_of_row(least_, most_, finite_); }
 
  private:
   float least_ = 0;
@@ -57,7 +56,7 @@ HWY_INLINE void copy_bytes(hn::Vec<ByteColumns> bytes, uint8_t* to, size_t count
 RowScale quantize(const float* in, uint8_t* out, int64_t count) noexcept {
   const auto columns = static_cast<size_t>(count);
   if (columns == 0) return {};
-  const RowCode code = RowRange(in, columns).code();
+  const math::RowCode code = RowRange(in, columns).code();
   if (code.inverse == 0) {
     std::memset(out, 0, columns);
     return code.scale;
@@ -65,7 +64,7 @@ RowScale quantize(const float* in, uint8_t* out, int64_t count) noexcept {
   const Vector offset = hn::Set(kFloats, code.scale.offset);
   const Vector inverse = hn::Set(kFloats, code.inverse);
   const auto coded = [&](Vector x) {
-    return hn::DemoteTo(kByteColumns, hn::NearestInt(hn::Mul(hn::Sub(x, offset), inverse)));
+    return hn::DemoteTo(kByteColumns, hn::NearestInt(unrounded_code(x, offset, inverse)));
   };
   size_t c = 0;
   for (; c + kStep <= columns; c += kStep) {
@@ -83,7 +82,7 @@ void dequantize(const uint8_t* in, const RowScale& scale, float* out, int64_t co
   const Vector factor = hn::Set(kFloats, scale.scale);
   const Vector offset = hn::Set(kFloats, scale.offset);
   const auto number = [&](hn::Vec<ByteColumns> bytes) {
-    return hn::MulAdd(hn::ConvertTo(kFloats, hn::PromoteTo(kIntegers, bytes)), factor, offset);
+    return decoded(hn::ConvertTo(kFloats, hn::PromoteTo(kIntegers, bytes)), factor, offset);
   };
   size_t c = 0;
   for (; c + kStep <= columns; c += kStep) {

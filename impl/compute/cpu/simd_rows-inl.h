@@ -7,8 +7,9 @@
 #define SHARDREC_SIMD_ROWS_INL
 #endif
 
-#include "compute/cpu/rounding.h"
+#include "compute/cpu/simd_half-inl.h"
 #include "compute/cpu/simd_random-inl.h"
+#include "compute/math/rounding.h"
 #include "compute/probe/prefetch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,13 +49,13 @@ class TableRows {
  public:
   using Stored = typename Type::Stored;
 
-  HWY_INLINE TableRows(const RowUpdate& job, const RowScratch& scratch, RoundingUse use)
+  HWY_INLINE TableRows(const RowUpdate& job, const RowScratch& scratch, math::RoundingUse use)
       : job_(job),
         table_(static_cast<Stored*>(job.table)),
         width_(static_cast<size_t>(job.width)),
         scratch_(scratch),
-        key_(kIsHalf && job.rounding.stochastic ? rounding_key(job.rounding, use)
-                                                : core::PhiloxKey{}) {}
+        key_(kIsHalf && job.rounding.stochastic ? math::rounding_key(job.rounding, use)
+                                                : PhiloxKey{}) {}
 
   HWY_INLINE Stored* row(int64_t u) const {
     return table_ + static_cast<size_t>(job_.rows[u]) * job_.stride;
@@ -98,7 +99,8 @@ class TableRows {
   };
 
   HWY_NOINLINE void close_stochastic(int64_t u) const noexcept {
-    const core::PhiloxCounter counter = rounding_counter(job_, u);
+    const math::PhiloxCounter counter =
+        math::rounding_counter(job_.rounding, static_cast<uint64_t>(job_.first_row + job_.rows[u]));
     Stored* stored = row(u);
     if (job_.column_maps == 0) close_columns(counter, {.count = job_.width}, stored);
     for (int m = 0; m < job_.column_maps; ++m) {
@@ -106,7 +108,7 @@ class TableRows {
     }
   }
 
-  HWY_INLINE void close_columns(const core::PhiloxCounter& counter, const ColumnMap& map,
+  HWY_INLINE void close_columns(const math::PhiloxCounter& counter, const ColumnMap& map,
                                 Stored* stored) const {
     const auto skipped = static_cast<size_t>(map.column % 4);
     const auto count = static_cast<size_t>(map.count);
@@ -121,7 +123,7 @@ class TableRows {
   Stored* table_;
   size_t width_;
   RowScratch scratch_;
-  core::PhiloxKey key_;
+  PhiloxKey key_;
 };
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

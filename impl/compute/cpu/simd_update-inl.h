@@ -13,8 +13,8 @@
 
 #include "compute/cpu/row_kernels.h"
 #include "compute/cpu/simd_gradient-inl.h"
+#include "compute/cpu/simd_math-inl.h"
 #include "compute/cpu/simd_rows-inl.h"
-#include "compute/cpu/simd_steps-inl.h"
 #include "compute/cpu/simd_sums-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,8 +66,8 @@ inline constexpr bool kSumsReadRows =
       (Step::kKind == OptimizerKind::kRowwiseAdagrad && Step::kDecayMode != WeightDecay::kL2));
 
 template <class Step, bool kTail, class Row>
-HWY_INLINE Columns columns_at(const RangeOfRow<Row>& range, size_t c, const Tail& tail, Vector g) {
-  Columns x{range.w.template load<kTail>(c, tail), g, g, g};
+HWY_INLINE Column column_at(const RangeOfRow<Row>& range, size_t c, const Tail& tail, Vector g) {
+  Column x{range.w.template load<kTail>(c, tail), g, g, g};
   if constexpr (kNeeds<Step>.matrices > 0) x.m = load<kTail>(range.m + c, tail);
   if constexpr (kNeeds<Step>.matrices > 1) x.v = load<kTail>(range.v + c, tail);
   return x;
@@ -75,19 +75,24 @@ HWY_INLINE Columns columns_at(const RangeOfRow<Row>& range, size_t c, const Tail
 
 template <class Step, bool kTail, class Row>
 HWY_INLINE void store_moments(const RangeOfRow<Row>& range, size_t c, const Tail& tail,
-                              const Columns& x) {
+                              const Column& x) {
   if constexpr (kNeeds<Step>.matrices > 0) store<kTail>(x.m, range.m + c, tail);
   if constexpr (kNeeds<Step>.matrices > 1) store<kTail>(x.v, range.v + c, tail);
 }
 
-// Adds a vector of columns to the sums. kStore: what moves in sums is stored; g becomes what the
+// Adds a vector of columns to the sums. Those that a tail has not add +0: a lane, never -0, keeps
+// its bits. kStore: what moves in sums is stored; g becomes what the
 // step takes for it.
 template <class Step, bool kStore, bool kTail, class Row>
 HWY_INLINE void sum_at(const Constants& k, const RangeOfRow<Row>& range, size_t c, const Tail& tail,
                        Vector& g, Vector* sums) {
-  Columns x = columns_at<Step, kTail>(range, c, tail, g);
-  Step::template sum<kTail>(k, x, tail, sums);
-  if constexpr (kStore && kMovesInSums<Step>) {
+  Column x = column_at<Step, kTail>(range, c, tail, g);
+  if constexpr (kMovesFirst<Step>) {
+    Step::move(k, x);
+    if constexpr (kTail) x.g = tail.only(x.g);  // eps may be 0
+  }
+  Step::sum(k, x, sums);
+  if constexpr (kStore && kMovesFirst<Step>) {
     store_moments<Step, kTail>(range, c, tail, x);
     g = x.g;
   }
@@ -96,9 +101,9 @@ HWY_INLINE void sum_at(const Constants& k, const RangeOfRow<Row>& range, size_t 
 template <class Step, bool kTail, class Row>
 HWY_INLINE void step_at(const Constants& k, const Rates& rates, const RangeOfRow<Row>& range,
                         size_t c, const Tail& tail, Vector g) {
-  Columns x = columns_at<Step, kTail>(range, c, tail, g);
+  Column x = column_at<Step, kTail>(range, c, tail, g);
   Step::step(k, rates, x);
-  if constexpr (!kMovesInSums<Step>) store_moments<Step, kTail>(range, c, tail, x);
+  if constexpr (!kMovesFirst<Step>) store_moments<Step, kTail>(range, c, tail, x);
   range.w.template store<kTail>(x.w, c, tail);
 }
 
@@ -127,7 +132,7 @@ struct StepSums {
   HWY_INLINE void vector(size_t c, const Tail& tail, Vector* sums) const {
     Vector gradient = load<kTail>(g + c, tail);
     sum_at<Step, kStore, kTail>(k, range, c, tail, gradient, sums);
-    if constexpr (kStore && kMovesInSums<Step>) store<kTail>(gradient, g + c, tail);
+    if constexpr (kStore && kMovesFirst<Step>) store<kTail>(gradient, g + c, tail);
   }
 };
 
@@ -154,7 +159,7 @@ class Stepper {
     } else if (job_.sums != nullptr) {
       const auto range = range_of(u, FloatRow{w}, whole, 0);
       float own[kMostSums];
-      if constexpr (kMovesInSums<Step>) {
+      if constexpr (kMovesFirst<Step>) {
         sum_columns(StepSums<Step, true>{k_, range, gradient}, range.columns, own);
       }
       step_range(range, shared_rates(u, range.state), gradient);
@@ -291,7 +296,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
     Rates rates{};
     if constexpr (needs.sums != 0) {
       float own[kMostSums];
-      if (kMovesInSums<Step> || shared_sums == nullptr) {
+      if (kMovesFirst<Step> || shared_sums == nullptr) {
         Vector lanes[kLaneVectors][needs.sums];
         SHARDREC_UNROLL
         for (size_t i = 0; i < kLaneVectors; ++i) {
@@ -320,7 +325,7 @@ void update_in_memory(const RowUpdate& job, int64_t first_row, int64_t last_row,
                       std::byte* memory) noexcept {
   const RowScratch scratch(memory, job.width);
   const GradientSum sum(job, first_row, last_row, scratch.gradient);
-  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
+  const TableRows<Type> table(job, scratch, math::RoundingUse::kStep);
   const Stepper<Step> stepper(job);
   for_rows(job, table, stepper, first_row, last_row, [&](int64_t u) HWY_ATTR {
     sum.row(u);
@@ -379,7 +384,7 @@ void sums_in_memory(const RowUpdate& job, const ColumnRange* ranges, int count, 
                     int64_t first_row, int64_t last_row, std::byte* memory) noexcept {
   const RowScratch scratch(memory, job.width);
   const GradientSum sum(job, first_row, last_row, scratch.gradient);
-  const TableRows<Type> table(job, scratch, RoundingUse::kStep);
+  const TableRows<Type> table(job, scratch, math::RoundingUse::kStep);
   const Stepper<Step> stepper(job);
   const auto visit = [&](int64_t u) HWY_ATTR {
     sum.row(u);

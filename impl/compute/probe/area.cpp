@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/philox.h"
+#include "compute/math/scalar.h"
 
 namespace shardrec::compute::probe {
 namespace {
@@ -114,10 +114,10 @@ void ProbeArea::fill(Ids& ids, int64_t count, ProbeTeam& team, const Id& id) {
   int64_t* to = as<int64_t>(ids.memory);
   team.run([&](int64_t part) {
     const Share share = share_of(count, part, team.count());
-    core::PhiloxCounter random = {};
+    math::PhiloxCounter random = {};
     for (int64_t i = share.begin; i < share.end; ++i) {
       const auto n = static_cast<uint32_t>(i);
-      if (n % 4 == 0 || i == share.begin) random = core::philox({n / 4}, {fills_});
+      if (n % 4 == 0 || i == share.begin) random = math::philox({n / 4}, {fills_});
       to[i] = id(i, random[n % 4]);
     }
   });

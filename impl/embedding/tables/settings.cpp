@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compute/cpu/init.h"
+#include "compute/math/initial_values.h"
 #include "core/hash.h"
 #include "plan/optimizer_step.h"
 
@@ -17,7 +17,7 @@ TrainingSettings::TrainingSettings(const plan::Model& model, int64_t seed)
                       .rounding = {.stochastic = table.rounding == SHARDREC_ROUNDING_STOCHASTIC,
                                    .seed = seed_,
                                    .step = 0,
-                                   .table_key = compute::table_key(seed_, table.name)}});
+                                   .table_key = compute::math::table_key(seed_, table.name)}});
   }
   rehash();
 }

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "compute/cpu/init.h"
+#include "compute/math/initial_values.h"
 #include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {
@@ -105,8 +105,8 @@ void Shard::fill(const Layout& layout, int64_t seed, core::Threads& threads,
   const plan::Table& table = table_of(layout, part);
   if (table.init == SHARDREC_INIT_ZEROS) return;
   const double bound = std::sqrt(1.0 / static_cast<double>(table.rows));
-  const compute::UniformValues values{
-      .key = compute::table_key(static_cast<uint64_t>(seed), table.name),
+  const compute::math::UniformValues values{
+      .key = compute::math::table_key(static_cast<uint64_t>(seed), table.name),
       .low = static_cast<float>(table.init_min.value_or(-bound)),
       .high = static_cast<float>(table.init_max.value_or(bound))};
   const int64_t grain = std::max<int64_t>(1, (256 << 10) / width_);
@@ -114,8 +114,9 @@ void Shard::fill(const Layout& layout, int64_t seed, core::Threads& threads,
     if (element_ == compute::Element::kFloat32) {
       auto* rows = static_cast<float*>(static_cast<void*>(weights()));
       for (const ColumnPiece& piece : part.columns) {
-        compute::fill_uniform(values, part.row + first, last - first, piece.col, piece.cols,
-                              rows + first * width_ + piece.offset, static_cast<size_t>(width_));
+        compute::math::fill_uniform(values, part.row + first, last - first, piece.col, piece.cols,
+                                    rows + first * width_ + piece.offset,
+                                    static_cast<size_t>(width_));
       }
       return;
     }
@@ -125,8 +126,8 @@ void Shard::fill(const Layout& layout, int64_t seed, core::Threads& threads,
       for (const ColumnPiece& piece : part.columns) {
         for (int64_t done = 0; done < piece.cols; done += std::ssize(block)) {
           const int64_t count = std::min<int64_t>(std::ssize(block), piece.cols - done);
-          compute::fill_uniform(values, part.row + row, 1, piece.col + done, count, block.data(),
-                                block.size());
+          compute::math::fill_uniform(values, part.row + row, 1, piece.col + done, count,
+                                      block.data(), block.size());
           kernels.narrow(
               block.data(), element_,
               out + static_cast<size_t>(piece.offset + done) * compute::element_bytes(element_),

@@ -1,5 +1,5 @@
 // Initial values of tables: the documented function of (seed, name, row, column), however cut.
-#include "compute/cpu/init.h"
+#include "compute/math/initial_values.h"
 
 #include <gtest/gtest.h>
 
@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "compute/jobs.h"
-#include "core/philox.h"
+#include "compute/math/scalar.h"
 
-namespace shardrec::compute {
+namespace shardrec::compute::math {
 namespace {
 
 // The definition in init.h, element by element.
 float element(const UniformValues& values, int64_t row, int64_t column) {
-  const std::array<uint32_t, 4> words = core::philox(
+  const std::array<uint32_t, 4> words = philox(
       {static_cast<uint32_t>(row & 0xFFFFFFFF), static_cast<uint32_t>(row / (int64_t{1} << 32)),
        static_cast<uint32_t>(column / 4), 0},
       {static_cast<uint32_t>(values.key & 0xFFFFFFFF), static_cast<uint32_t>(values.key >> 32)});
@@ -96,4 +96,4 @@ TEST(TableKey, DependsOnSeedAndName) {
 }
 
 }  // namespace
-}  // namespace shardrec::compute
+}  // namespace shardrec::compute::math

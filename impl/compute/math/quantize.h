@@ -1,12 +1,13 @@
-// How a row of floats becomes numbers of 8 bits (kernels.h: quantize): what all sets of kernels do
-// once per row.
+// How a row of floats becomes numbers of 8 bits (kernels.h: quantize): what is done once per row.
+// What is done per number is in quantize-inl.h.
 #pragma once
 
 #include <limits>
 
-#include "compute/kernels.h"
+#include "compute/element.h"
+#include "compute/math/attributes.h"
 
-namespace shardrec::compute::cpu {
+namespace shardrec::compute::math {
 
 struct RowCode {
   RowScale scale;
@@ -14,7 +15,7 @@ struct RowCode {
 };
 
 // least, most: of the row, where it is finite.
-inline RowCode code_of_row(float least, float most, bool finite) noexcept {
+SHARDREC_HOST_DEVICE inline RowCode code_of_row(float least, float most, bool finite) noexcept {
   const float range = most - least;
   if (!finite || !(range <= std::numeric_limits<float>::max())) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -26,4 +27,4 @@ inline RowCode code_of_row(float least, float most, bool finite) noexcept {
   return {.scale = {.scale = range / 255.0F, .offset = offset}, .inverse = 255.0F / range};
 }
 
-}  // namespace shardrec::compute::cpu
+}  // namespace shardrec::compute::math

@@ -2,11 +2,16 @@
 // same table comes out however it is cut. Any thread.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
-namespace shardrec::compute {
+#include "compute/math/attributes.h"
+
+namespace shardrec::compute::math {
 
 // The key of a table's random values: XXH3-64 of its name, seeded.
 uint64_t table_key(uint64_t seed, std::string_view name);
@@ -23,9 +28,27 @@ struct UniformValues {
   float high = 0;
 };
 
+// What of the values is the same for all elements, and the value of an element's random word x.
+struct UniformRange {
+  double low = 0;
+  double span = 0;
+  float last = 0;  // the greatest value
+};
+inline UniformRange uniform_range(const UniformValues& values) noexcept {
+  return {.low = values.low,
+          .span = static_cast<double>(values.high) - values.low,
+          .last = values.low < values.high
+                      ? std::nextafter(values.high, -std::numeric_limits<float>::infinity())
+                      : values.low};
+}
+SHARDREC_HOST_DEVICE inline float uniform_value(const UniformRange& range, uint32_t x) noexcept {
+  const double u = static_cast<double>(static_cast<int32_t>(x >> 8)) * 0x1p-24;
+  return std::min(static_cast<float>(range.low + range.span * u), range.last);
+}
+
 // Fills the cut [first_row, first_row + rows) x [first_column, first_column + columns) of the
 // table; its row i is at data + i * stride.
 void fill_uniform(const UniformValues& values, int64_t first_row, int64_t rows,
                   int64_t first_column, int64_t columns, float* data, size_t stride) noexcept;
 
-}  // namespace shardrec::compute
+}  // namespace shardrec::compute::math

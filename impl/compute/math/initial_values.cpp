@@ -1,13 +1,11 @@
-#include "compute/cpu/init.h"
+#include "compute/math/initial_values.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
+#include "compute/math/scalar.h"
 #include "core/hash.h"
-#include "core/philox.h"
 
-namespace shardrec::compute {
+namespace shardrec::compute::math {
 namespace {
 
 constexpr int64_t kWords = 4;
@@ -16,28 +14,18 @@ constexpr int64_t kWords = 4;
 class Quads {
  public:
   explicit Quads(const UniformValues& values) noexcept
-      : key_(core::philox_key(values.key)),
-        low_(values.low),
-        span_(static_cast<double>(values.high) - values.low),
-        last_(values.low < values.high
-                  ? std::nextafter(values.high, -std::numeric_limits<float>::infinity())
-                  : values.low) {}
+      : key_(philox_key(values.key)), range_(uniform_range(values)) {}
 
   void fill(int64_t row, int64_t quad, float* out) const noexcept {
-    const auto bits = core::philox({static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
-                                    static_cast<uint32_t>(quad), 0},
-                                   key_);
-    for (size_t i = 0; i < kWords; ++i) {
-      const double u = static_cast<double>(static_cast<int32_t>(bits[i] >> 8)) * 0x1p-24;
-      out[i] = std::min(static_cast<float>(low_ + span_ * u), last_);
-    }
+    const auto bits = philox({static_cast<uint32_t>(row), static_cast<uint32_t>(row >> 32),
+                              static_cast<uint32_t>(quad), 0},
+                             key_);
+    for (size_t i = 0; i < kWords; ++i) out[i] = uniform_value(range_, bits[i]);
   }
 
  private:
-  core::PhiloxKey key_;
-  double low_;
-  double span_;
-  float last_;
+  PhiloxKey key_;
+  UniformRange range_;
 };
 
 }  // namespace
@@ -66,4 +54,4 @@ void fill_uniform(const UniformValues& values, int64_t first_row, int64_t rows,
   }
 }
 
-}  // namespace shardrec::compute
+}  // namespace shardrec::compute::math

@@ -1,12 +1,12 @@
 // Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
 // (2011): a random function of a counter and a key. No state, so any thread or rank computes any
-// element.
+// element. The function is philox() of scalar.h, its text philox-inl.h.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-namespace shardrec::core {
+namespace shardrec::compute::math {
 
 using PhiloxCounter = std::array<uint32_t, 4>;
 using PhiloxKey = std::array<uint32_t, 2>;
@@ -15,7 +15,6 @@ constexpr PhiloxKey philox_key(uint64_t key) noexcept {
   return {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
 }
 
-// The parts of the function, for those who compute many counters at a time.
 inline constexpr uint32_t kPhiloxMultiplier0 = 0xD2511F53;
 inline constexpr uint32_t kPhiloxMultiplier1 = 0xCD9E8D57;
 inline constexpr int kPhiloxRounds = 10;
@@ -26,17 +25,4 @@ constexpr PhiloxKey next_philox_key(PhiloxKey key) noexcept {
   return {key[0] + kWeyl0, key[1] + kWeyl1};
 }
 
-constexpr PhiloxCounter philox(PhiloxCounter counter, PhiloxKey key) noexcept {
-  for (int round = 0; round < kPhiloxRounds; ++round) {
-    const uint64_t product0 = uint64_t{kPhiloxMultiplier0} * counter[0];
-    const uint64_t product1 = uint64_t{kPhiloxMultiplier1} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
-               static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
-               static_cast<uint32_t>(product0)};
-    key = next_philox_key(key);
-  }
-  return counter;
-}
-
-}  // namespace shardrec::core
+}  // namespace shardrec::compute::math

@@ -1,12 +1,12 @@
-#include "core/philox.h"
-
 #include <gtest/gtest.h>
+
+#include "compute/math/scalar.h"
 
 namespace {
 
-using shardrec::core::philox;
-using shardrec::core::philox_key;
-using shardrec::core::PhiloxCounter;
+using shardrec::compute::math::philox;
+using shardrec::compute::math::philox_key;
+using shardrec::compute::math::PhiloxCounter;
 
 // The known answers that the paper's authors publish with Random123 (kat_vectors, 10 rounds).
 TEST(Philox, GivesThePublishedAnswers) {
