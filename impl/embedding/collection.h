@@ -117,7 +117,7 @@ class Collection {
   const core::Threads& threads() const { return *threads_; }
   const compute::Kernels& kernels() const { return kernels_; }
   core::Scratch& work() { return work_; }
-  StepContext step_context() { return {kernels_, *threads_, work_}; }
+  StepContext step_context() { return {*backend_, kernels_, *threads_, work_}; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }
@@ -185,6 +185,7 @@ class Collection {
   std::unique_ptr<Update> update_;
   std::unique_ptr<TrainingSettings> settings_;
   core::Scratch work_;
+  std::unique_ptr<compute::Backend> backend_;
   Counters counters_;
   std::vector<TableCounters> table_counters_;
   std::vector<std::atomic<int64_t>> looked_up_;  // by rank

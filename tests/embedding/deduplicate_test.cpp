@@ -7,6 +7,7 @@
 #include "embedding/comparison.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
+#include "embedding/step_tools.h"
 #include "embedding/variations.h"
 
 namespace shardrec::test {
@@ -113,19 +114,18 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 3, &bags), SHARDREC_OK);
   ASSERT_EQ(shardrec_tensor_vector(weights.data(), SHARDREC_FLOAT32, width.ids, &factors),
             SHARDREC_OK);
-  core::Threads threads(1);
-  core::Scratch work;
+  embedding::StepTools tools(1);
   embedding::CheckedBatch batch;
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
-  ASSERT_TRUE(batch.fill(arguments, source, threads).good());
+  ASSERT_TRUE(batch.fill(arguments, source, tools.threads()).good());
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
     embedding::RoutedBatch routed(source, false);
     routed.set_deduplicates(deduplicates);
     core::Scratch buffer;
-    ASSERT_TRUE(routed.route(batch, {}, {compute::cpu_kernels(), threads, work}, buffer).good());
+    ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
@@ -177,15 +177,15 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   shardrec_tensor bags{};
   ASSERT_EQ(shardrec_tensor_vector(values.data(), SHARDREC_INT64, 100, &ids), SHARDREC_OK);
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
-  core::Threads threads(1);
-  core::Scratch work;
+  embedding::StepTools tools(1);
   embedding::CheckedBatch batch;
   ASSERT_TRUE(
-      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, threads).good());
+      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, tools.threads())
+          .good());
   embedding::RoutedBatch routed(source, false);
   routed.set_deduplicates(true);
   core::Scratch buffer;
-  ASSERT_TRUE(routed.route(batch, {}, {compute::cpu_kernels(), threads, work}, buffer).good());
+  ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;

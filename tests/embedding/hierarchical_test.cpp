@@ -8,6 +8,7 @@
 #include "embedding/comparison.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/forward/node_sums.h"
+#include "embedding/step_tools.h"
 #include "embedding/variations.h"
 #include "support/ranks.h"
 
@@ -72,8 +73,8 @@ class NodeSumsOfFour : public ::testing::Test {
 
   plan::Model model_;
   plan::Plan plan_{{4, 2}, std::vector<plan::TablePlan>(1)};
-  core::Threads threads_{2};
-  core::Scratch work_, sums_;
+  embedding::StepTools tools_{2};
+  core::Scratch sums_;
 };
 
 TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
@@ -90,7 +91,7 @@ TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
   const auto rests = node_sums.open(messages);
   EXPECT_EQ(rests[0].size(), 64U);
   EXPECT_EQ(rests[1].size(), 0U);
-  node_sums.compute({compute::cpu_kernels(), threads_, work_}, sums_);
+  node_sums.compute(tools_.context(), sums_);
   for (const size_t r : {0U, 1U, 2U}) EXPECT_EQ(node_sums.messages()[r].size(), 0U);
   const comm::ConstBytes message = node_sums.messages()[3];
   ASSERT_EQ(message.size(), embedding::rows_bytes(4, 4));

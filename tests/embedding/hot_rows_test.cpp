@@ -1,5 +1,6 @@
 // Rows with very many occurrences: their gradients are summed by all threads, with the bits of one.
 #include "embedding/backward/hot_rows.h"
+#include "embedding/step_tools.h"
 
 #include <gtest/gtest.h>
 
@@ -74,13 +75,13 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
     std::vector<float> one_thread(static_cast<size_t>(3 * width));
     kernels.row_gradients(job, one_thread.data(), 0, 3, scratch);
 
-    core::Threads threads(3);
+    StepTools tools(3);
     HotRows hot;
     for (int round = 0; round < 2; ++round) {  // what it keeps does not disturb the next batch
       hot.clear();
       const int first = hot.add(job, 1);
       const int second = hot.add(job, 0);
-      hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
+      hot.sum(tools.context(), scratch, lane_bytes, kLanes);
       std::vector<float> sum(static_cast<size_t>(width));
       for (const auto& [number, row] : {std::pair(first, 1), std::pair(second, 0)}) {
         const compute::RowUpdate part = hot.job(number, job);
@@ -148,10 +149,10 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
         const auto first = all.begin() + u * width;
         EXPECT_TRUE(is_expected({first, first + width})) << "by one thread";
         for (const int count : {1, 3}) {
-          core::Threads threads(count);
+          StepTools tools(count);
           HotRows hot;
           const int number = hot.add(job, u);
-          hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
+          hot.sum(tools.context(), scratch, lane_bytes, kLanes);
           std::vector<float> sum(static_cast<size_t>(width));
           kernels.row_gradients(hot.job(number, job), sum.data(), 0, 1, scratch);
           EXPECT_TRUE(is_expected(sum)) << "as a hot row, by " << count << " threads";

@@ -16,6 +16,7 @@
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
 #include "embedding/forward/assembly.h"
+#include "embedding/step_tools.h"
 #include "embedding/tables/layout.h"
 #include "plan/plan.h"
 #include "support/ranks.h"
@@ -203,9 +204,8 @@ class World {
     routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false));
     buffers_.push_back(std::make_unique<core::Scratch>());
     routed_.back()->set_deduplicates(deduplicates_);
-    Verdict verdict = checked_.back()->fill(arguments, layout(rank), threads_);
-    verdict = routed_.back()->route(*checked_.back(), verdict,
-                                    {compute::cpu_kernels(), threads_, work_}, *buffers_.back());
+    Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.threads());
+    verdict = routed_.back()->route(*checked_.back(), verdict, tools_.context(), *buffers_.back());
     EXPECT_TRUE(verdict.good());
   }
 
@@ -215,8 +215,7 @@ class World {
   bool deduplicates_ = false;
   plan::Model model_;
   plan::Plan plan_;
-  core::Threads threads_{2};
-  core::Scratch work_;
+  StepTools tools_{2};
   std::vector<std::unique_ptr<Layout>> layouts_;  // by rank, as all below
   std::vector<RankBatch> batches_;
   std::vector<std::unique_ptr<CheckedBatch>> checked_;
@@ -245,7 +244,7 @@ Count count(const std::vector<Bag>& bags) {
 class Stages : public ::testing::TestWithParam<int> {
  protected:
   const World world_{static_cast<uint64_t>(GetParam()) + 90000};
-  core::Threads threads_{2};
+  StepTools tools_{2};
 };
 
 TEST_P(Stages, RouteRemembersWhichBagWentWhere) {
@@ -363,10 +362,9 @@ TEST_P(Stages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
     IndexPlan plan(layout);
-    core::Scratch work;
     const std::vector<uint8_t> wanted(parts.size(), 1);
     EXPECT_FALSE(plan.built(wanted));
-    plan.build(inbox, wanted, {compute::cpu_kernels(), threads_, work});
+    plan.build(inbox, wanted, tools_.context());
     EXPECT_TRUE(plan.built(wanted));
 
     size_t first_block = 0;
@@ -446,8 +444,7 @@ TEST_P(Stages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       std::vector<uint8_t> wanted(parts.size(), 1);
       if (parts.size() > 1) wanted[0] = 0;
       IndexPlan plan(layout);
-      core::Scratch work;
-      const StepContext context{compute::cpu_kernels(), threads_, work};
+      const StepContext context = tools_.context();
       plan.build(inbox, wanted, context);
       ReceivedGradients gradients(layout);
       gradients.open(inbox, views);
@@ -619,12 +616,11 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const std::vector<uint8_t> direct(layout.blocks_of(source).size(), 0);
     OutputAssembly assembly(layout);
     assembly.open(world_.routed(source), direct, views);
-    core::Scratch work;
     const RankBatch& batch = world_.batch(source);
     const auto assemble = [&](int32_t output, int64_t rows, int64_t width) {
       std::vector<float> out(static_cast<size_t>(rows * width), -7);
       assembly.assemble(world_.routed(source), world_.checked(source).expansion(), output,
-                        {compute::cpu_kernels(), threads_, work},
+                        tools_.context(),
                         {static_cast<std::byte*>(static_cast<void*>(out.data())),
                          compute::Element::kFloat32, width});
       return out;

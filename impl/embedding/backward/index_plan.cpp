@@ -183,9 +183,9 @@ void IndexPlan::cut_tasks(const Inbox& inbox) {
       for (int source = 0; source < layout_.ranks(); ++source) {
         const size_t b = part.first_block + k;
         const ReceivedBlock& block = inbox.blocks(source)[b];
-        const BagCursor end = end_of_bags(block);
-        for (BagCursor from; from.bag < end.bag;) {
-          const BagCursor to = skip_ids(block, from, kTaskIds);
+        const compute::BagCursor end = end_of_bags(block);
+        for (compute::BagCursor from; from.bag < end.bag;) {
+          const compute::BagCursor to = skip_ids(block, from, kTaskIds);
           tasks_.push_back({p, source, b, from, to, bags, nullptr});
           from = to;
         }

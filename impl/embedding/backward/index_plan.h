@@ -81,8 +81,8 @@ class IndexPlan {
     size_t part = 0;
     int source = 0;
     size_t block = 0;  // of the rank's blocks
-    BagCursor from;
-    BagCursor to;
+    compute::BagCursor from;
+    compute::BagCursor to;
     int64_t first_bag = 0;      // ordinal among the part's of the block's first row
     uint32_t* place = nullptr;  // by bucket: occurrences, then where the next one goes
   };

@@ -15,14 +15,9 @@
 namespace shardrec::embedding {
 
 // One block from one source.
-struct ReceivedBlock {
-  int64_t ids = 0;
-  int64_t bags = 0;          // not empty
+struct ReceivedBlock : compute::Bags {
   int64_t rows = 0;          // in the output and gradient messages: bags, or ids of a sequence
-  int64_t samples = 0;       // bags, empty ones included
   int64_t first_sample = 0;  // number of the first one among those of all ranks
-  const uint32_t* dense_lengths = nullptr;
-  const SparseLength* sparse_lengths = nullptr;
   compute::Ids id_data;
   // Where different ids travelled once: them. id_data is made from them.
   int64_t unique = 0;
@@ -86,54 +81,5 @@ class Inbox {
   bool weighted_ = false;
   int64_t ids_received_ = 0;
 };
-
-// A place between two bags of a block.
-struct BagCursor {
-  int64_t sample = 0;  // of sparse lengths: their number
-  int64_t bag = 0;     // among those not empty
-  int64_t id = 0;
-};
-
-template <class Block>
-BagCursor end_of_bags(const Block& block) {
-  return {block.sparse_lengths != nullptr ? block.bags : block.samples, block.bags, block.ids};
-}
-
-// Calls visit(bag number among those not empty, sample, length) for the bags of a block from one
-// place to another.
-template <class Block, class Visit>
-void for_each_bag(const Block& block, const BagCursor& from, const BagCursor& to, Visit visit) {
-  if (from.bag == to.bag) return;
-  if (block.sparse_lengths != nullptr) {
-    for (int64_t bag = from.bag; bag < to.bag; ++bag) {
-      visit(bag, int64_t{block.sparse_lengths[bag].sample}, block.sparse_lengths[bag].count);
-    }
-    return;
-  }
-  int64_t bag = from.bag;
-  for (int64_t sample = from.sample; sample < to.sample; ++sample) {
-    if (block.dense_lengths[sample] != 0) visit(bag++, sample, block.dense_lengths[sample]);
-  }
-}
-template <class Block, class Visit>
-void for_each_bag(const Block& block, Visit visit) {
-  for_each_bag(block, {}, end_of_bags(block), visit);
-}
-
-// The first place behind `from` with so many ids between the two, or the end.
-template <class Block>
-BagCursor skip_ids(const Block& block, BagCursor from, int64_t ids) {
-  const BagCursor end = end_of_bags(block);
-  const int64_t goal = from.id + ids;
-  if (goal >= end.id) return end;
-  for (; from.id < goal; ++from.sample) {
-    const uint32_t length = block.sparse_lengths != nullptr
-                                ? block.sparse_lengths[from.sample].count
-                                : block.dense_lengths[from.sample];
-    from.id += length;
-    from.bag += length != 0;
-  }
-  return from;
-}
 
 }  // namespace shardrec::embedding

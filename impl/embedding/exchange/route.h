@@ -23,10 +23,6 @@ namespace shardrec::embedding {
 // A buffer that peers may be reading while its rank lets go of it.
 using SharedBuffer = std::shared_ptr<core::Scratch>;
 
-// Items of a feature are handled in chunks of so many: a chunk of a block can be walked without the
-// ones before. Items are the samples; of a sequence, the ids.
-constexpr int64_t kChunk = 512;
-
 // One block of one outgoing message.
 struct SentBlock {
   int64_t ids = 0;
@@ -83,7 +79,7 @@ class RoutedBatch {
   int64_t items(int32_t feature) const {
     return of(feature).sequence ? of(feature).ids : of(feature).samples;
   }
-  int64_t chunks(int32_t feature) const { return (items(feature) + kChunk - 1) / kChunk; }
+  int64_t chunks(int32_t feature) const { return compute::chunks_of(items(feature)); }
   // Bag lengths without the ids that were dropped, [samples].
   std::span<const uint32_t> lengths(int32_t feature) const {
     return {of(feature).lengths, static_cast<size_t>(of(feature).samples)};

@@ -35,9 +35,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compute/bags.h"
 #include "embedding/batch/verdict.h"
 
 namespace shardrec::embedding {
+
+using compute::kChunk;
+using compute::SparseLength;
 
 class Lending;
 
@@ -58,11 +62,6 @@ struct BlockRecord {
   uint32_t samples = 0;  // bags of the feature in the source's batch, empty ones included
   uint32_t sparse = 0;
   uint32_t unique = 0;  // different ids, where they travel once; 0: every id travels
-};
-
-struct SparseLength {
-  uint32_t sample = 0;
-  uint32_t count = 0;
 };
 
 struct PartialHeader {

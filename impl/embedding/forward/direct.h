@@ -8,9 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "compute/kernels.h"
-#include "core/grouped_tasks.h"
-#include "core/threads.h"
+#include "compute/operations.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
@@ -42,17 +40,15 @@ class DirectLookup {
     int32_t feature = 0;
     ColumnPiece columns;
   };
-  void look_up(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
-               const Piece& piece, int64_t chunk, const compute::Kernels& kernels,
-               const OutputView& out) const;
+  compute::BagOutputs outputs_of(const Piece& piece, const RoutedBatch& routed, const Inbox& inbox,
+                                 std::span<const Shard> shards, const OutputView& out) const;
 
   const Layout& layout_;
   bool open_ = true;
   std::vector<uint8_t> direct_;
   std::vector<uint8_t> none_;
   std::vector<Piece> pieces_;
-  core::GroupedTasks tasks_;  // chunks by piece, while looking up
-  bool streaming_ = false;    // while looking up
+  std::vector<compute::BagOutputs> outputs_;  // of an output
 };
 
 }  // namespace shardrec::embedding

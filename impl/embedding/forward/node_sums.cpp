@@ -119,8 +119,7 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
                                   partials[addend.block].samples, " samples of rank ", sources_[s]),
                    {.rank = int64_t{sources_[s]}, .operation = "forward"});
       }
-      tasks_.push_back(
-          {.sum = &sum, .partials = partials, .chunks = (samples + kChunk - 1) / kChunk});
+      tasks_.push_back({.sum = &sum, .partials = partials, .chunks = compute::chunks_of(samples)});
     }
   }
   return rests_;

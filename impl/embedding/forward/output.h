@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
+#include "compute/operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
@@ -22,25 +21,17 @@ class PartialSums {
  public:
   explicit PartialSums(const Layout& layout);
 
-  // Lays out the output messages in `buffer` and looks up every bag for the messages to other ranks.
-  // direct: by own block, is this rank's message to itself without it? The work memory of the
-  // context stays in use until compute_own().
+  // Lays out the output messages in `buffer` and sums every bag for the messages to other ranks.
+  // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
                const StepContext& context, core::Scratch& buffer);
 
-  // Looks up what this rank sends to itself: nobody else waits for it.
-  void compute_own(const StepContext& context);
+  // Sums what this rank sends to itself: nobody else waits for it.
+  void compute_own(const StepContext& context) { context.backend.sum_bags(own_sums_); }
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
  private:
-  // Rows [first, last) of the message for one received block.
-  struct Task {
-    compute::PooledLookup job;
-    int64_t first = 0;
-    int64_t last = 0;
-  };
-
   // A part of a message: what a rank gets of the bags of a source, for itself or to add it up.
   struct Section {
     int to = 0;
@@ -49,17 +40,14 @@ class PartialSums {
   };
 
   bool sends(std::span<const uint8_t> direct, size_t block, const Section& section) const;
-  static void add_bags(Task task, const ReceivedBlock& block, int64_t* offset,
-                       std::vector<Task>& tasks);
-  static void add_sequence(Task task, const ReceivedBlock& block, const int64_t* count,
-                           std::vector<Task>& tasks);
-  static void run(const std::vector<Task>& tasks, const StepContext& context);
+  // Writes the head of a block that is added up on its node; returns where its presence begins.
+  static std::byte* write_header(const ReceivedBlock& block, std::byte* out);
 
   const Layout& layout_;
-  std::vector<Section> sections_;        // by rank that gets them
-  std::vector<int32_t> shard_of_block_;  // by own block: index into shards
-  std::vector<Task> tasks_;              // for messages to other ranks
-  std::vector<Task> own_tasks_;          // for this rank's to itself
+  std::vector<Section> sections_;           // by rank that gets them
+  std::vector<int32_t> shard_of_block_;     // by own block: index into shards
+  std::vector<compute::BagSums> sums_;      // for messages to other ranks
+  std::vector<compute::BagSums> own_sums_;  // for this rank's to itself
   std::vector<comm::ConstBytes> messages_;
 };
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
+#include "compute/operations.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/tables/layout.h"
@@ -28,6 +29,12 @@ class Shard {
   // Row r begins at element r * width().
   std::byte* weights() { return weights_.data(); }
   const std::byte* weights() const { return weights_.data(); }
+  // Columns [offset, offset + width) of all rows, or all of them.
+  compute::TableRows table_rows(int64_t offset, int64_t width) const {
+    return {weights() + static_cast<size_t>(offset) * compute::element_bytes(element_), element_,
+            static_cast<size_t>(width_), width};
+  }
+  compute::TableRows table_rows() const { return table_rows(0, width_); }
   size_t row_bytes() const {
     return static_cast<size_t>(width_) * compute::element_bytes(element_);
   }

@@ -1,0 +1,16 @@
+// What the CPU's operations compute with.
+#pragma once
+
+#include "compute/kernels.h"
+#include "core/memory.h"
+#include "core/threads.h"
+
+namespace shardrec::compute::cpu {
+
+struct Context {
+  const Kernels& kernels;
+  core::Threads& threads;
+  core::Scratch& work;  // of one operation at a time
+};
+
+}  // namespace shardrec::compute::cpu

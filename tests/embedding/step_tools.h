@@ -1,0 +1,26 @@
+// What the stages of a step compute with, where a test runs them without a collection.
+#pragma once
+
+#include <memory>
+
+#include "compute/backend.h"
+#include "embedding/tables/step_context.h"
+
+namespace shardrec::embedding {
+
+class StepTools {
+ public:
+  explicit StepTools(int threads)
+      : threads_(threads),
+        backend_(compute::make_cpu_backend(compute::cpu_kernels(), threads_, work_)) {}
+
+  core::Threads& threads() { return threads_; }
+  StepContext context() { return {*backend_, compute::cpu_kernels(), threads_, work_}; }
+
+ private:
+  core::Threads threads_;
+  core::Scratch work_;
+  std::unique_ptr<compute::Backend> backend_;
+};
+
+}  // namespace shardrec::embedding
