@@ -47,17 +47,24 @@ HWY_INLINE void add_up(const Vector (&lanes)[kLaneVectors][kSums], float* out) {
   }
 }
 
+// The lanes of kSums sums, before the first column. Vector v of a range adds to lanes
+// [v % kLaneVectors]; add_up() ends the sum.
+template <size_t kSums>
+HWY_INLINE void clear(Vector (&lanes)[kLaneVectors][kSums]) {
+  SHARDREC_UNROLL
+  for (auto& of_vector : lanes) {
+    SHARDREC_UNROLL
+    for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
+  }
+}
+
 // Calls job.vector<is_tail>(column, tail, sums) for all columns, where sums are the job's kSums
 // lanes of that vector, and writes the kSums totals.
 template <class Job>
 HWY_INLINE void sum_columns(const Job& job, size_t columns, float* out) {
   constexpr size_t kWhole = static_cast<size_t>(kLanes);
   Vector lanes[kLaneVectors][Job::kSums];
-  SHARDREC_UNROLL
-  for (auto& of_vector : lanes) {
-    SHARDREC_UNROLL
-    for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
-  }
+  clear(lanes);
   const Tail tail(columns % kStep);
   size_t c = 0;
   for (; c + kWhole <= columns; c += kWhole) {

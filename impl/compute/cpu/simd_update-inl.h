@@ -298,11 +298,7 @@ void update_in_registers(const RowUpdate& job, int64_t first_row, int64_t last_r
       float own[kMostSums];
       if (kMovesFirst<Step> || shared_sums == nullptr) {
         Vector lanes[kLaneVectors][needs.sums];
-        SHARDREC_UNROLL
-        for (size_t i = 0; i < kLaneVectors; ++i) {
-          SHARDREC_UNROLL
-          for (int n = 0; n < needs.sums; ++n) lanes[i][n] = hn::Zero(kFloats);
-        }
+        clear(lanes);
         SHARDREC_UNROLL
         for (size_t i = 0; i < kVectors; ++i) {
           sum_at<Step, true, false>(k, range, i * kStep, none, g[i], lanes[i % kLaneVectors]);
@@ -366,11 +362,7 @@ void sums_in_registers(const RowUpdate& job, float* out, int64_t first_row, int6
     Vector g[kVectors];
     sum.row(u, g);
     Vector lanes[kLaneVectors][kSums];
-    SHARDREC_UNROLL
-    for (auto& of_vector : lanes) {
-      SHARDREC_UNROLL
-      for (Vector& lane : of_vector) lane = hn::Zero(kFloats);
-    }
+    clear(lanes);
     SHARDREC_UNROLL
     for (size_t i = 0; i < kVectors; ++i) {
       sum_at<Step, false, false>(k, range, i * kStep, none, g[i], lanes[i % kLaneVectors]);
