@@ -26,6 +26,20 @@ class Backend {
   // output_bytes: of the whole output that the blocks are in.
   virtual void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) = 0;
 
+  // The touched rows of a step, by shard: what the next five are about, until this is called again.
+  // Rows and gradients stay where they are until then.
+  virtual void open_rows(std::span<const TouchedRows> shards) = 0;
+  // The gradients of the rows, by shard: [rows, width] floats; null: not wanted.
+  virtual void sum_gradients(std::span<float* const> out) = 0;
+  // What the optimizers sum over columns (Kernels::row_sums), by shard.
+  virtual void sum_rows(std::span<const RowSums> shards) = 0;
+  // One optimizer step of each row, by shard. Throws before the first row has changed, or not at all.
+  virtual void update_rows(std::span<const RowStep> shards) = 0;
+  // Norms of the stored rows (Kernels::row_norms), by shard; then max_norm with norms over whole rows,
+  // by shard, [rows]; null: not wanted.
+  virtual void sum_norms(std::span<const RowSums> shards) = 0;
+  virtual void rescale_rows(std::span<const float* const> norms) = 0;
+
  protected:
   Backend() = default;
   Backend(const Backend&) = delete;

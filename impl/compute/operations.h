@@ -48,4 +48,24 @@ struct BagOutputs {
   bool mean = false;
 };
 
+// The touched rows of one shard in a step, and what their gradients are made of.
+struct TouchedRows {
+  RowUpdate job;
+  int64_t rows = 0;
+  int64_t bags = 0;  // gradient rows that there are for them
+};
+
+// Sums over columns of each touched row of a shard, as Kernels::row_sums and row_norms write them.
+struct RowSums {
+  std::span<const ColumnRange> ranges;
+  float* out = nullptr;  // null: not wanted of this shard
+};
+
+// How the touched rows of a shard are stepped.
+struct RowStep {
+  const float* sums = nullptr;  // as RowUpdate::sums
+  int64_t statistic_columns = 0;
+  bool rescales = false;  // max_norm is applied with norms over the columns of the shard
+};
+
 }  // namespace shardrec::compute

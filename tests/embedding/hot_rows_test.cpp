@@ -1,6 +1,5 @@
 // Rows with very many occurrences: their gradients are summed by all threads, with the bits of one.
-#include "embedding/backward/hot_rows.h"
-#include "embedding/step_tools.h"
+#include "compute/cpu/operations/hot_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -15,6 +14,8 @@
 
 namespace shardrec::embedding {
 namespace {
+
+using compute::cpu::HotRows;
 
 // Row 0 has 3 occurrences, row 1 so many that blocks of 512 bags matter, row 2 one.
 struct Occurrences {
@@ -75,13 +76,13 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
     std::vector<float> one_thread(static_cast<size_t>(3 * width));
     kernels.row_gradients(job, one_thread.data(), 0, 3, scratch);
 
-    StepTools tools(3);
+    core::Threads threads(3);
     HotRows hot;
     for (int round = 0; round < 2; ++round) {  // what it keeps does not disturb the next batch
       hot.clear();
       const int first = hot.add(job, 1);
       const int second = hot.add(job, 0);
-      hot.sum(tools.context(), scratch, lane_bytes, kLanes);
+      hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
       std::vector<float> sum(static_cast<size_t>(width));
       for (const auto& [number, row] : {std::pair(first, 1), std::pair(second, 0)}) {
         const compute::RowUpdate part = hot.job(number, job);
@@ -149,10 +150,10 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
         const auto first = all.begin() + u * width;
         EXPECT_TRUE(is_expected({first, first + width})) << "by one thread";
         for (const int count : {1, 3}) {
-          StepTools tools(count);
+          core::Threads threads(count);
           HotRows hot;
           const int number = hot.add(job, u);
-          hot.sum(tools.context(), scratch, lane_bytes, kLanes);
+          hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
           std::vector<float> sum(static_cast<size_t>(width));
           kernels.row_gradients(hot.job(number, job), sum.data(), 0, 1, scratch);
           EXPECT_TRUE(is_expected(sum)) << "as a hot row, by " << count << " threads";

@@ -10,7 +10,7 @@
 
 #include "comm/local/local_group.h"
 #include "compute/kernels.h"
-#include "embedding/backward/hot_rows.h"
+#include "compute/cpu/operations/hot_rows.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "embedding/rows.h"
@@ -18,6 +18,8 @@
 
 namespace shardrec::embedding {
 namespace {
+
+using compute::cpu::HotRows;
 
 constexpr int64_t kRows = 40;
 constexpr int64_t kDim = 8;

@@ -103,14 +103,4 @@ void Accumulation::describe(compute::RowUpdate& job) const {
   job.block_start = compute::RowUpdate::kUnchanged;
 }
 
-size_t Accumulation::memory() const {
-  size_t bytes =
-      (rows_.capacity() + merged_rows_.capacity() + run_.capacity()) * sizeof(int64_t) +
-      (slots_.capacity() + merged_slots_.capacity() + targets_.capacity() + blocks_.capacity()) *
-          sizeof(uint32_t) +
-      gradients_.capacity() * sizeof(float*);
-  for (const core::Scratch& scratch : pool_) bytes += scratch.capacity();
-  return bytes;
-}
-
 }  // namespace shardrec::embedding

@@ -24,19 +24,16 @@ class Accumulation {
   bool empty() const { return rows_.empty(); }
   int64_t unique() const { return static_cast<int64_t>(rows_.size()); }
   std::span<const int64_t> rows() const { return rows_; }  // ascending
-  std::span<const int64_t> run() const { return run_; }    // 0, 1, ..., unique
 
   // Adds a lookup's rows, ascending, with their gradients, [rows, width]. Throws UNSUPPORTED for
   // 2^32 rows; nothing has changed then.
   void add(std::span<const int64_t> rows, const float* gradients, const StepContext& context);
   void clear();
 
-  // After the last add: makes run() and what describe() needs.
+  // After the last add: makes what describe() needs.
   void finish();
   // Fills in the fields of a job that say which gradients go to which row.
   void describe(compute::RowUpdate& job) const;
-
-  size_t memory() const;
 
  private:
   int64_t width_;

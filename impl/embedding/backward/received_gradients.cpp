@@ -15,7 +15,6 @@ ReceivedGradients::ReceivedGradients(const Layout& layout)
 }
 
 void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages) {
-  bytes_ = 0;
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
@@ -29,7 +28,6 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
       GradientRows& rows = blocks_[static_cast<size_t>(source) * own_blocks_.size() + b];
       const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
       const size_t bytes = rows_bytes(received[b].rows, width);
-      bytes_ += bytes;
       if (lent != nullptr) {
         std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
         if (rows.rows != nullptr) continue;

@@ -27,15 +27,11 @@ class ReceivedGradients {
   // messages: of a step that all ranks apply. Throws CORRUPT_DATA, naming the rank, when one is not
   // what the batch needs.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages);
-  // Bytes of all gradient rows, lent ones included.
-  size_t bytes() const { return bytes_; }
 
   // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
   void locate(const Inbox& inbox, const IndexPlan& plan, const StepContext& context);
   // [bags] of a part of the plan.
   const float* const* rows(size_t part) const { return rows_[part]; }
-
-  size_t memory() const { return memory_.capacity(); }
 
  private:
   // One block from one source: where the gradient rows of its bags are noted.
@@ -53,7 +49,6 @@ class ReceivedGradients {
   const Layout& layout_;
   std::span<const Block> own_blocks_;
   std::vector<GradientRows> blocks_;  // [source * blocks + block]
-  size_t bytes_ = 0;
   std::vector<Task> tasks_;
   std::vector<const float**> rows_;  // by part
   core::Scratch memory_;

@@ -193,14 +193,4 @@ void ReplicatedGradients::describe(size_t n, compute::RowUpdate& job) const {
   job.block_start = compute::RowUpdate::kUnchanged;
 }
 
-size_t ReplicatedGradients::memory() const {
-  size_t bytes = run_.capacity() * sizeof(int64_t) +
-                 (bags_.capacity() + blocks_.capacity()) * sizeof(uint32_t) +
-                 touched_.capacity() * sizeof(int64_t) + partial_.capacity();
-  for (const Sums& sums : sums_) {
-    bytes += sums.rows.capacity() * (sizeof(int64_t) + sizeof(float*));
-  }
-  return bytes;
-}
-
 }  // namespace shardrec::embedding

@@ -49,11 +49,7 @@ class ReplicatedGradients {
 
   // After take(), of the n-th table: the touched rows, ascending, one occurrence each.
   std::span<const int64_t> rows(size_t n) const { return sums_[n].rows; }
-  std::span<const int64_t> run(size_t n) const {
-    return std::span(run_).first(sums_[n].rows.size() + 1);
-  }
   void describe(size_t n, compute::RowUpdate& job) const;
-  size_t memory() const;
 
  private:
   struct Sums {

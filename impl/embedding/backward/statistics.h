@@ -41,8 +41,6 @@ class SharedStatistics {
   void add_up(std::span<const comm::ConstBytes> messages);
   const float* totals(size_t shard) const { return totals_[shard]; }
 
-  size_t memory() const { return memory_.capacity(); }
-
  private:
   // Another part of the table whose rows overlap those of an own shard.
   struct Neighbour {

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
+#include "compute/operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/backward/accumulation.h"
-#include "embedding/backward/hot_rows.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
@@ -76,8 +74,8 @@ class Update {
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
-  // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Cannot
-  // fail.
+  // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Throws
+  // before the first row has changed, or not at all.
   void apply(const StepContext& context);
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
@@ -88,38 +86,15 @@ class Update {
 
   // Rows of one of the own shards that the step updates.
   int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
-  size_t memory() const;
 
  private:
-  // Rows [first, last) of one shard's touched rows: a share of the occurrences. hot: the one row's
-  // number among hot_, -1: none.
-  struct Piece {
-    size_t shard = 0;
-    int64_t first = 0;
-    int64_t last = 0;
-    int hot = -1;
-  };
-  // A piece as a kernel's job: rows [first, last) of the job are rows [first + base, last + base)
-  // of the shard's touched ones.
-  struct Share {
-    compute::RowUpdate job;
-    int64_t first = 0;
-    int64_t last = 0;
-    int64_t base = 0;
-  };
-
   std::span<const int64_t> rows_of(size_t shard) const;
-  std::span<const int64_t> run_of(size_t shard) const;
-  compute::RowUpdate job_for(size_t shard) const;
-  Share share_of(const Piece& piece) const;
-  int sums_of(size_t shard) const;
-  void sum_into_buffer(const Piece& piece, const StepContext& context, std::byte* scratch) const;
-  void cut_pieces(const StepContext& context);
-  void add_pieces(size_t shard, int64_t first, int64_t last);
-  void carve_buffers(size_t (*floats_per_row)(const Shard&));
-  int64_t lane_count(const core::Threads& threads) const;
-  template <class Body>
-  void for_each_piece(const StepContext& context, Body body);
+  compute::TouchedRows touched(size_t shard) const;
+  // Hands the back end the rows and gradients that the step is about.
+  void open_rows(const StepContext& context);
+  // Sums the gradients of the shards' rows where they are wanted: buffers_.
+  template <class Wanted>
+  void sum_gradients(const StepContext& context, Wanted wanted);
 
   const Layout& layout_;
   std::span<Shard> shards_;
@@ -134,17 +109,17 @@ class Update {
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
   float owner_scale_ = 1;
-  bool far_gradients_ = false;
   SharedStatistics statistics_;
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
   ReceivedGradients gradients_;
-  core::Scratch buffer_memory_;  // gradients on their way to kept_, or norms of whole rows
-  std::vector<float*> buffers_;  // by own shard
-  size_t far_bytes_;             // gradients of more come from memory
-  std::vector<Piece> pieces_;
-  HotRows hot_;
-  size_t lane_bytes_ = 0;  // scratch of a kernel call; open() makes room for all that may run
+  core::Scratch buffer_memory_;  // gradients on their way to kept_ or to other ranks
+  std::vector<float*> buffers_;  // by own shard; null: not wanted
+  // What the back end is asked, by own shard.
+  std::vector<compute::TouchedRows> touched_;
+  std::vector<compute::RowSums> sums_;
+  std::vector<compute::RowStep> row_steps_;
+  std::vector<const float*> totals_;
 };
 
 }  // namespace shardrec::embedding

@@ -3,6 +3,7 @@
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
+#include "compute/cpu/operations/row_updates.h"
 
 namespace shardrec::compute {
 namespace {
@@ -16,11 +17,20 @@ class CpuBackend final : public Backend {
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
     bag_outputs_.run(blocks, output_bytes, context_);
   }
+  void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards, context_); }
+  void sum_gradients(std::span<float* const> out) override { rows_.gradients(out, context_); }
+  void sum_rows(std::span<const RowSums> shards) override { rows_.sums(shards, context_); }
+  void update_rows(std::span<const RowStep> shards) override { rows_.update(shards, context_); }
+  void sum_norms(std::span<const RowSums> shards) override { rows_.norms(shards, context_); }
+  void rescale_rows(std::span<const float* const> norms) override {
+    rows_.rescale(norms, context_);
+  }
 
  private:
   cpu::Context context_;
   cpu::BagSummation bag_sums_;
   cpu::OutputLookup bag_outputs_;
+  cpu::RowUpdates rows_;
 };
 
 }  // namespace

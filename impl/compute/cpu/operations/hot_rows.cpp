@@ -1,9 +1,9 @@
-#include "embedding/backward/hot_rows.h"
+#include "compute/cpu/operations/hot_rows.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace shardrec::embedding {
+namespace shardrec::compute::cpu {
 namespace {
 
 // Blocks that a thread sums at once.
@@ -16,7 +16,7 @@ void HotRows::clear() {
   runs_.clear();
 }
 
-int HotRows::add(const compute::RowUpdate& job, int64_t u) {
+int HotRows::add(const RowUpdate& job, int64_t u) {
   Row row{.job = job, .u = u, .first_run = runs_.size()};
   if (!rows_.empty()) {
     const Row& before = rows_.back();
@@ -34,7 +34,7 @@ int HotRows::add(const compute::RowUpdate& job, int64_t u) {
   return static_cast<int>(rows_.size()) - 1;
 }
 
-void HotRows::sum(const StepContext& context, std::byte* work, size_t lane_bytes, int64_t lanes) {
+void HotRows::sum(const Context& context, std::byte* work, size_t lane_bytes, int64_t lanes) {
   if (rows_.empty()) return;
   const Row& last = rows_.back();
   const size_t blocks = last.first_block + static_cast<size_t>(last.blocks);
@@ -74,7 +74,7 @@ void HotRows::sum(const StepContext& context, std::byte* work, size_t lane_bytes
   });
 }
 
-compute::RowUpdate HotRows::job(int number, compute::RowUpdate job) const {
+RowUpdate HotRows::job(int number, RowUpdate job) const {
   const Row& row = rows_[static_cast<size_t>(number)];
   job.rows += row.u;
   job.run = one_row_.data() + 2 * static_cast<size_t>(number);
@@ -83,8 +83,8 @@ compute::RowUpdate HotRows::job(int number, compute::RowUpdate job) const {
   job.gradients = gradients_.data() + row.first_block;
   job.weights = nullptr;
   job.gradient_scale = 1;
-  job.block_start = compute::RowUpdate::kUnchanged;
+  job.block_start = RowUpdate::kUnchanged;
   return job;
 }
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::compute::cpu

@@ -1,5 +1,5 @@
 // Rows that so many ids of a batch name that one thread should not sum their gradients alone: the
-// sums of their blocks (wire.h: kBlockSamples) are taken by all threads, and then added in order.
+// sums of their blocks are taken by all threads, and then added in order.
 // The bits are those of one thread, signs of zeros included: a block's sum is the same wherever it
 // is taken, and the sums are added as they are.
 //
@@ -9,12 +9,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "compute/cpu/operations/context.h"
 #include "compute/kernels.h"
 #include "core/memory.h"
-#include "core/threads.h"
-#include "embedding/tables/step_context.h"
 
-namespace shardrec::embedding {
+namespace shardrec::compute::cpu {
 
 class HotRows {
  public:
@@ -23,18 +22,16 @@ class HotRows {
 
   void clear();
   // Row u of a job, which stays valid until sum(). Returns its number here.
-  int add(const compute::RowUpdate& job, int64_t u);
+  int add(const RowUpdate& job, int64_t u);
   // Sums the blocks of all rows that were added. lane_bytes: scratch of a kernel call; work has
   // room for `lanes` of them.
-  void sum(const StepContext& context, std::byte* work, size_t lane_bytes, int64_t lanes);
+  void sum(const Context& context, std::byte* work, size_t lane_bytes, int64_t lanes);
   // The job with row u as its first row, whose occurrences are the sums of its blocks.
-  compute::RowUpdate job(int number, compute::RowUpdate job) const;
-
-  size_t memory() const { return sums_.capacity(); }
+  RowUpdate job(int number, RowUpdate job) const;
 
  private:
   struct Row {
-    compute::RowUpdate job;  // a row per block
+    RowUpdate job;  // a row per block
     int64_t u = 0;
     size_t first_run = 0;  // in runs_: where each block begins, and the end of the last one
     int64_t blocks = 0;
@@ -58,4 +55,4 @@ class HotRows {
   core::Scratch sums_;
 };
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::compute::cpu
