@@ -1,3 +1,4 @@
+// Ids and bag lengths of a benchmark's batches, from a counter.
 #include "bench/bench_ids.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The least traffic of a step, and the probed rates that it is divided by.
 #include "bench/bench_limit.h"
 
 #include <unistd.h>

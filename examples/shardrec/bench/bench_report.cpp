@@ -1,3 +1,4 @@
+// Medians, shares and limits as the line of JSON.
 #include "bench/bench_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The tables of one rank and one timed step over them.
 #include "bench/bench_tables.h"
 
 #include <time.h>

@@ -1,3 +1,4 @@
+// A rank's times to and from plain numbers.
 #include "bench/rank_times.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The handler of SIGINT: it sets a flag, and ends the process when the flag is set.
 #include "command/interrupt.h"
 
 #include <signal.h>

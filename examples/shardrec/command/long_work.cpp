@@ -1,3 +1,4 @@
+// The thread that watches a long call: it draws progress and passes interrupts on.
 #include "command/long_work.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// Numbers to and from text by to_chars and from_chars.
 #include "command/numbers.h"
 
 #include <array>

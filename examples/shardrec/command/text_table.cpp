@@ -1,3 +1,4 @@
+// How a table is laid out: widths in letters, not bytes.
 #include "command/text_table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How a misspelt command line is answered: edit distance to every name there is.
 #include "command/usage.h"
 
 #include <algorithm>

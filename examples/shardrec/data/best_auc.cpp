@@ -1,3 +1,4 @@
+// The AUC of true probabilities, by the library's exact metric.
 #include "data/best_auc.h"
 
 namespace shardrec::cli {

@@ -1,3 +1,4 @@
+// Bytes of a file as they are or inflated, told by its first bytes.
 #include "data/byte_source.h"
 
 #include <zlib.h>

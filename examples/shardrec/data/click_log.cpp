@@ -1,3 +1,4 @@
+// What all formats of logs share: the split, and the list of unreadable lines.
 #include "data/click_log.h"
 
 #include "command/numbers.h"

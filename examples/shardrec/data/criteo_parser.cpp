@@ -1,3 +1,4 @@
+// One line of Criteo's format into a sample: separators, logarithms, hashed ids.
 #include "data/criteo_parser.h"
 
 #include <algorithm>

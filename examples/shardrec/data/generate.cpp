@@ -1,3 +1,4 @@
+// generate: writes a click log with planted weights, and a description of it beside.
 #include <iostream>
 #include <memory>
 

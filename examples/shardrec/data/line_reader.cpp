@@ -1,3 +1,4 @@
+// Lines of a byte source, by blocks.
 #include "data/line_reader.h"
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// Lines into a file, through zlib where it is named .gz.
 #include "data/line_sink.h"
 
 #include <fcntl.h>

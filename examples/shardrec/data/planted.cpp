@@ -1,3 +1,4 @@
+// How planted clicks are drawn: weights by hash, an intercept fitted to the click rate.
 #include "data/planted.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// The description of generated data, FILE.meta.json, written and read.
 #include "data/planted_meta.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Samples held column by column, and the slice of a batch as lookups take it.
 #include "data/samples.h"
 
 namespace shardrec::cli {

@@ -1,3 +1,4 @@
+// How a separated file with a header becomes columns of tokens.
 #include "data/token_table.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How two checkpoints are compared: by checksums, then by values, a table at a time.
 #include "inspect/checkpoint_diff.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How ranks are started as processes, waited for and ended; signals are passed on.
 #include "launch/processes.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// Ranks as threads or as this process, and what they gather from each other.
 #include "launch/ranks.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// A recorded case as a model and a plan of the library.
 #include "replay/case_model.h"
 
 #include <map>

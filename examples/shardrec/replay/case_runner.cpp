@@ -1,3 +1,4 @@
+// How a case is run on ranks and held against what was recorded.
 #include "replay/case_runner.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How NAME.json is read, and how the recorded batches are cut for other numbers of ranks.
 #include "replay/recorded_case.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// How a safetensors file is read and checked.
 #include "replay/safetensors.h"
 
 #include <algorithm>
@@ -13,14 +14,19 @@ namespace shardrec::cli {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "arrays are copied as they lie in the file");
+              "sizes and arrays are copied as they lie in the file");
 
 size_t element_size(const std::string& dtype) {
-  static const std::map<std::string, size_t> kSizes{{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2},
-                                                    {"I64", 8}, {"I32", 4}, {"I16", 2}, {"I8", 1},
-                                                    {"U8", 1},  {"BOOL", 1}};
-  const auto found = kSizes.find(dtype);
-  return found == kSizes.end() ? 0 : found->second;
+  if (dtype == "F64" || dtype == "I64") return 8;
+  if (dtype == "F32" || dtype == "I32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16") return 2;
+  return dtype == "I8" || dtype == "U8" || dtype == "BOOL" ? 1 : 0;
+}
+
+// False where the file ends early.
+bool read(std::ifstream& file, void* to, size_t bytes) {
+  file.read(static_cast<char*>(to), static_cast<std::streamsize>(bytes));
+  return static_cast<size_t>(file.gcount()) == bytes;
 }
 
 }  // namespace
@@ -30,18 +36,16 @@ Safetensors::Safetensors(const std::string& path) : path_(path) {
   const auto size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
   if (error || !file) throw UserError("Cannot read " + path + ".");
-  std::array<unsigned char, 8> prefix{};
-  for (unsigned char& byte : prefix) byte = static_cast<unsigned char>(file.get());
   uint64_t header_size = 0;
-  for (size_t i = 0; i < 8; ++i) header_size |= uint64_t{prefix[i]} << (8 * i);
-  if (!file || header_size > size - 8) {
+  if (size < sizeof header_size || !read(file, &header_size, sizeof header_size) ||
+      header_size > size - sizeof header_size) {
     throw UserError(path + " is not a safetensors file: its header is longer than the file.");
   }
   std::string header(header_size, '\0');
-  file.read(header.data(), static_cast<std::streamsize>(header_size));
-  const std::string rest((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  data_.resize(rest.size());
-  if (!rest.empty()) std::memcpy(data_.data(), rest.data(), rest.size());
+  data_.resize(size - sizeof header_size - header_size);
+  if (!read(file, header.data(), header.size()) || !read(file, data_.data(), data_.size())) {
+    throw UserError("Cannot read " + path + ".");
+  }
   try {
     read_header(header);
   } catch (const nlohmann::json::exception& problem) {
@@ -56,13 +60,12 @@ void Safetensors::read_header(const std::string& text) {
     if (name == "__metadata__") continue;
     Entry entry;
     entry.dtype = value.at("dtype").get<std::string>();
-    entry.shape = value.at("shape").get<std::vector<int64_t>>();
     const auto offsets = value.at("data_offsets").get<std::vector<int64_t>>();
     const size_t size = element_size(entry.dtype);
     if (size == 0)
       throw UserError(path_ + ": " + name + " has the unknown dtype " + entry.dtype + ".");
     entry.elements = 1;
-    for (const int64_t dimension : entry.shape) {
+    for (const int64_t dimension : value.at("shape").get<std::vector<int64_t>>()) {
       const auto limit = static_cast<int64_t>(data_.size());
       if (dimension < 0 || (dimension > 0 && entry.elements > limit / dimension)) {
         throw UserError(path_ + ": " + name + " has a shape that does not fit the file.");
@@ -96,18 +99,12 @@ void Safetensors::check_layout() const {
   if (at != data_.size()) throw UserError(path_ + ": data behind the last tensor.");
 }
 
-const Safetensors::Entry& Safetensors::find(const std::string& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) throw UserError(path_ + " has no array " + name + ".");
-  return found->second;
-}
-
-int64_t Safetensors::elements(const std::string& name) const { return find(name).elements; }
-
 template <typename T>
 std::vector<T> Safetensors::copy(const std::string& name, const char* dtype,
                                  int64_t elements) const {
-  const Entry& entry = find(name);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw UserError(path_ + " has no array " + name + ".");
+  const Entry& entry = found->second;
   if (entry.dtype != dtype || entry.elements != elements) {
     throw UserError(path_ + ": " + name + " has " + std::to_string(entry.elements) +
                     " elements of " + entry.dtype + ", not " + std::to_string(elements) + " of " +

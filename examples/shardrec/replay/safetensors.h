@@ -1,6 +1,11 @@
-// A safetensors file, read whole and checked: 8 bytes of header length (lowest first), a JSON
-// header, the data. Nothing is trusted: sizes fit the file, tensors lie side by side without holes,
-// each is as long as its shape says.
+// The arrays of recorded cases: a safetensors file, read whole into memory and checked.
+//
+// The library reads such files only as parts of its checkpoints, whose manifest says more of them
+// than the file itself; a recording has none, hence this reader. The format is 8 bytes of header
+// length (lowest first), a JSON header, the data. Nothing is trusted: sizes fit the file before memory
+// is taken for them, tensors lie side by side without holes, each is as long as its shape says.
+//
+// Thread rule: any number of readers at once.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +21,18 @@ class Safetensors {
   explicit Safetensors(const std::string& path);  // UserError
 
   [[nodiscard]] bool has(const std::string& name) const { return entries_.contains(name); }
-  // UserError when there is none, its dtype is another one or its number of elements is not
-  // `elements`.
+  // Copies of an array. UserError when there is none, its dtype is another one or its number of
+  // elements is not `elements`.
   [[nodiscard]] std::vector<float> floats(const std::string& name, int64_t elements) const;
   [[nodiscard]] std::vector<int64_t> integers(const std::string& name, int64_t elements) const;
-  [[nodiscard]] int64_t elements(const std::string& name) const;
 
  private:
   struct Entry {
     std::string dtype;
-    std::vector<int64_t> shape;
     int64_t elements = 0;
-    size_t begin = 0;
+    size_t begin = 0;  // of its bytes in the data
     size_t end = 0;
   };
-  [[nodiscard]] const Entry& find(const std::string& name) const;
   template <typename T>
   [[nodiscard]] std::vector<T> copy(const std::string& name, const char* dtype,
                                     int64_t elements) const;

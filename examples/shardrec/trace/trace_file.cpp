@@ -1,3 +1,5 @@
+// The file of --trace: opened before the run, written behind it, merged by rank 0 where ranks
+// are processes.
 #include "trace/trace_file.h"
 
 #include <cstdio>

@@ -1,3 +1,5 @@
+// How traces of several processes become one: clocks compared, events shifted and written as
+// they are read.
 #include "trace/trace_merge.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// How a trace file is read as a stream: SAX events, one value at a time in memory.
 #include "trace/trace_reader.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// The reader thread behind a feed: blocks shuffled, cut into batches, handed to every reader in
+// order.
 #include "train/batch_feed.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The dense half as two stacks of layers, an interaction and their data-parallel gradients.
 #include "train/dense_net.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// How predictions are written: shortest digits that read back the same, a file renamed when
+// complete.
 #include "train/predictions.h"
 
 #include <array>

@@ -1,3 +1,4 @@
+// How progress is drawn: a line in place on a terminal, else one every ten seconds.
 #include "train/progress.h"
 
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// One rank's steps: two lookups in flight around the dense half.
 #include "train/rank_trainer.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Checkpoints of a run: what `train` adds to tables and layers, written and read back.
 #include "train/train_checkpoint.h"
 
 #include <array>

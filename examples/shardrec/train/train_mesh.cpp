@@ -1,3 +1,4 @@
+// The mesh of a run, its plan, and who is in which group.
 #include "train/train_mesh.h"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// How the end of a run is told: tables for people, one line of JSON.
 #include "train/train_report.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The options of a run to and from the JSON that its checkpoints hold.
 #include "train/train_settings.h"
 
 #include <algorithm>
