@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
 #include "compute/operations.h"
+#include "compute/output_operations.h"
 #include "core/memory.h"
 #include "core/threads.h"
 
@@ -25,6 +27,10 @@ class Backend {
   virtual void sum_bags(std::span<const BagSums> blocks) = 0;
   // output_bytes: of the whole output that the blocks are in.
   virtual void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) = 0;
+
+  // rows[i] = the rows that sums[i] will have; where they are written to is not read.
+  virtual void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) = 0;
+  virtual void add_on_nodes(std::span<const NodeSum> sums) = 0;
 
   // The touched rows of a step, by shard: what the next five are about, until this is called again.
   // Rows and gradients stay where they are until then.

@@ -239,8 +239,9 @@ void Lookup::group_rows(const StepContext& context) {
 
 void Lookup::exchange_node_sums() {
   NodeSums& sums = node_sums_->sums;
-  assembly_.open(routed_, direct_.blocks(), sums.open(output_views_));
-  sums.compute(collection_->step_context(), *node_sums_->buffer);
+  const StepContext context = collection_->step_context();
+  assembly_.open(routed_, direct_.blocks(), sums.open(output_views_, context));
+  sums.compute(context, *node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
                                            node_sums_->buffer);
   assembly_.open_sums(routed_, views, collection_->threads());

@@ -88,7 +88,7 @@ TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
   append(of_1, {2, 3, 69}, 1000);
   of_0.resize(of_0.size() + 64, std::byte{7});
   const std::vector<comm::ConstBytes> messages = {of_0, of_1, {}, {}};
-  const auto rests = node_sums.open(messages);
+  const auto rests = node_sums.open(messages, tools_.context());
   EXPECT_EQ(rests[0].size(), 64U);
   EXPECT_EQ(rests[1].size(), 0U);
   node_sums.compute(tools_.context(), sums_);
@@ -111,7 +111,7 @@ TEST_F(NodeSumsOfFour, RefusesWhatIsNotAsLongAsItSays) {
   const auto refused = [&](const std::vector<std::byte>& bad) {
     const std::vector<comm::ConstBytes> messages = {good, bad, {}, {}};
     try {
-      node_sums.open(messages);
+      node_sums.open(messages, tools_.context());
     } catch (const core::Error& error) {
       EXPECT_EQ(error.status(), SHARDREC_CORRUPT_DATA);
       return true;

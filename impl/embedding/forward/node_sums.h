@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
-#include "core/grouped_tasks.h"
+#include "compute/output_operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/step_context.h"
 
@@ -27,9 +25,10 @@ class NodeSums {
 
   // Takes what this rank is to add from the beginnings of output messages; they are read until the
   // next call. Returns the rest of each, for OutputAssembly. Throws CORRUPT_DATA.
-  std::span<const comm::ConstBytes> open(std::span<const comm::ConstBytes> messages);
+  std::span<const comm::ConstBytes> open(std::span<const comm::ConstBytes> messages,
+                                         const StepContext& context);
 
-  // Adds, and writes the messages of sums into `buffer`; `work` is scratch.
+  // Adds, and writes the messages of sums into `buffer`.
   void compute(const StepContext& context, core::Scratch& buffer);
 
   // One per rank; empty for those of this node.
@@ -38,11 +37,11 @@ class NodeSums {
  private:
   // Partial sums of one part and feature of one source.
   struct Partial {
+    int owner = 0;
     int64_t samples = 0;
-    int64_t count = 0;                // rows
-    const uint64_t* holds = nullptr;  // a bit per sample: has the part ids of its bag?
-    const float* rows = nullptr;
+    int64_t count = 0;  // rows
     int64_t width = 0;
+    compute::PresentRows rows;
   };
   struct Input {
     size_t block = 0;  // among blocks of the node
@@ -53,30 +52,23 @@ class NodeSums {
     int64_t cols = 0;
     std::vector<Input> addends;
   };
-  // A sum of one source.
-  struct Task {
-    const Sum* sum = nullptr;
-    const Partial* partials = nullptr;  // by block of the node
-    int64_t chunks = 0;
-    int64_t rows = 0;
-    float* out = nullptr;
-  };
 
-  void read(const std::byte*& at, const std::byte* end, int owner, Partial& partial) const;
-  uint64_t any_holds(const Task& task, int64_t word) const;
-  void add_chunk(const Task& task, int64_t chunk, const compute::Kernels& kernels,
-                 int64_t* next_row) const;
+  static void read(const std::byte*& at, const std::byte* end, Partial& partial);
+  void check_rows(const StepContext& context);
+  void add_sum(int source, const Sum& sum, const Partial* partials);
 
   const Layout& layout_;
   std::vector<int> sources_;  // whose bags this rank adds up
   int first_owner_ = 0;       // ranks of this node
   int end_owner_ = 0;
-  std::vector<size_t> first_block_;  // by owner of the node
-  std::vector<Sum> sums_;            // in the order of the messages
-  size_t most_addends_ = 0;
-  std::vector<Partial> partials_;  // by source, then block of the node
-  std::vector<Task> tasks_;        // by source, then sum
-  core::GroupedTasks chunks_;      // by task
+  std::vector<size_t> first_block_;            // by owner of the node
+  std::vector<Sum> sums_;                      // in the order of the messages
+  std::vector<Partial> partials_;              // by source, then block of the node
+  std::vector<compute::NodeSum> node_sums_;    // by source, then sum
+  std::vector<compute::PresentRows> addends_;  // of node_sums_
+  std::vector<compute::NodeSum> received_;     // a partial each
+  std::vector<const Partial*> received_partial_;
+  std::vector<int64_t> counts_;  // rows of sums
   std::vector<comm::ConstBytes> rests_;
   std::vector<comm::ConstBytes> messages_;
 };

@@ -3,6 +3,7 @@
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
+#include "compute/cpu/operations/node_sums.h"
 #include "compute/cpu/operations/row_updates.h"
 
 namespace shardrec::compute {
@@ -17,6 +18,10 @@ class CpuBackend final : public Backend {
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
     bag_outputs_.run(blocks, output_bytes, context_);
   }
+  void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) override {
+    cpu::NodeSummation::count(sums, rows, context_);
+  }
+  void add_on_nodes(std::span<const NodeSum> sums) override { node_sums_.run(sums, context_); }
   void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards, context_); }
   void sum_gradients(std::span<float* const> out) override { rows_.gradients(out, context_); }
   void sum_rows(std::span<const RowSums> shards) override { rows_.sums(shards, context_); }
@@ -30,6 +35,7 @@ class CpuBackend final : public Backend {
   cpu::Context context_;
   cpu::BagSummation bag_sums_;
   cpu::OutputLookup bag_outputs_;
+  cpu::NodeSummation node_sums_;
   cpu::RowUpdates rows_;
 };
 
