@@ -15,7 +15,7 @@
 namespace shardrec::compute::math {
 namespace {
 
-// The definition in init.h, element by element.
+// The definition in initial_values.h, element by element.
 float element(const UniformValues& values, int64_t row, int64_t column) {
   const std::array<uint32_t, 4> words = philox(
       {static_cast<uint32_t>(row & 0xFFFFFFFF), static_cast<uint32_t>(row / (int64_t{1} << 32)),
