@@ -31,6 +31,9 @@ class Backend {
   // rows[i] = the rows that sums[i] will have; where they are written to is not read.
   virtual void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) = 0;
   virtual void add_on_nodes(std::span<const NodeSum> sums) = 0;
+  virtual void count_chunk_sums(std::span<const NodeSumCount> counts) = 0;
+  virtual void assemble_bags(std::span<const PooledOutput> outputs) = 0;
+  virtual void assemble_sequences(std::span<const SequenceOutput> outputs) = 0;
 
   // The touched rows of a step, by shard: what the next five are about, until this is called again.
   // Rows and gradients stay where they are until then.

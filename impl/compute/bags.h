@@ -2,7 +2,9 @@
 // a way to walk them from any place. Ids, weights and rows lie beside them, in the order of the bags.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace shardrec::compute {
 
@@ -22,6 +24,38 @@ struct Bags {
   int64_t samples = 0;                           // bags, empty ones included
   const uint32_t* dense_lengths = nullptr;       // [samples]
   const SparseLength* sparse_lengths = nullptr;  // [bags]: of those that are not empty
+
+  // Is bag number `bag` of those that are not empty, the next one in order, that of this sample?
+  bool holds(int64_t bag, int64_t sample) const {
+    return sparse_lengths != nullptr ? bag < bags && sparse_lengths[bag].sample == sample
+                                     : dense_lengths[sample] != 0;
+  }
+};
+
+// Bytes that say which of so many different ids is meant.
+constexpr size_t code_bytes(uint64_t unique) { return unique <= 256 ? 1 : unique <= 65536 ? 2 : 4; }
+
+// The bags of a block, as the rank remembers them that sent their ids.
+struct SentBags : Bags {
+  const uint32_t* chunk_rows = nullptr;  // [chunks + 1]: bags not empty before; of a sequence, ids
+  const uint32_t* chunk_ids = nullptr;   // [chunks + 1]: ids before each chunk
+  // Where different ids travelled once: their number, and which of them each id is.
+  int64_t unique = 0;
+  const std::byte* codes = nullptr;
+};
+
+// Ids go where their interval of the table's rows goes, or nowhere.
+constexpr int32_t kDroppedId = -1;
+
+// The samples of the output that each bag of a feature stands for, ascending. starts null: the
+// sample of its number.
+struct BagSamples {
+  const uint32_t* starts = nullptr;  // [bags + 1]
+  const uint32_t* samples = nullptr;
+
+  std::span<const uint32_t> of(int64_t bag) const {
+    return {samples + starts[bag], starts[bag + 1] - starts[bag]};
+  }
 };
 
 // A place between two bags.

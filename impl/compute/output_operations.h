@@ -26,4 +26,55 @@ struct NodeSum {
   float* out = nullptr;
 };
 
+// Some columns of what one part has of the bags of its block: a row per bag that is not empty; of a
+// sequence, a row per id, or per different id where ids travelled once.
+struct SentRows {
+  const SentBags* bags = nullptr;
+  const float* rows = nullptr;
+  int64_t stride = 0;  // between rows
+};
+
+// What the parts of a node have of some columns of a feature.
+struct NodeRows {
+  std::span<const SentRows> addends;  // ascending rows of the table
+  // Where the node has added them up: a row per bag of which any addend has ids. The rows of the
+  // addends are not read then.
+  const float* sums = nullptr;           // [rows, cols]
+  const uint32_t* chunk_sums = nullptr;  // [chunks + 1]: rows before each chunk; null: not added up
+};
+
+// chunk_sums: as NodeRows has them, made from which bags the blocks of the addends hold.
+struct NodeSumCount {
+  std::span<const SentRows> addends;
+  int64_t bags = 0;
+  uint32_t* chunk_sums = nullptr;
+};
+
+// Some columns of the output of a pooled feature: the sum over its nodes, in their order, of the sum
+// of the node's addends, in theirs. Sums are fp32, and rounded once, to nearest, where the output is
+// of another type. The output of an empty bag is 0.
+struct PooledOutput {
+  std::span<const NodeRows> nodes;
+  int64_t bags = 0;
+  const uint32_t* lengths = nullptr;  // [bags]
+  bool mean = false;                  // sums are divided by the lengths
+  BagSamples samples;                 // where each bag is written
+  int64_t cols = 0;
+  void* out = nullptr;  // a row per sample
+  Element out_element = Element::kFloat32;
+  size_t out_stride = 0;  // elements
+};
+
+// Some columns of the output of a sequence: a row per id, 0 for those that were dropped.
+struct SequenceOutput {
+  std::span<const SentRows> addends;
+  int64_t ids = 0;
+  const int32_t* intervals = nullptr;  // [ids]: interval of each, or kDroppedId; null: all 0
+  std::span<const int32_t> addend_of;  // by interval
+  int64_t cols = 0;
+  void* out = nullptr;  // a row per id
+  Element out_element = Element::kFloat32;
+  size_t out_stride = 0;  // elements
+};
+
 }  // namespace shardrec::compute

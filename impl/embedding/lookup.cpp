@@ -244,7 +244,7 @@ void Lookup::exchange_node_sums() {
   sums.compute(context, *node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
                                            node_sums_->buffer);
-  assembly_.open_sums(routed_, views, collection_->threads());
+  assembly_.open_sums(routed_, views, context);
   count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
 

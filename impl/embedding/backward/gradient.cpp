@@ -155,7 +155,7 @@ void GradientPacking::pack_bags(const RoutedBatch& routed, const Expansion& expa
       float* out = to + piece.offset;
       const void* given = out;
       if (expansion.present()) {
-        add_samples(expansion.samples(target.feature, bag), gradient, column + piece.col, out,
+        add_samples(expansion.samples(target.feature).of(bag), gradient, column + piece.col, out,
                     piece.cols, kernels);
       } else {
         given = gradient.at(bag, column + piece.col);

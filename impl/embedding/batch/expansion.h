@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "compute/bags.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/batch/verdict.h"
@@ -28,10 +29,11 @@ class Expansion {
   Verdict build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
                 int64_t batch_size, const Layout& layout, core::Threads& threads);
 
-  // The samples of a bag of a pooled feature, ascending.
-  std::span<const uint32_t> samples(int32_t feature, int64_t bag) const {
-    const uint32_t* starts = features_[static_cast<size_t>(feature)].starts + bag;
-    return {features_[static_cast<size_t>(feature)].samples + starts[0], starts[1] - starts[0]};
+  // The samples of the bags of a pooled feature.
+  compute::BagSamples samples(int32_t feature) const {
+    if (!present_) return {};
+    const Feature& own = features_[static_cast<size_t>(feature)];
+    return {own.starts, own.samples};
   }
 
   size_t memory() const { return memory_.capacity(); }

@@ -16,6 +16,8 @@ struct OutputView {
   void* at(int64_t row, int64_t column) const {
     return data + static_cast<size_t>(row * stride + column) * compute::element_bytes(element);
   }
+  // That of the first row; null where there are no rows.
+  void* column(int64_t column) const { return data == nullptr ? nullptr : at(0, column); }
 };
 
 }  // namespace shardrec::embedding

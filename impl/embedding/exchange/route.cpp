@@ -200,11 +200,12 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
       std::memcpy(base + records, &record, sizeof record);
       records += sizeof record;
       SentBlock& block = blocks_[index];
-      block = {.ids = writer.ids,
-               .bags = writer.bags,
-               .rows = blocks[b].sequence ? writer.ids : writer.bags,
-               .sparse = record.sparse != 0};
-      if (block.sparse) {
+      block = {};
+      block.ids = writer.ids;
+      block.bags = writer.bags;
+      block.samples = record.samples;
+      block.rows = blocks[b].sequence ? writer.ids : writer.bags;
+      if (record.sparse != 0) {
         writer.sparse = at<SparseLength>(base, at_byte);
         block.sparse_lengths = writer.sparse;
       } else {

@@ -24,26 +24,11 @@ namespace shardrec::embedding {
 using SharedBuffer = std::shared_ptr<core::Scratch>;
 
 // One block of one outgoing message.
-struct SentBlock {
-  int64_t ids = 0;
-  int64_t bags = 0;  // not empty
+struct SentBlock : compute::SentBags {
   int64_t rows = 0;  // in the output and gradient messages: bags, or ids of a sequence
-  bool sparse = false;
-  const uint32_t* dense_lengths = nullptr;       // [samples]
-  const SparseLength* sparse_lengths = nullptr;  // [bags]
-  const uint32_t* chunk_rows = nullptr;          // [chunks + 1]: rows before each chunk
-  const uint32_t* chunk_ids = nullptr;           // [chunks + 1]: ids before each chunk
-  // Where different ids travelled once: their number, and which of them each id is.
-  int64_t unique = 0;
-  const std::byte* codes = nullptr;
 
   // Rows of the output message: of a sequence, one per different id where they travelled once.
   int64_t answers(bool sequence) const { return sequence && unique != 0 ? unique : rows; }
-
-  // Is bag number `bag`, the next one in order, that of this sample?
-  bool holds(int64_t bag, int64_t sample) const {
-    return sparse ? bag < bags && sparse_lengths[bag].sample == sample : dense_lengths[sample] != 0;
-  }
 };
 
 class RoutedBatch {
@@ -86,7 +71,7 @@ class RoutedBatch {
   }
   // Where each id went: the interval of its table's routing, kDropped: nowhere. Empty: all in
   // interval 0, or not kept (the feature is pooled).
-  static constexpr int32_t kDropped = -1;
+  static constexpr int32_t kDropped = compute::kDroppedId;
   std::span<const int32_t> intervals(int32_t feature) const {
     const Feature& f = of(feature);
     return {f.intervals, f.intervals == nullptr ? 0 : static_cast<size_t>(f.ids)};

@@ -151,7 +151,7 @@ size_t RoutedBatch::deduplicate_message(int owner, std::byte* message, bool weig
     BlockRecord record;
     std::memcpy(&record, records, sizeof record);
     const std::byte* lengths = move(lengths_bytes(record));
-    if (sent.sparse) {
+    if (record.sparse != 0) {
       sent.sparse_lengths = static_cast<const SparseLength*>(static_cast<const void*>(lengths));
     } else {
       sent.dense_lengths = static_cast<const uint32_t*>(static_cast<const void*>(lengths));

@@ -40,6 +40,7 @@
 
 namespace shardrec::embedding {
 
+using compute::code_bytes;
 using compute::kChunk;
 using compute::SparseLength;
 
@@ -104,8 +105,6 @@ constexpr size_t lengths_bytes(const BlockRecord& block) {
   return align_up(
       block.sparse != 0 ? block.bags * sizeof(SparseLength) : block.samples * sizeof(uint32_t), 8);
 }
-// Bytes that say which of so many different ids is meant.
-constexpr size_t code_bytes(uint64_t unique) { return unique <= 256 ? 1 : unique <= 65536 ? 2 : 4; }
 constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
   const size_t id = ids_are_64 ? sizeof(int64_t) : sizeof(int32_t);
   if (block.unique == 0) return align_up(block.ids * id, 8);

@@ -58,7 +58,7 @@ compute::BagOutputs DirectLookup::outputs_of(const Piece& piece, const RoutedBat
           .items = routed.items(piece.feature),
           .lengths = sequence ? nullptr : routed.lengths(piece.feature).data(),
           .chunk_ids = routed.blocks(layout_.rank())[piece.block].chunk_ids,
-          .out = out.at(0, column),
+          .out = out.column(column),
           .out_element = out.element,
           .out_stride = static_cast<size_t>(out.stride),
           .mean = feature.pooling == SHARDREC_POOLING_MEAN};

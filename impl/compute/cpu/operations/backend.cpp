@@ -1,5 +1,6 @@
 #include "compute/backend.h"
 
+#include "compute/cpu/operations/assembly.h"
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
@@ -22,6 +23,15 @@ class CpuBackend final : public Backend {
     cpu::NodeSummation::count(sums, rows, context_);
   }
   void add_on_nodes(std::span<const NodeSum> sums) override { node_sums_.run(sums, context_); }
+  void count_chunk_sums(std::span<const NodeSumCount> counts) override {
+    cpu::Assembly::count(counts, context_);
+  }
+  void assemble_bags(std::span<const PooledOutput> outputs) override {
+    assembly_.run(outputs, context_);
+  }
+  void assemble_sequences(std::span<const SequenceOutput> outputs) override {
+    assembly_.run(outputs, context_);
+  }
   void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards, context_); }
   void sum_gradients(std::span<float* const> out) override { rows_.gradients(out, context_); }
   void sum_rows(std::span<const RowSums> shards) override { rows_.sums(shards, context_); }
@@ -36,6 +46,7 @@ class CpuBackend final : public Backend {
   cpu::BagSummation bag_sums_;
   cpu::OutputLookup bag_outputs_;
   cpu::NodeSummation node_sums_;
+  cpu::Assembly assembly_;
   cpu::RowUpdates rows_;
 };
 
