@@ -35,6 +35,9 @@ class Backend {
   virtual void assemble_bags(std::span<const PooledOutput> outputs) = 0;
   virtual void assemble_sequences(std::span<const SequenceOutput> outputs) = 0;
 
+  virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
+  virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
+
   // The touched rows of a step, by shard: what the next five are about, until this is called again.
   // Rows and gradients stay where they are until then.
   virtual void open_rows(std::span<const TouchedRows> shards) = 0;

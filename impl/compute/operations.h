@@ -68,4 +68,22 @@ struct RowStep {
   bool rescales = false;  // max_norm is applied with norms over the columns of the shard
 };
 
+// Rows of floats as they travel in fewer bytes: [rows, width] of element, rounded to nearest; or,
+// with boxes, a RowScale [rows, boxes], then [rows, width] bytes, as Kernels::quantize makes them of
+// the columns of each box. The boxes tile the width.
+struct RowCoding {
+  int64_t rows = 0;
+  int64_t width = 0;
+  Element element = Element::kFloat32;  // of 16 bits, where there are no boxes
+  std::span<const ColumnRange> boxes;
+};
+struct RowEncoding : RowCoding {
+  const float* floats = nullptr;
+  std::byte* coded = nullptr;
+};
+struct RowDecoding : RowCoding {
+  const std::byte* coded = nullptr;
+  float* floats = nullptr;
+};
+
 }  // namespace shardrec::compute

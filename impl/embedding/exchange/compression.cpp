@@ -9,12 +9,6 @@
 namespace shardrec::embedding {
 namespace {
 
-// Floats that a task converts, about.
-constexpr int64_t kTaskFloats = 32 << 10;
-
-constexpr size_t kScaleBytes = sizeof(compute::RowScale);
-static_assert(kScaleBytes == 2 * sizeof(float));
-
 compute::Element element_of_compression(shardrec_compression compression) {
   switch (compression) {
     case SHARDREC_COMPRESSION_FLOAT16:
@@ -25,11 +19,6 @@ compute::Element element_of_compression(shardrec_compression compression) {
       return compute::Element::kFloat32;
   }
 }
-
-const float* floats_at(const std::byte* at) {
-  return static_cast<const float*>(static_cast<const void*>(at));
-}
-float* floats_at(std::byte* at) { return static_cast<float*>(static_cast<void*>(at)); }
 
 }  // namespace
 
@@ -45,27 +34,29 @@ WireCodec::WireCodec(const Layout& layout, shardrec_compression compression)
       static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size();
   // Gradient messages may have their blocks twice.
   runs_.reserve(2 * std::max(sent, received));
-  tasks_.reserve(runs_.capacity());
+  encodings_.reserve(runs_.capacity());
+  decodings_.reserve(runs_.capacity());
+  boxes_.resize(layout.parts().size());
+  for (size_t p = 0; p < boxes_.size() && element_ == compute::Element::kFloat32; ++p) {
+    for (const ColumnPiece& box : layout.parts()[p].columns) {
+      boxes_[p].push_back({box.offset, box.offset + box.cols});
+    }
+  }
 }
 
 size_t WireCodec::coded_bytes(int64_t rows, const Part& part) const {
   const auto count = static_cast<size_t>(rows);
   const auto width = static_cast<size_t>(part.width);
   const size_t row = element_ == compute::Element::kFloat32
-                         ? part.columns.size() * kScaleBytes + width
+                         ? part.columns.size() * sizeof(compute::RowScale) + width
                          : width * compute::element_bytes(element_);
   return align_up(count * row, 64);
-}
-
-int64_t WireCodec::rows_per_task(const Part& part) const {
-  return std::max<int64_t>(1, kTaskFloats / part.width);
 }
 
 void WireCodec::begin(Way way) {
   way_ = way;
   to_ = 0;
   runs_.clear();
-  tasks_.clear();
 }
 
 void WireCodec::begin_message(int peer, size_t header) {
@@ -76,12 +67,11 @@ void WireCodec::begin_message(int peer, size_t header) {
   to_ += header;
 }
 
-void WireCodec::add(int64_t rows, const Part& part) {
+void WireCodec::add(int64_t rows, const Block& block) {
+  const Part& part = layout_.parts()[static_cast<size_t>(block.part)];
   const size_t floats = rows_bytes(rows, part.width);
   const size_t coded = coded_bytes(rows, part);
-  runs_.push_back({.part = &part, .rows = rows, .peer = peer_, .from = from_, .to = to_});
-  const int64_t per_task = rows_per_task(part);
-  tasks_.add((rows + per_task - 1) / per_task);
+  runs_.push_back({.part = block.part, .rows = rows, .peer = peer_, .from = from_, .to = to_});
   from_ += way_ == Way::kEncode ? floats : coded;
   to_ += way_ == Way::kEncode ? coded : floats;
 }
@@ -104,7 +94,7 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
     begin_message(source, 0);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      if (layout_.answers(part, source)) add(received[b].answers(blocks[b].sequence), part);
+      if (layout_.answers(part, source)) add(received[b].answers(blocks[b].sequence), blocks[b]);
     }
     end_message(messages[static_cast<size_t>(source)], "an output", "forward");
   }
@@ -121,7 +111,8 @@ std::span<const comm::ConstBytes> WireCodec::decode_outputs(
     begin_message(owner, 0);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      if (layout_.answers(part, layout_.rank())) add(sent[b].answers(blocks[b].sequence), part);
+      if (layout_.answers(part, layout_.rank()))
+        add(sent[b].answers(blocks[b].sequence), blocks[b]);
     }
     end_message(messages[static_cast<size_t>(owner)], "an output", "forward");
   }
@@ -134,12 +125,9 @@ void WireCodec::add_gradients(comm::ConstBytes message, std::span<const Block> b
                               RowsOf rows_of) {
   GradientHeader header;
   std::memcpy(&header, message.data(), sizeof header);
-  for (size_t b = 0; b < blocks.size(); ++b) {
-    add(rows_of(b), layout_.parts()[static_cast<size_t>(blocks[b].part)]);
-  }
+  for (size_t b = 0; b < blocks.size(); ++b) add(rows_of(b), blocks[b]);
   for (size_t b = 0; header.unscaled != 0 && b < blocks.size(); ++b) {
-    if (blocks[b].sequence) continue;
-    add(rows_of(b), layout_.parts()[static_cast<size_t>(blocks[b].part)]);
+    if (!blocks[b].sequence) add(rows_of(b), blocks[b]);
   }
 }
 
@@ -181,54 +169,30 @@ std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::Const
     if (header_ != 0) std::memcpy(out + first_byte_[m], messages[m].data(), header_);
     results[m] = {out + first_byte_[m], out + first_byte_[m + 1]};
   }
-  context.threads.parallel_for(tasks_.count(), 1, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const auto place = tasks_.find(task);
-      const Run& run = runs_[place.group];
-      const int64_t per_task = rows_per_task(*run.part);
-      const int64_t row = place.task * per_task;
-      convert_rows(run, messages[static_cast<size_t>(run.peer)].data() + run.from, out + run.to,
-                   row, std::min(row + per_task, run.rows), context.kernels);
+  encodings_.clear();
+  decodings_.clear();
+  for (const Run& run : runs_) {
+    if (run.rows == 0) continue;
+    const std::byte* from = messages[static_cast<size_t>(run.peer)].data() + run.from;
+    std::byte* to = out + run.to;
+    if (way_ == Way::kEncode) {
+      encodings_.push_back(
+          {coding_of(run), static_cast<const float*>(static_cast<const void*>(from)), to});
+    } else {
+      decodings_.push_back({coding_of(run), from, static_cast<float*>(static_cast<void*>(to))});
     }
-  });
+  }
+  context.backend.encode_rows(encodings_);
+  context.backend.decode_rows(decodings_);
   return results;
 }
 
-void WireCodec::convert_rows(const Run& run, const std::byte* from, std::byte* to, int64_t first,
-                             int64_t last, const compute::Kernels& kernels) const {
-  const int64_t width = run.part->width;
-  const auto skipped = static_cast<size_t>(first * width);
-  if (element_ != compute::Element::kFloat32) {
-    const size_t skipped_bytes = skipped * compute::element_bytes(element_);
-    const int64_t count = (last - first) * width;
-    if (way_ == Way::kEncode) {
-      kernels.narrow(floats_at(from) + skipped, element_, to + skipped_bytes, count);
-    } else {
-      kernels.widen(from + skipped_bytes, element_, floats_at(to) + skipped, count);
-    }
-    return;
-  }
-  const std::vector<ColumnPiece>& boxes = run.part->columns;
-  const size_t scale_bytes = boxes.size() * kScaleBytes;
-  const size_t codes = static_cast<size_t>(run.rows) * scale_bytes;  // behind all scales
-  for (int64_t row = first; row < last; ++row) {
-    for (size_t b = 0; b < boxes.size(); ++b) {
-      const size_t scale_at = static_cast<size_t>(row) * scale_bytes + b * kScaleBytes;
-      const auto column = static_cast<size_t>(row * width + boxes[b].offset);
-      if (way_ == Way::kEncode) {
-        auto* bytes = static_cast<uint8_t*>(static_cast<void*>(to + codes + column));
-        const compute::RowScale scale =
-            kernels.quantize(floats_at(from) + column, bytes, boxes[b].cols);
-        std::memcpy(to + scale_at, &scale, sizeof scale);
-      } else {
-        compute::RowScale scale;
-        std::memcpy(&scale, from + scale_at, sizeof scale);
-        const auto* bytes =
-            static_cast<const uint8_t*>(static_cast<const void*>(from + codes)) + column;
-        kernels.dequantize(bytes, scale, floats_at(to) + column, boxes[b].cols);
-      }
-    }
-  }
+compute::RowCoding WireCodec::coding_of(const Run& run) const {
+  const auto part = static_cast<size_t>(run.part);
+  return {.rows = run.rows,
+          .width = layout_.parts()[part].width,
+          .element = element_,
+          .boxes = boxes_[part]};
 }
 
 }  // namespace shardrec::embedding

@@ -22,10 +22,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
-#include "core/grouped_tasks.h"
+#include "compute/operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
@@ -67,7 +65,7 @@ class WireCodec {
   enum class Way : uint8_t { kEncode, kDecode };
   // A block on its way; offsets are of the message in `from`, of all messages in the result.
   struct Run {
-    const Part* part = nullptr;
+    int32_t part = 0;
     int64_t rows = 0;
     int peer = 0;
     size_t from = 0;
@@ -75,20 +73,19 @@ class WireCodec {
   };
 
   size_t coded_bytes(int64_t rows, const Part& part) const;
-  int64_t rows_per_task(const Part& part) const;
   void begin(Way way);
   void begin_message(int peer, size_t header);
-  void add(int64_t rows, const Part& part);
+  void add(int64_t rows, const Block& block);
   template <class RowsOf>
   void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
   void end_message(comm::ConstBytes message, const char* what, const char* operation);
   std::span<const comm::ConstBytes> convert(std::span<const comm::ConstBytes> messages,
                                             const StepContext& context, core::Scratch& memory);
-  void convert_rows(const Run& run, const std::byte* from, std::byte* to, int64_t first,
-                    int64_t last, const compute::Kernels& kernels) const;
+  compute::RowCoding coding_of(const Run& run) const;
 
   const Layout& layout_;
   compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
+  std::vector<std::vector<compute::ColumnRange>> boxes_;   // by part; none with 16 bits
   SharedBuffer buffer_ = std::make_shared<core::Scratch>();
   std::vector<comm::ConstBytes> encoded_;
   std::vector<comm::ConstBytes> decoded_;
@@ -99,7 +96,8 @@ class WireCodec {
   size_t from_ = 0;
   size_t to_ = 0;
   std::vector<Run> runs_;
-  core::GroupedTasks tasks_;        // by run
+  std::vector<compute::RowEncoding> encodings_;  // by run
+  std::vector<compute::RowDecoding> decodings_;
   std::vector<size_t> first_byte_;  // of each message in the result
 };
 

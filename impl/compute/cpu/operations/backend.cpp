@@ -5,6 +5,7 @@
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
 #include "compute/cpu/operations/node_sums.h"
+#include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_updates.h"
 
 namespace shardrec::compute {
@@ -32,6 +33,8 @@ class CpuBackend final : public Backend {
   void assemble_sequences(std::span<const SequenceOutput> outputs) override {
     assembly_.run(outputs, context_);
   }
+  void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
+  void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
   void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards, context_); }
   void sum_gradients(std::span<float* const> out) override { rows_.gradients(out, context_); }
   void sum_rows(std::span<const RowSums> shards) override { rows_.sums(shards, context_); }
@@ -47,6 +50,7 @@ class CpuBackend final : public Backend {
   cpu::OutputLookup bag_outputs_;
   cpu::NodeSummation node_sums_;
   cpu::Assembly assembly_;
+  cpu::RowCodes codes_;
   cpu::RowUpdates rows_;
 };
 
