@@ -76,10 +76,10 @@ void LoadPlan::cut(const Manifest& manifest, int ranks) {
     for (size_t t = 0; t < manifest.tensors.size(); ++t) {
       if (needs_[t].empty()) continue;
       const ManifestTensor& tensor = manifest.tensors[t];
-      // The one checksum of a tensor of format 1 is verified beforehand.
       const int64_t stretch =
           std::min(kStretch, tensor.rows * tensor.layout.row_bytes(tensor.cols) / ranks);
       int32_t last_reader = -1;
+      // The one checksum of a tensor of format 1 is verified beforehand.
       const int64_t height = manifest.format == 1
                                  ? rows_per_chunk(tensor.layout.row_bytes(tensor.cols))
                                  : tensor.chunk_rows;

@@ -321,17 +321,7 @@ void kernels_of_layers(const dense::Kernels& kernels) {
                               compute::OptimizerKind::kAdam}) {
         for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
                                  compute::WeightDecay::kDecouple}) {
-          update.step = {.kind = kind,
-                         .decay_mode = decay,
-                         .learning_rate = 0.05F,
-                         .eps = 1e-8F,
-                         .weight_decay = 0.3F,
-                         .beta1 = 0.9F,
-                         .beta2 = 0.999F,
-                         .one_minus_beta1 = 0.1F,
-                         .one_minus_beta2 = 0.001F,
-                         .bias1 = 1.4F,
-                         .bias2 = 7.5F};
+          update.step = step_of(kind, decay);
           compute::cpu_kernels().element_update(update, 0, width);
           updates.add(weights);
           updates.add(first);

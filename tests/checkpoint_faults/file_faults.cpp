@@ -105,7 +105,9 @@ class Call {
         verdict_ = Verdict::kDieAfter;
         break;
       case Fault::kStop:
-        kill(getpid(), SIGSTOP);
+        // To this thread: one to the process may reach another thread first, and this one would go
+        // on with the call, and take a lock, before the process stands still.
+        raise(SIGSTOP);
         break;
       case Fault::kNoSpace:
         if (needs == Needs::kNothing) break;

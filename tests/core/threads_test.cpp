@@ -10,10 +10,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include "support/meeting.h"
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
@@ -70,29 +71,13 @@ int posix_memalign(void** out, size_t alignment, size_t size) {
 namespace shardrec::core {
 namespace {
 
+using test::Meeting;
+
 #if defined(__SANITIZE_THREAD__) || SHARDREC_HAS_FEATURE(thread_sanitizer)
 constexpr bool kThreadSanitizer = true;
 #else
 constexpr bool kThreadSanitizer = false;
 #endif
-
-// Threads that wait until `expected` of them are here; bounded, so that a failure is not a hang.
-class Meeting {
- public:
-  explicit Meeting(int expected) : expected_(expected) {}
-  void join() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    arrived_.fetch_add(1);
-    while (arrived_.load() < expected_ && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::yield();
-    }
-  }
-  bool complete() const { return arrived_.load() >= expected_; }
-
- private:
-  int expected_;
-  std::atomic<int> arrived_{0};
-};
 
 TEST(Threads, PiecesCoverEveryIndexOnceAndAreAtMostGrainLong) {
   for (const int count : {1, 2, 4}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
+#include "compute/update_jobs.h"
 #include "core/threads.h"
 #include "dense/kernels.h"
 #include "dense/parameters.h"
@@ -217,17 +218,7 @@ TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
                             compute::OptimizerKind::kAdam}) {
       for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
                                compute::WeightDecay::kDecouple}) {
-        update.step = {.kind = kind,
-                       .decay_mode = decay,
-                       .learning_rate = 0.1F,
-                       .eps = 1e-6F,
-                       .weight_decay = 0.01F,
-                       .beta1 = 0.9F,
-                       .beta2 = 0.99F,
-                       .one_minus_beta1 = 0.1F,
-                       .one_minus_beta2 = 0.01F,
-                       .bias1 = 3,
-                       .bias2 = 7};
+        update.step = compute::step_of(kind, decay);
         elements.element_update(update, 1, kAll - 1);
       }
     }

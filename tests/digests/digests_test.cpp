@@ -20,7 +20,6 @@ namespace {
 
 uint64_t digest_in_threads(const Configuration& configuration) {
   std::vector<uint64_t> digests(static_cast<size_t>(configuration.world));
-  const auto [scenario, deal] = configuration.make();
   run_ranks(configuration.world, configuration.world, [&](int rank, shardrec_comm* comm) {
     SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 60));
     digests[static_cast<size_t>(rank)] = digest_of(configuration, comm);

@@ -2,15 +2,10 @@
 // and batches.
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <set>
-#include <thread>
-
 #include "compute/kernels.h"
 #include "embedding/comparison.h"
 #include "embedding/variations.h"
+#include "support/meeting.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -79,31 +74,7 @@ TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
   compute::force_cpu_kernels(nullptr);
 }
 
-// Where the threads of a step wait for each other, bounded so that a failure is not a hang.
-class Meeting {
- public:
-  void expect(int threads) {
-    const std::lock_guard lock(mutex_);
-    expected_ = threads;
-    inside_.clear();
-  }
-  void join() {
-    std::unique_lock lock(mutex_);
-    inside_.insert(std::this_thread::get_id());
-    all_.notify_all();
-    all_.wait_for(lock, std::chrono::seconds(20), [&] { return std::ssize(inside_) >= expected_; });
-  }
-  int64_t seen() const {
-    const std::lock_guard lock(mutex_);
-    return std::ssize(inside_);
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable all_;
-  int expected_ = 0;
-  std::set<std::thread::id> inside_;
-};
+// Where the threads of a step wait for each other.
 Meeting& of_lookups() {
   static Meeting meeting;
   return meeting;

@@ -98,7 +98,9 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
  * afterwards).
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
  * INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
- * above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+ * was; after any other error it may be written in part, since this rank's own rows are looked up
+ * while the others' are under way. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
                                                      const shardrec_tensor *out);
 
