@@ -276,7 +276,7 @@ TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
   int64_t k = 1;
   int64_t seen_usable = 0;
   int64_t seen_dead = 0;
-  for (bool fired = true; fired && !HasFailure(); ++k) {
+  for (bool fired = true; fired && !HasFailure(); k += kAllocationStride) {
     const auto outcomes = train(test, k);
     fired = outcomes[0].fired;
     SCOPED_TRACE("allocation " + std::to_string(k) + ": rank 0: " + outcomes[0].calls +
@@ -294,8 +294,8 @@ TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
     }
     if (!outcomes[0].calls.empty()) ++(outcomes[0].alive ? seen_usable : seen_dead);
   }
-  EXPECT_GT(seen_usable, 40);
-  EXPECT_GT(seen_dead, 10);
+  EXPECT_GT(seen_usable, 40 / kAllocationStride);
+  EXPECT_GT(seen_dead, 10 / kAllocationStride);
   RecordProperty("allocations", std::to_string(k));
   RecordProperty("usable", std::to_string(seen_usable));
   RecordProperty("dead", std::to_string(seen_dead));

@@ -44,12 +44,7 @@ bool fails() noexcept {
 }  // namespace
 
 // How a function is named that stands in for another, and how that one is called.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SHARDREC_SANITIZED 1
-#endif
-#endif
-#ifdef SHARDREC_SANITIZED
+#if SHARDREC_SANITIZED
 #define SHARDREC_INSTEAD_OF(name) __wrap_##name  // by the linker's option --wrap
 #define SHARDREC_REAL(name) __real_##name
 #else
@@ -66,7 +61,7 @@ void* SHARDREC_INSTEAD_OF(malloc)(size_t size) {
   return nullptr;
 }
 
-#ifdef SHARDREC_SANITIZED
+#if SHARDREC_SANITIZED
 void* __real_aligned_alloc(size_t alignment, size_t size);
 void* __real_mmap(void* address, size_t size, int protection, int flags, int file, off_t offset);
 #else

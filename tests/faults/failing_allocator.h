@@ -6,6 +6,10 @@
 
 namespace shardrec::test {
 
+// From one allocation that fails to the next in tests that try them all. Under the sanitizers, which
+// look for other errors than the tests do, every third: paths that clean up are passed many times.
+constexpr int64_t kAllocationStride = SHARDREC_SANITIZED ? 3 : 1;
+
 enum class Shortage : uint8_t {
   kOnce,    // the k-th allocation fails, those after it succeed
   kLasting  // the k-th and all that follow fail

@@ -144,9 +144,9 @@ TEST_P(GlooShortage, EndsNoHostAndHoldsNobodyUp) {
   int64_t tries = 0;
   while (run(GetParam(), k) && !HasFailure()) {
     ++tries;
-    k += 1 + k / 12;
+    k += kAllocationStride + k / (12 / kAllocationStride);
   }
-  EXPECT_GT(tries, 20) << "the last was allocation " << k;
+  EXPECT_GT(tries, 20 / kAllocationStride) << "the last was allocation " << k;
   int64_t after = 0;
   SR_OK(shardrec_live_objects(&after));
   EXPECT_EQ(after, before);
