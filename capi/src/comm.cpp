@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "comm/engine_list.h"
 #include "comm/engines/engine.h"
-#include "comm/rendezvous/net/interfaces.h"
 #include "comm_object.h"
 #include "core/threads.h"
 #include "guard.h"
@@ -45,15 +44,13 @@ const Property& find_property(shardrec_comm_property key) {
                "SHARDREC_COMM_WARN_SECONDS");
 }
 
-const char* engine_name(shardrec_engine engine) {
-  switch (engine) {
-    case SHARDREC_ENGINE_GLOO:
-      return "gloo";
-    case SHARDREC_ENGINE_MPI:
-      return "mpi";
-    default:
-      refuse_value("the engine", int64_t{engine}, "SHARDREC_ENGINE_GLOO or SHARDREC_ENGINE_MPI");
+std::string engine_name(shardrec_engine value) {
+  const comm::EngineRow* engine = comm::find_engine(value);
+  if (engine == nullptr) {
+    refuse_value("the engine", int64_t{value},
+                 comm::process_engine_names(" or ", &comm::EngineRow::constant));
   }
+  return std::string(engine->name);
 }
 
 comm::EngineOptions engine_options(const Options& options, std::string engine) {
@@ -64,59 +61,16 @@ comm::EngineOptions engine_options(const Options& options, std::string engine) {
           .allow_plain_tcp = options.i64(SHARDREC_OPTION_ALLOW_PLAIN_TCP) == 1};
 }
 
-// What the environment says of the network, where the options do not.
-void add_network_of_env(comm::EngineOptions& options) {
-  const char* interface = std::getenv("SHARDREC_INTERFACE");
-  if (options.interface.empty() && interface != nullptr && *interface != '\0') {
-    if (!comm::rendezvous::is_interface(interface)) {
-      fail(SHARDREC_INVALID_ARGUMENT,
-           "the environment variable SHARDREC_INTERFACE is no name of a network interface and no "
-           "address; 1 to 64 printable characters without spaces are accepted");
-    }
-    options.interface = interface;
-  }
-  const char* allowed = std::getenv("SHARDREC_ALLOW_PLAIN_TCP");
-  const std::string_view says = allowed == nullptr ? "" : allowed;
-  if (!says.empty() && says != "0" && says != "1") {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("the environment variable SHARDREC_ALLOW_PLAIN_TCP is \"", says,
-                  "\"; 0 or 1 is accepted"));
-  }
-  if (says == "1") options.allow_plain_tcp = true;
-}
-
-std::string engine_from_env(const Options& options) {
-  if (const auto chosen = options.find_i64(SHARDREC_OPTION_ENGINE)) {
-    return engine_name(static_cast<shardrec_engine>(*chosen));
-  }
-  const char* named = std::getenv("SHARDREC_ENGINE");
-  if (named == nullptr || *named == '\0') return "gloo";
-  const std::string_view name = named;
-  if (name != "gloo" && name != "mpi") {
-    fail(SHARDREC_INVALID_ARGUMENT, sentence("the environment variable SHARDREC_ENGINE is \"", name,
-                                             "\"; gloo or mpi is accepted"));
-  }
-  return std::string(name);
+std::string chosen_engine(const Options& options) {
+  const auto chosen = options.find_i64(SHARDREC_OPTION_ENGINE);
+  return chosen ? engine_name(static_cast<shardrec_engine>(*chosen))
+                : comm::engine_of_environment();
 }
 
 std::shared_ptr<comm::Communicator> connect_by_token(const comm::EngineOptions& options,
                                                      std::string_view text, int rank, int size) {
   const auto token = comm::rendezvous::parse_token(text);
   return comm::connect(options, token, rank, size, server_of(token));
-}
-
-// Ranks that a launcher has numbered, and what the caller takes their numbers to be; -1: it asks.
-std::shared_ptr<comm::Communicator> connect_launched(const comm::EngineOptions& options, int rank,
-                                                     int size) {
-  auto made = comm::connect_as_launched(options);
-  if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("rank ", rank, " of ", size,
-                  " was asked for; the launcher made this process rank ", made->rank(), " of ",
-                  made->size(), " (-1 takes what it says)"),
-         {.rank = made->rank(), .value = rank});
-  }
-  return made;
 }
 
 // Of the communicators of this process that live.
@@ -200,7 +154,7 @@ shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank, int32
                                 " are told by its launcher who they are"));
     }
     Reserved<shardrec_comm> reserved;
-    auto communicator = launched ? connect_launched(how, rank, size)
+    auto communicator = launched ? comm_ns::connect_as_launched(how, rank, size)
                                  : connect_by_token(how, require_text(token, "token"), rank, size);
     reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
   });
@@ -211,12 +165,12 @@ shardrec_status shardrec_comm_create_from_env(const shardrec_options* options,
   return guard([&] {
     require_out(out, "out");
     const Options given = read_options(options, SHARDREC_OPTIONS_COMM);
-    comm_ns::EngineOptions how = engine_options(given, engine_from_env(given));
+    comm_ns::EngineOptions how = engine_options(given, chosen_engine(given));
     const bool launched = comm_ns::is_launched(how.engine);
-    if (!launched) add_network_of_env(how);
+    if (!launched) comm_ns::add_network_of_environment(how);
     Reserved<shardrec_comm> reserved;
     auto communicator =
-        launched ? connect_launched(how, -1, -1) : comm_ns::connect_as_environment_says(how);
+        launched ? comm_ns::connect_as_launched(how) : comm_ns::connect_as_environment_says(how);
     reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
   });
 }

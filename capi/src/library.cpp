@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/remote/transport.h"
+#include "comm/engines/engine.h"
 #include "compute/cpu_target.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
@@ -27,10 +27,8 @@ shardrec_status shardrec_capabilities(char** out_text) {
     json.begin_object();
     json.key("version").text(SHARDREC_VERSION);
     json.key("api_version").integer(SHARDREC_API_VERSION);
-    json.key("engines").begin_array().text("local");
-    for (const std::string& engine : shardrec::comm::remote::installed_transports()) {
-      json.text(engine);
-    }
+    json.key("engines").begin_array();
+    for (const std::string_view engine : shardrec::comm::installed_engines()) json.text(engine);
     json.end_array();
     json.key("devices").begin_array().text("cpu").end_array();
     json.key("cpu_targets").begin_array();

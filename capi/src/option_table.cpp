@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "comm/engine_list.h"
 #include "comm/rendezvous/net/interfaces.h"
 #include "comm/rendezvous/protocol/limits.h"
 #include "comm/rendezvous/protocol/token.h"
@@ -73,11 +74,6 @@ constexpr std::array<Named, 4> kCompressions = {{
     {SHARDREC_COMPRESSION_INT8, "int8"},
 }};
 
-constexpr std::array<Named, 2> kEngines = {{
-    {SHARDREC_ENGINE_GLOO, "gloo"},
-    {SHARDREC_ENGINE_MPI, "mpi"},
-}};
-
 template <const auto& kNames>
 constexpr OptionChoices kChoicesIn = {
     .name = [](int64_t value) -> std::string {
@@ -99,6 +95,21 @@ constexpr OptionChoices kChoicesIn = {
             list += (list.empty() ? "" : ", ") + std::string(named.name);
           return list;
         },
+};
+
+// Engines between processes.
+constexpr OptionChoices kEngineChoices = {
+    .name = [](int64_t value) -> std::string {
+      for (const comm::EngineRow& engine : comm::kEngines) {
+        if (engine.value == value) return std::string(engine.name);
+      }
+      return "";
+    },
+    .value = [](std::string_view name) -> std::optional<int64_t> {
+      const comm::EngineRow* engine = comm::find_process_engine(name);
+      return engine != nullptr ? std::optional<int64_t>(*engine->value) : std::nullopt;
+    },
+    .list = [] { return comm::process_engine_names(", "); },
 };
 
 bool any_real(double) { return true; }
@@ -253,7 +264,7 @@ constexpr std::array kRows = {
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
-    choice(KEY(ENGINE), kComm, kChoicesIn<kEngines>, std::nullopt),
+    choice(KEY(ENGINE), kComm, kEngineChoices, std::nullopt),
     real(KEY(COMM_SETUP_SECONDS), kComm, kFinitePositive, positive, 1800.0),
     text(KEY(INTERFACE), kComm,
          "a network interface's name, an IPv4 or an IPv6 address, or an empty text,",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "comm/clock.h"
 #include "comm/collective/processors.h"
+#include "comm/engine_list.h"
 #include "comm/gloo/direct_bytes.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
@@ -153,6 +155,46 @@ std::vector<rendezvous::Join> hear_where_all_are(const remote::Transport& transp
 
 }  // namespace
 
+std::vector<std::string_view> installed_engines() {
+  std::vector<std::string_view> names;
+  for (const EngineRow& engine : kEngines) {
+    if (!engine.is_plugin() || remote::transport_installed(engine)) names.push_back(engine.name);
+  }
+  return names;
+}
+
+std::string engine_of_environment() {
+  const char* named = std::getenv("SHARDREC_ENGINE");
+  if (named == nullptr || *named == '\0') return EngineOptions{}.engine;
+  if (find_process_engine(named) == nullptr) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the environment variable SHARDREC_ENGINE is \"", named, "\"; ",
+                              process_engine_names(" or "), " is accepted"));
+  }
+  return named;
+}
+
+void add_network_of_environment(EngineOptions& options) {
+  const char* interface = std::getenv("SHARDREC_INTERFACE");
+  if (options.interface.empty() && interface != nullptr && *interface != '\0') {
+    if (!rendezvous::is_interface(interface)) {
+      core::fail(
+          SHARDREC_INVALID_ARGUMENT,
+          "the environment variable SHARDREC_INTERFACE is no name of a network interface and no "
+          "address; 1 to 64 printable characters without spaces are accepted");
+    }
+    options.interface = interface;
+  }
+  const char* allowed = std::getenv("SHARDREC_ALLOW_PLAIN_TCP");
+  const std::string_view says = allowed == nullptr ? "" : allowed;
+  if (!says.empty() && says != "0" && says != "1") {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the environment variable SHARDREC_ALLOW_PLAIN_TCP is \"", says,
+                              "\"; 0 or 1 is accepted"));
+  }
+  if (says == "1") options.allow_plain_tcp = true;
+}
+
 bool is_launched(const std::string& engine) { return remote::transport_is_launched(engine); }
 
 std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
@@ -174,7 +216,8 @@ std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& o
               options);
 }
 
-std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) {
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options, int rank,
+                                                  int size) {
   if (!options.interface.empty()) {
     core::fail(
         SHARDREC_INVALID_ARGUMENT,
@@ -189,7 +232,15 @@ std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options) 
       .size = transport.size,
       .ranks_per_node = rendezvous::ranks_per_node(all),
       .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
-  return make(roster, transport.carrier, transport.board, options);
+  auto made = make(roster, transport.carrier, transport.board, options);
+  if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("rank ", rank, " of ", size,
+                              " was asked for; the launcher made this process rank ", made->rank(),
+                              " of ", made->size(), " (-1 takes what it says)"),
+               {.rank = made->rank(), .value = rank});
+  }
+  return made;
 }
 
 }  // namespace shardrec::comm

@@ -7,6 +7,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/rendezvous/protocol/token.h"
@@ -29,6 +31,16 @@ struct EngineOptions {
   bool allow_plain_tcp = false;
 };
 
+// The engines of this installation: those of the library and those whose plug-ins are installed.
+std::vector<std::string_view> installed_engines();
+
+// The engine that the environment variable SHARDREC_ENGINE names; gloo where it is not set. Throws
+// INVALID_ARGUMENT.
+std::string engine_of_environment();
+// What SHARDREC_INTERFACE and SHARDREC_ALLOW_PLAIN_TCP say, where the options do not. Throws
+// INVALID_ARGUMENT.
+void add_network_of_environment(EngineOptions& options);
+
 // Does the engine's own launcher say who the ranks are? Throws UNSUPPORTED.
 bool is_launched(const std::string& engine);
 
@@ -39,7 +51,9 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
                                       std::shared_ptr<rendezvous::Server> server = nullptr);
 // Ranks that meet as the environment says (rendezvous::from_environment).
 std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options);
-// Ranks of an engine that is_launched().
-std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options);
+// Ranks of an engine that is_launched(). rank, size: what the caller takes its numbers to be, -1
+// where it asks for them; INVALID_ARGUMENT where the launcher says otherwise.
+std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options, int rank = -1,
+                                                  int size = -1);
 
 }  // namespace shardrec::comm

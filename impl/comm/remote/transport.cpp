@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/engine_list.h"
 #include "comm/plugin/transport_plugin.h"
 #include "core/error.h"
 #include "core/plugin.h"
@@ -21,21 +22,11 @@ using core::sentence;
 using Table = shardrec_transport_table;
 using PluginError = shardrec_transport_error;
 
-struct Engine {
-  std::string_view name;
-  std::string_view package;
-};
-constexpr std::array kEngines{
-    Engine{.name = "gloo",
-           .package = "libshardrec's Gloo plug-in (built with libgloo-dev, needs libgloo0)"},
-    Engine{.name = "mpi",
-           .package = "libshardrec's MPI plug-in (built with libopenmpi-dev, needs openmpi-bin)"}};
-
-std::string file_of(const Engine& engine) {
+std::string file_of(const EngineRow& engine) {
   return sentence("libshardrec_", engine.name, ".so.", SHARDREC_TRANSPORT_ABI);
 }
 
-Table load(const Engine& engine) {
+Table load(const EngineRow& engine) {
   const core::Plugin plugin{.file = file_of(engine),
                             .what = sentence(engine.name, " plug-in"),
                             .function = "shardrec_transport_plugin",
@@ -73,7 +64,7 @@ std::array<std::atomic<bool>, kEngines.size()> loaded;
 
 const Table& table_of(const std::string& name) {
   for (size_t i = 0; i < kEngines.size(); ++i) {
-    if (kEngines[i].name != name) continue;
+    if (kEngines[i].name != name || !kEngines[i].is_plugin()) continue;
     if (loaded[i].load(std::memory_order_acquire)) return tables[i];
     const std::lock_guard lock(load_mutex);
     if (!loaded[i].load(std::memory_order_relaxed)) {
@@ -82,8 +73,8 @@ const Table& table_of(const std::string& name) {
     }
     return tables[i];
   }
-  core::fail(SHARDREC_UNSUPPORTED,
-             sentence("there is no plug-in for the engine \"", name, "\"; there are gloo and mpi"));
+  core::fail(SHARDREC_UNSUPPORTED, sentence("there is no plug-in for the engine \"", name,
+                                            "\"; there are ", process_engine_names(" and ")));
 }
 
 shardrec_status status_of(int32_t status) noexcept {
@@ -311,12 +302,8 @@ void hear(void* reader, int32_t from, const void* data, uint64_t bytes) {
 
 void load_transport(const std::string& engine) { table_of(engine); }
 
-std::vector<std::string> installed_transports() {
-  std::vector<std::string> names;
-  for (const Engine& engine : kEngines) {
-    if (core::plugin_installed(file_of(engine))) names.emplace_back(engine.name);
-  }
-  return names;
+bool transport_installed(const EngineRow& engine) {
+  return core::plugin_installed(file_of(engine));
 }
 
 bool transport_available(const std::string& engine) noexcept {

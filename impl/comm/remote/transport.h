@@ -11,16 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "comm/engine_list.h"
 #include "comm/remote/link.h"
 
 namespace shardrec::comm::remote {
 
-// Of the engines that are plug-ins: "gloo", "mpi". Throws UNSUPPORTED: another name, the plug-in is
-// missing (names the files looked for and the package to install) or speaks another ABI.
+// engine: the name of one that is a plug-in (engine_list.h). Throws UNSUPPORTED: another name, the
+// plug-in is missing (names the files looked for and the package to install) or speaks another ABI.
 void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
-// The engines whose plug-ins are installed, loaded or not.
-std::vector<std::string> installed_transports();
+// Whether the engine's plug-in is installed, loaded or not.
+bool transport_installed(const EngineRow& engine);
 // What carries, such as "Open MPI 4.1.4"; and whether a launcher says who the ranks are, so that
 // neither a store nor a rank is needed. Throw as load_transport does.
 std::string transport_library(const std::string& engine);
