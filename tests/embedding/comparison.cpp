@@ -187,7 +187,7 @@ void expect_all_promises(const Scenario& scenario, std::mt19937_64& random,
   if (variation.to_nearest) expect_reference(scenario, one, reference);
   if (::testing::Test::HasFatalFailure()) return;
   EXPECT_EQ(one.out_of_range, reference.out_of_range);
-  for (const int ranks : {1, 2, 3, 4, 8}) {
+  for (const int ranks : world_sizes()) {
     SCOPED_TRACE("ranks " + std::to_string(ranks));
     Deal deal = random_deal(scenario, random, ranks);
     if (variation.vary) variation.vary(deal);

@@ -39,7 +39,7 @@ TEST_P(Replicated, TablesEqualOneRanksUpToRounding) {
 
 TEST_P(Replicated, TablesAreEqualOnAllRanksAndInEveryRunBitForBit) {
   const Scenario given = scenario();
-  for (const int ranks : {1, 2, 3, 4, 8}) {
+  for (const int ranks : world_sizes()) {
     SCOPED_TRACE("ranks " + std::to_string(ranks));
     Deal deal = random_deal(given, random_, ranks);
     replicate(deal);

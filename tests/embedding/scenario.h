@@ -133,6 +133,11 @@ struct Deal {
 // down, whose errors are not those of one scenario.
 constexpr int seeds(int number) { return SHARDREC_SANITIZED ? (number + 3) / 4 : number; }
 
+// The numbers of ranks that a promise is tried with.
+inline std::vector<int> world_sizes() {
+  return SHARDREC_SANITIZED ? std::vector<int>{1, 3, 8} : std::vector<int>{1, 2, 3, 4, 8};
+}
+
 // What comes out of a run.
 struct Outcome {
   std::vector<std::vector<std::vector<float>>> outputs;  // by step, by sample of the global batch
