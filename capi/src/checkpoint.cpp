@@ -7,7 +7,6 @@
 
 #include "checkpoint/layers.h"
 #include "checkpoint_object.h"
-#include "collection_contents.h"
 #include "comm/collective/agree.h"
 #include "control_object.h"
 #include "core/tensor.h"
@@ -57,7 +56,8 @@ class Gathered {
   checkpoint::Contents to_save(const CheckpointObject& object) {
     checkpoint::Contents contents;
     for (auto& collection : collections_) {
-      contents.collections.push_back(contents_to_save(*collection.use, collection.name));
+      contents.collections.push_back(
+          checkpoint::contents_to_save(collection.use->state(), collection.name));
     }
     add_dense(contents);
     for (const auto& [name, tensor] : object.tensors) {
@@ -77,7 +77,8 @@ class Gathered {
   checkpoint::Contents to_load() {
     checkpoint::Contents contents;
     for (auto& collection : collections_) {
-      contents.collections.push_back(contents_to_load(*collection.use, collection.name));
+      contents.collections.push_back(
+          checkpoint::contents_to_load(collection.use->state(), collection.name));
     }
     add_dense(contents);
     return contents;
@@ -88,7 +89,7 @@ class Gathered {
   }
   void apply(const checkpoint::Contents& loaded) noexcept {
     for (size_t c = 0; auto& collection : collections_) {
-      apply_loaded(*collection.use, loaded.collections[c++]);
+      checkpoint::apply_loaded(collection.use->state(), loaded.collections[c++]);
     }
     for (checkpoint::LayersState& state : states_) state.apply();
   }

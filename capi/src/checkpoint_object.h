@@ -39,7 +39,7 @@ struct CheckpointObject {
         keep(its_keep) {}
 
   std::shared_ptr<Membership> membership;
-  CheckpointChannels channels;
+  checkpoint::GroupChannels channels;
   std::string directory;
   int64_t keep = 0;
   std::vector<Added<shardrec_collection>> collections;

@@ -95,7 +95,8 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
       object->membership = use->membership;
       // Before the collective part: what fails behind it fails on this rank alone.
       object->plan = boxes;
-      object->checkpoints = std::make_unique<CheckpointChannels>(use->membership->communicator());
+      object->checkpoints =
+          std::make_unique<checkpoint::GroupChannels>(use->membership->communicator());
       object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
                                                                    boxes, settings);
       object->number_it();

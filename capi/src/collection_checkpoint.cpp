@@ -3,7 +3,6 @@
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "checkpoint/store.h"
-#include "collection_contents.h"
 #include "collection_object.h"
 #include "control_object.h"
 #include "guard.h"
@@ -34,28 +33,30 @@ using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 shardrec_status shardrec_collection_save(shardrec_collection* collection, const char* directory,
                                          shardrec_control* control) {
   return guard([&] {
-    with_checkpoint("save", collection, directory, control,
-                    [](CollectionObject& object, const std::string& path, core::Control* progress) {
-                      checkpoint::Contents contents;
-                      contents.collections.push_back(contents_to_save(object, ""));
-                      checkpoint::save(object.checkpoints->group(),
-                                       {.directory = path, .step = object.collection->step()},
-                                       contents, progress);
-                    });
+    with_checkpoint(
+        "save", collection, directory, control,
+        [](CollectionObject& object, const std::string& path, core::Control* progress) {
+          checkpoint::Contents contents;
+          contents.collections.push_back(checkpoint::contents_to_save(object.state(), ""));
+          checkpoint::save(object.checkpoints->group(),
+                           {.directory = path, .step = object.collection->step()}, contents,
+                           progress);
+        });
   });
 }
 
 shardrec_status shardrec_collection_load(shardrec_collection* collection, const char* directory,
                                          shardrec_control* control) {
   return guard([&] {
-    with_checkpoint("load", collection, directory, control,
-                    [](CollectionObject& object, const std::string& path, core::Control* progress) {
-                      const checkpoint::Group group = object.checkpoints->group();
-                      checkpoint::Contents contents;
-                      contents.collections.push_back(contents_to_load(object, ""));
-                      checkpoint::load(group, checkpoint::open(group, path), contents, progress,
-                                       [&] { object.collection->set_filled_in_part(true); });
-                      apply_loaded(object, contents.collections.front());
-                    });
+    with_checkpoint(
+        "load", collection, directory, control,
+        [](CollectionObject& object, const std::string& path, core::Control* progress) {
+          const checkpoint::Group group = object.checkpoints->group();
+          checkpoint::Contents contents;
+          contents.collections.push_back(checkpoint::contents_to_load(object.state(), ""));
+          checkpoint::load(group, checkpoint::open(group, path), contents, progress,
+                           [&] { object.collection->set_filled_in_part(true); });
+          checkpoint::apply_loaded(object.state(), contents.collections.front());
+        });
   });
 }

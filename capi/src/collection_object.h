@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "checkpoint/contents.h"
+#include "checkpoint/collection_contents.h"
 #include "comm_object.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
@@ -16,26 +16,6 @@
 
 namespace shardrec::capi {
 
-// The channels on which the ranks of a communicator save and load together. Opened by all ranks in
-// the same order.
-class CheckpointChannels {
- public:
-  explicit CheckpointChannels(comm::Communicator& communicator)
-      : collectives_(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),
-                     communicator.size()),
-        channel_(communicator.open_channel(comm::Purpose::kControl)),
-        rank_(communicator.rank()),
-        size_(communicator.size()) {}
-
-  checkpoint::Group group() { return {collectives_, *channel_, rank_, size_}; }
-
- private:
-  comm::Collectives collectives_;
-  std::shared_ptr<comm::Channel> channel_;
-  int rank_;
-  int size_;
-};
-
 struct CollectionObject {
   // Of a collection that was just made: names it in traces and metrics.
   void number_it() noexcept {
@@ -44,12 +24,14 @@ struct CollectionObject {
     counters.track = {.rank = membership->communicator().rank(), .collection = number};
   }
 
+  checkpoint::CollectionState state() { return {*collection, sync.get(), plan}; }
+
   std::shared_ptr<Membership> membership;
   std::shared_ptr<embedding::Collection> collection;
   std::unique_ptr<replica::ReplicaSync> sync;  // on a mesh
   plan::Plan plan;                             // of the sharding group
   // Of all ranks of the membership: on a mesh, of all replicas.
-  std::unique_ptr<CheckpointChannels> checkpoints;
+  std::unique_ptr<checkpoint::GroupChannels> checkpoints;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
 

@@ -1,9 +1,7 @@
 #include "shardrec/comm.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +9,6 @@
 #include "comm/engine_list.h"
 #include "comm/engines/engine.h"
 #include "comm_object.h"
-#include "core/threads.h"
 #include "guard.h"
 #include "options.h"
 #include "rendezvous_object.h"
@@ -73,11 +70,6 @@ std::shared_ptr<comm::Communicator> connect_by_token(const comm::EngineOptions& 
   return comm::connect(options, token, rank, size, server_of(token));
 }
 
-// Of the communicators of this process that live.
-std::mutex default_mutex;
-int living_comms = 0;
-int least_threads = 0;
-
 }  // namespace
 
 Comm::Comm(std::shared_ptr<comm::Communicator> communicator)
@@ -86,22 +78,8 @@ Comm::Comm(std::shared_ptr<comm::Communicator> communicator)
 Comm::Comm(std::shared_ptr<Membership> its_membership)
     : membership(std::move(its_membership)),
       collectives(membership->communicator().open_channel(comm::Purpose::kControl),
-                  membership->communicator().rank(), membership->communicator().size()) {
-  const int threads = membership->communicator().default_threads();
-  const std::lock_guard lock(default_mutex);
-  least_threads = living_comms == 0 ? threads : std::min(least_threads, threads);
-  ++living_comms;
-}
-
-Comm::~Comm() {
-  const std::lock_guard lock(default_mutex);
-  --living_comms;
-}
-
-int default_threads() {
-  const std::lock_guard lock(default_mutex);
-  return living_comms == 0 ? core::default_thread_count(1) : least_threads;
-}
+                  membership->communicator().rank(), membership->communicator().size()),
+      threads(membership->communicator().default_threads()) {}
 
 void Comm::closing() noexcept {
   if (!membership->closed()) membership->disconnect();
@@ -250,16 +228,12 @@ shardrec_status shardrec_comm_split(shardrec_comm* comm, int32_t color, int32_t 
       auto split = operation_of(CommCall::kSplit, "split");
       split.patience = comm_ns::Patience::kSetup;
       use->collectives.barrier(split);
-      const bool takes_part = color >= 0;
-      auto part = use->membership->communicator().split(takes_part ? color : -1, key);
-      if (!takes_part) {
-        part->leave();
+      const auto membership = use->membership->split(use->membership->communicator(), color, key);
+      if (membership == nullptr) {
         *out = nullptr;
         return;
       }
-      const auto membership = std::make_shared<Membership>(Membership::Part{}, std::move(part));
       auto object = std::make_shared<Comm>(membership);
-      use->membership->add_child(membership);
       reserved.publish(out, std::move(object));
     });
   });

@@ -19,7 +19,7 @@ dense::MlpOptions mlp_options(const Options& options) {
   const auto threads = options.find_i64(SHARDREC_OPTION_THREADS);
   return {.optimizer = optimizer_from(options),
           .seed = static_cast<uint64_t>(options.i64(SHARDREC_OPTION_SEED)),
-          .threads = threads ? static_cast<int>(*threads) : default_threads(),
+          .threads = threads ? static_cast<int>(*threads) : comm::ThreadShare::least(),
           .accumulate = options.i64(SHARDREC_OPTION_ACCUMULATE_GRADIENTS) != 0};
 }
 

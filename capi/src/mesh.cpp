@@ -1,17 +1,15 @@
 #include "shardrec/mesh.h"
 
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "collection_object.h"
 #include "comm/collective/agree.h"
-#include "embedding/room.h"
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
 #include "plan_collective.h"
 #include "replica/mesh.h"
+#include "replica/mesh_collection.h"
 
 namespace shardrec::capi {
 
@@ -44,6 +42,7 @@ constexpr comm::Operation kShardingComm{
     .name = "mesh_sharding_comm", .kind = 2, .detail = 0, .patience = comm::Patience::kSetup};
 constexpr comm::Operation kReplicaComm{
     .name = "mesh_replica_comm", .kind = 3, .detail = 0, .patience = comm::Patience::kSetup};
+constexpr uint32_t kFirstPlanOperation = 4;
 
 // A communicator of the host's own over the ranks of one of the mesh's groups. It is a part of that
 // group, which the handle keeps alive: a group that ends takes its parts with it.
@@ -58,66 +57,10 @@ void make_group_comm(shardrec_mesh* mesh, const comm::Operation& operation,
     // A split is heard of in its group only; here, ranks that ask for other groups are.
     use->collectives.barrier(operation);
     comm::Communicator& whole = *(use->mesh.*group);
-    auto part = whole.split(0, whole.rank());
-    const auto membership = std::make_shared<Membership>(Membership::Part{}, std::move(part));
-    auto object = std::make_shared<Comm>(membership);
+    auto object = std::make_shared<Comm>(use->world->split(whole, 0, whole.rank()));
     object->made_of = use.share();
-    use->world->add_child(membership);
     reserved.publish(out, std::move(object));
   });
-}
-
-void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) {
-  for (size_t t = 0; t < plan.tables.size() && t < model.tables.size(); ++t) {
-    if (!plan.tables[t].replicated) continue;
-    core::fail(SHARDREC_UNSUPPORTED,
-               core::sentence("table \"", model.tables[t].name,
-                              "\" is replicated: on a mesh, tables are cut over the sharding group "
-                              "or live on one of its ranks"),
-               {.table = model.tables[t].name});
-  }
-}
-
-// Replicas of several sharding groups may be made on one machine at once: a collection knows of its
-// own group's memory only.
-void require_room(MeshObject& own, const plan::Model& model, const plan::Plan& plan) {
-  const comm::Communicator& sharding = *own.mesh.sharding;
-  uint64_t bytes = 0;
-  try {
-    if (plan.topology.ranks == sharding.size()) {
-      plan::check_tiling(plan, model);
-      bytes = embedding::shard_bytes(embedding::Layout(model, plan, sharding.rank()));
-    }
-  } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
-  }
-  const embedding::GatheredNeeds needs(own.collectives, kCreate, own.world->communicator().rank(),
-                                       bytes, "");
-  comm::agree(own.collectives, kCreate, [&] { needs.check(); });
-}
-
-// A replica, made by the ranks of a sharding group. What they agree to refuse is every rank's error
-// on the mesh; any other error ends the mesh, for the other groups wait to hear of this one.
-std::shared_ptr<embedding::Collection> make_replica(MeshObject& own, const plan::Model& model,
-                                                    const plan::Plan& plan,
-                                                    const embedding::CollectionOptions& options) {
-  std::shared_ptr<embedding::Collection> made;
-  std::optional<core::Error> refused;
-  try {
-    made = std::make_shared<embedding::Collection>(own.mesh.sharding, model, plan, options);
-  } catch (const comm::AgreedError& error) {
-    // The rank that it comes from tells it: its number on the mesh is another one.
-    if (error.parts().rank == own.mesh.sharding->rank()) {
-      refused.emplace(error.status(), core::sentence("in its sharding group, ", error.sentence()),
-                      error.parts());
-    }
-  } catch (...) {
-    own.world->communicator().fail(kCreate.name);
-    throw;
-  }
-  comm::agree(own.collectives, kCreate, [&] {
-    if (refused) throw core::Error(*refused);
-  });
-  return made;
 }
 
 }  // namespace
@@ -186,6 +129,7 @@ shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh* mesh, const shar
     comm::tell_shortage(world, "plan_collective_on_mesh", [&] {
       const comm::Communicator& group = *use->mesh.sharding;
       plan_together({.collectives = use->collectives,
+                     .first_operation = kFirstPlanOperation,
                      .rank = world.rank(),
                      .topology = {.ranks = group.size(), .ranks_per_node = group.ranks_per_node()},
                      .on_mesh = true},
@@ -213,19 +157,14 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       object->membership = use->world;
       // Before the collective part: what fails behind it fails on this rank alone.
       object->plan = boxes;
-      object->checkpoints = std::make_unique<CheckpointChannels>(world);
+      object->checkpoints = std::make_unique<checkpoint::GroupChannels>(world);
       object->sync =
           std::make_unique<replica::ReplicaSync>(use->world->share(), use->mesh.replicas);
-      comm::agree(use->collectives, kCreate, [&] { refuse_replicated_tables(tables, boxes); });
-      // The collection itself compares inside its sharding group only.
-      std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(tables)},
-                                               {"plan", plan::plan_fingerprint(boxes, tables)}};
-      for (const comm::SharedValue& option : embedding::shared_options(settings)) {
-        values.push_back(option);
-      }
-      comm::require_same(use->collectives, kCreate, values);
-      require_room(*use, tables, boxes);
-      object->collection = make_replica(*use, tables, boxes, settings);
+      object->collection = replica::make_collection({.ranks = use->collectives,
+                                                     .operation = kCreate,
+                                                     .world = world,
+                                                     .sharding = use->mesh.sharding},
+                                                    tables, boxes, settings);
       object->number_it();
       reserved.publish(out, std::move(object));
     });

@@ -4,15 +4,13 @@
 #include "handle.h"
 #include "plan/model.h"
 #include "plan/plan.h"
+#include "plan/together.h"
 #include "shardrec/plan.h"
 
 namespace shardrec::capi {
 
 // A plan holds the model that it was made for: boxes mean nothing without its tables.
-struct PlanObject {
-  plan::Model model;
-  plan::Plan plan;
-};
+using PlanObject = plan::PlannedModel;
 
 template <>
 struct Handle<shardrec_model> {

@@ -95,6 +95,7 @@ shardrec_status shardrec_plan_collective(shardrec_comm* comm, const shardrec_mod
     collective_call(use, "plan_collective", [&] {
       const shardrec::comm::Communicator& communicator = use->membership->communicator();
       plan_together({.collectives = use->collectives,
+                     .first_operation = static_cast<uint32_t>(CommCall::kPlan),
                      .rank = communicator.rank(),
                      .topology = {.ranks = communicator.size(),
                                   .ranks_per_node = communicator.ranks_per_node()}},

@@ -219,9 +219,9 @@ int LocalChannel::first_late(const Wait& wait) const {
 }
 
 void LocalChannel::fail_cannot_arrive(const Wait& wait, int culprit) {
-  const Membership membership = group_->membership(culprit);
-  const Cause cause = membership == Membership::kDestroyed ? Cause::kDestroyed
-                      : membership == Membership::kLeft    ? Cause::kLeft
+  const Presence presence = group_->presence(culprit);
+  const Cause cause = presence == Presence::kDestroyed ? Cause::kDestroyed
+                      : presence == Presence::kLeft    ? Cause::kLeft
                                                            : Cause::kAbandoned;
   group_->kill_and_throw({.cause = cause,
                           .culprit = culprit,

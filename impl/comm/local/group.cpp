@@ -15,8 +15,8 @@ void Group::join(int rank) {
                core::sentence("rank ", rank, " is not in [0, ", ranks(), ")"),
                {.value = rank, .limit = ranks()});
   }
-  Membership expected = Membership::kAbsent;
-  if (!member(rank).state.compare_exchange_strong(expected, Membership::kMember)) {
+  Presence expected = Presence::kAbsent;
+  if (!member(rank).state.compare_exchange_strong(expected, Presence::kMember)) {
     core::fail(
         SHARDREC_INVALID_STATE,
         core::sentence("rank ", rank, " of this group has been taken before; each rank joins",
@@ -25,8 +25,8 @@ void Group::join(int rank) {
   }
 }
 
-void Group::depart(int rank, Membership how) noexcept {
-  Membership expected = Membership::kMember;
+void Group::depart(int rank, Presence how) noexcept {
+  Presence expected = Presence::kMember;
   if (!member(rank).state.compare_exchange_strong(expected, how)) return;
   const std::lock_guard lock(mutex_);
   ring_everybody();
@@ -47,7 +47,7 @@ void Group::set_deadlines(int rank, const Deadlines& deadlines) noexcept {
 }
 
 std::string Group::last_seen(int rank) const {
-  if (membership(rank) == Membership::kAbsent) return "has not joined yet";
+  if (presence(rank) == Presence::kAbsent) return "has not joined yet";
   const char* operation = member(rank).last_seen.load(std::memory_order_relaxed);
   if (operation == nullptr) return "has joined but called nothing yet";
   return core::sentence("was last seen in \"", operation, "\"");

@@ -20,7 +20,7 @@
 
 namespace shardrec::comm::local {
 
-enum class Membership : uint8_t { kAbsent, kMember, kLeft, kDestroyed };
+enum class Presence : uint8_t { kAbsent, kMember, kLeft, kDestroyed };
 
 class Group {
  public:
@@ -31,9 +31,9 @@ class Group {
 
   void join(int rank);
   // how: kLeft or kDestroyed; the first one counts.
-  void depart(int rank, Membership how) noexcept;
-  Membership membership(int rank) const noexcept { return member(rank).state.load(); }
-  bool departed(int rank) const noexcept { return membership(rank) >= Membership::kLeft; }
+  void depart(int rank, Presence how) noexcept;
+  Presence presence(int rank) const noexcept { return member(rank).state.load(); }
+  bool departed(int rank) const noexcept { return presence(rank) >= Presence::kLeft; }
 
   Deadlines deadlines(int rank) const noexcept;
   void set_deadlines(int rank, const Deadlines& deadlines) noexcept;
@@ -72,7 +72,7 @@ class Group {
 
  private:
   struct Member {
-    std::atomic<Membership> state{Membership::kAbsent};
+    std::atomic<Presence> state{Presence::kAbsent};
     std::atomic<const char*> last_seen{nullptr};
     std::atomic<double> step{Deadlines{}.step};
     std::atomic<double> setup{Deadlines{}.setup};

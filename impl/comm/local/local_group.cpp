@@ -59,8 +59,8 @@ class LocalCommunicator final : public Communicator {
          operation);
   }
   void check() const override { group_->check({.rank = rank_}); }
-  void leave() noexcept override { group_->depart(rank_, Membership::kLeft); }
-  void disconnect() noexcept override { group_->depart(rank_, Membership::kDestroyed); }
+  void leave() noexcept override { group_->depart(rank_, Presence::kLeft); }
+  void disconnect() noexcept override { group_->depart(rank_, Presence::kDestroyed); }
 
  private:
   std::shared_ptr<Communicator> join_child(const Place& place, int color, const Part& part);
