@@ -88,10 +88,8 @@ namespace detail {
 // Setters return the options themselves, so that they can be written one behind another.
 template <class Self, shardrec_options_kind Kind>
 class OptionsOf : public Options {
- public:
-  OptionsOf() : Options(Kind) {}
-
  protected:
+  OptionsOf() : Options(Kind) {}
   template <class Value>
   Self &with(shardrec_option key, const Value &value) {
     set(key, value);
