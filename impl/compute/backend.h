@@ -15,6 +15,7 @@
 
 #include "compute/operations.h"
 #include "compute/output_operations.h"
+#include "compute/row_groups.h"
 #include "core/memory.h"
 #include "core/threads.h"
 
@@ -37,6 +38,8 @@ class Backend {
 
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
   virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
+  virtual std::unique_ptr<RowGroups> make_row_groups() = 0;
+  virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;
 
   // The touched rows of a step, by shard: what the next five are about, until this is called again.
   // Rows and gradients stay where they are until then.

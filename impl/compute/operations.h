@@ -48,6 +48,20 @@ struct BagOutputs {
   bool mean = false;
 };
 
+// Where the gradient rows of a block's bags lie: at data + r * stride, r the number of the bag among
+// those that are not empty (of a sequence, of the id) or, by_sample, of its sample.
+struct GradientBlock {
+  const Bags* bags = nullptr;
+  int64_t rows = 0;
+  const float* data = nullptr;
+  int64_t stride = 0;
+  bool by_sample = false;
+  const float** out = nullptr;  // [rows]: the address of each
+};
+
+// A row of more occurrences is a hot one: not one thread alone sums its gradients.
+inline constexpr int64_t kHotOccurrences = 8192;
+
 // The touched rows of one shard in a step, and what their gradients are made of.
 struct TouchedRows {
   RowUpdate job;

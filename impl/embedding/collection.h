@@ -116,7 +116,7 @@ class Collection {
   core::Threads& threads() { return *threads_; }
   const core::Threads& threads() const { return *threads_; }
   const compute::Kernels& kernels() const { return kernels_; }
-  core::Scratch& work() { return work_; }
+  compute::Backend& backend() { return *backend_; }
   StepContext step_context() { return {*backend_, kernels_, *threads_, work_}; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }

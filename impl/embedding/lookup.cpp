@@ -28,7 +28,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout()),
       direct_(collection_->layout()),
-      plan_(collection_->layout()),
+      plan_(collection_->layout(), collection_->backend()),
       packing_(collection_->layout()),
       output_codec_(codec_of(*collection_, collection_->options().forward_compression)),
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
@@ -221,7 +221,7 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
   look_up_directly(output, out);
   if (trains_) {
     timer.next(Phase::kIndexPlan);
-    group_rows(context);
+    group_rows();
   }
   timer.next(Phase::kOutputExchange);
   output_views_ = collection_->receive();
@@ -232,9 +232,9 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
 }
 
 // The index plan of the batch, where it is not there already.
-void Lookup::group_rows(const StepContext& context) {
+void Lookup::group_rows() {
   collection_->update().group(inbox_, collection_->settings().step_after(collection_->step()),
-                              context, plan_);
+                              plan_);
 }
 
 void Lookup::exchange_node_sums() {

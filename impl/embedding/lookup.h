@@ -76,7 +76,7 @@ class Lookup {
   // Looks up the own boxes of the output that is asked for while the others' sums travel.
   void exchange_and_look_up(int32_t output, const OutputView& out);
   void exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer);
-  void group_rows(const StepContext& context);
+  void group_rows();
   void look_up_directly(int32_t output, const OutputView& out);
   void exchange_node_sums();
   size_t output_bytes(int32_t output) const;

@@ -95,7 +95,7 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   Update& update = collection_->update();
   const StepContext context = collection_->step_context();
   trains_ = true;
-  group_rows(context);
+  group_rows();
   update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
               collection_->settings().step_after(collection_->step()), plan_, context);
   if (weight_gradient_state_ != nullptr) {

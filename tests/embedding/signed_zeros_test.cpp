@@ -10,7 +10,7 @@
 
 #include "comm/local/local_group.h"
 #include "compute/kernels.h"
-#include "compute/cpu/operations/hot_rows.h"
+#include "compute/operations.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "embedding/rows.h"
@@ -18,8 +18,6 @@
 
 namespace shardrec::embedding {
 namespace {
-
-using compute::cpu::HotRows;
 
 constexpr int64_t kRows = 40;
 constexpr int64_t kDim = 8;
@@ -100,7 +98,7 @@ std::vector<float> trained(const Way& way) {
 }
 
 TEST(SignedZeros, OfGradientsAreTheSameUnderEveryPlanThreadsAndInstructionSet) {
-  static_assert(kSamples * 3 / 5 > HotRows::kOccurrences);
+  static_assert(kSamples * 3 / 5 > compute::kHotOccurrences);
   std::vector<float> expected(kRows * kDim, -0.0F);
   for (int64_t sample = 0; sample < kSamples; ++sample) {
     // Of the columns with a gradient of -0; a gradient of +0 leaves -0.

@@ -361,10 +361,10 @@ TEST_P(Stages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
     inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
-    IndexPlan plan(layout);
+    IndexPlan plan(layout, tools_.context().backend);
     const std::vector<uint8_t> wanted(parts.size(), 1);
     EXPECT_FALSE(plan.built(wanted));
-    plan.build(inbox, wanted, tools_.context());
+    plan.build(inbox, wanted);
     EXPECT_TRUE(plan.built(wanted));
 
     size_t first_block = 0;
@@ -412,8 +412,9 @@ TEST_P(Stages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
           if (i == 0) continue;
           // A block of a sum: the same feature, the same 512 samples of all ranks'.
           const Occurrence& last = occurrences[i - 1];
-          const bool same = last.feature == occurrence.feature &&
-                            last.sample / kBlockSamples == occurrence.sample / kBlockSamples;
+          const bool same =
+              last.feature == occurrence.feature &&
+              last.sample / compute::kBlockSamples == occurrence.sample / compute::kBlockSamples;
           ASSERT_EQ(job.blocks[job.bags[o - 1]] == job.blocks[bag], same);
         }
         ++u;
@@ -443,12 +444,11 @@ TEST_P(Stages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       // Of one part nothing is wanted: its gradients are passed over.
       std::vector<uint8_t> wanted(parts.size(), 1);
       if (parts.size() > 1) wanted[0] = 0;
-      IndexPlan plan(layout);
-      const StepContext context = tools_.context();
-      plan.build(inbox, wanted, context);
+      IndexPlan plan(layout, tools_.context().backend);
+      plan.build(inbox, wanted);
       ReceivedGradients gradients(layout);
       gradients.open(inbox, views);
-      gradients.locate(inbox, plan, context);
+      gradients.locate(inbox, plan, tools_.context().backend);
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
       for (int source = 0; source < world_.ranks(); ++source) {

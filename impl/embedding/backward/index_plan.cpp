@@ -1,420 +1,61 @@
 #include "embedding/backward/index_plan.h"
 
-#include <algorithm>
-#include <bit>
-
 #include "core/error.h"
-#include "embedding/backward/index_sort.h"
 
 namespace shardrec::embedding {
-namespace {
 
-// Occurrences of a bucket, about: two such arrays fit in a first-level cache.
-constexpr int64_t kBucketOccurrences = 1024;
-// A bucket of more has rows that many name; one row may be most of it.
-constexpr size_t kLongBucket = 4 * kBucketOccurrences;
-constexpr int kMostBucketBits = 10;  // so many streams are written at once
-// A task reads about this many ids.
-constexpr int64_t kTaskIds = int64_t{1} << 14;
-// Memory that is written in many streams, or out of order, is fetched so many bytes ahead: a store
-// that misses the cache holds up all behind it.
-constexpr size_t kAheadBytes = 64;
-
-template <class T>
-T* carve(std::byte*& from, size_t count) {
-  std::byte* at = from;
-  from += align_up(count * sizeof(T), 64);
-  return static_cast<T*>(static_cast<void*>(at));
+IndexPlan::IndexPlan(const Layout& layout, compute::Backend& backend)
+    : layout_(layout),
+      groups_(backend.make_row_groups()),
+      bags_(layout.parts_of(layout.rank()).size()) {
+  blocks_.reserve(static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size());
+  parts_.reserve(bags_.size());
 }
 
-size_t bytes_for(size_t count, size_t size) { return align_up(count * size, 64); }
-
-// Calls body<Row, kWeighted>().
-template <class Body>
-void with_kind(bool wide, bool weighted, Body body) {
-  if (wide) {
-    weighted ? body.template operator()<uint64_t, true>()
-             : body.template operator()<uint64_t, false>();
-  } else {
-    weighted ? body.template operator()<uint32_t, true>()
-             : body.template operator()<uint32_t, false>();
-  }
-}
-
-size_t occurrence_bytes(bool wide, bool weighted) {
-  size_t bytes = 0;
-  with_kind(wide, weighted,
-            [&]<class Row, bool kWeighted>() { bytes = sizeof(Occurrence<Row, kWeighted>); });
-  return bytes;
-}
-
-template <class Entry>
-Entry* entries_at(std::byte* memory) {
-  return static_cast<Entry*>(static_cast<void*>(memory));
-}
-
-// Calls visit(row) for ids [begin, end) of a block.
-template <class Visit>
-void for_each_row(const ReceivedBlock& block, int64_t begin, int64_t end, Visit visit) {
-  const auto all = [&](const auto* ids) {
-    for (int64_t i = begin; i < end; ++i) visit(ids[i]);
-  };
-  block.id_data.is_64 ? all(static_cast<const int64_t*>(block.id_data.data))
-                      : all(static_cast<const int32_t*>(block.id_data.data));
-}
-
-template <class T>
-T middle(T a, T b, T c) {
-  return std::max(std::min(a, b), std::min(std::max(a, b), c));
-}
-
-}  // namespace
-
-IndexPlan::IndexPlan(const Layout& layout) : layout_(layout) {
-  size_t first_block = 0;
-  for (const int32_t p : layout.parts_of(layout.rank())) {
-    const Part& part = layout.parts()[static_cast<size_t>(p)];
-    const size_t features = layout.table(part.table).features.size();
-    parts_.push_back({.part = &part,
-                      .first_block = first_block,
-                      .features = features,
-                      .wide = part.rows > (int64_t{1} << 32)});
-    first_block += features;
-  }
-}
-
-void IndexPlan::describe(size_t part, compute::RowUpdate& job) const {
-  const OfPart& own = parts_[part];
-  job.rows = own.rows.data();
-  job.run = own.run.data();
-  job.bags = own.bag_of.data();
-  job.weights = own.weight_of.empty() ? nullptr : own.weight_of.data();
-  job.blocks = own.block_of.data();
-}
-
-void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted,
-                      const StepContext& context) {
+void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
   clear();
   wanted_.assign(wanted.begin(), wanted.end());
-  measure(inbox, wanted);
-  cut_tasks(inbox);
-  make_room(inbox.weighted(), context.work);
-  const auto for_tasks = [&](auto body) {
-    context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
-      for (int64_t t = first; t < last; ++t) body(tasks_[static_cast<size_t>(t)]);
-    });
-  };
-  const auto for_buckets = [&](auto body) {
-    context.threads.parallel_for(std::ssize(buckets_), 1, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) body(buckets_[static_cast<size_t>(b)]);
-    });
-  };
-  const auto kind = [&](const OfPart& part, auto body) {
-    with_kind(part.wide, inbox.weighted(), body);
-  };
-  for_tasks([&](const Task& task) { count(inbox, task); });
-  place_buckets();
-  for_tasks([&](const Task& task) {
-    kind(parts_[task.part],
-         [&]<class Row, bool kWeighted>() { write<Row, kWeighted>(inbox, task); });
-  });
-  for_buckets([&](Bucket& bucket) {
-    kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { sort<Row, kWeighted>(bucket); });
-  });
-  place_rows();
-  for_buckets([&](const Bucket& bucket) {
-    kind(parts_[bucket.part], [&]<class Row, bool kWeighted>() { list<Row, kWeighted>(bucket); });
-  });
+  blocks_.clear();  // never more than there is room for: the parts keep spans of it
+  parts_.clear();
+  most_ids_ = 0;
+  const auto own_blocks = layout_.blocks_of(layout_.rank());
+  size_t block = 0;
+  for (size_t p = 0; p < bags_.size(); ++p) {
+    const int32_t part = layout_.parts_of(layout_.rank())[p];
+    const size_t first_block = block;
+    const size_t first = blocks_.size();
+    int64_t ids = 0;
+    int64_t bags = 0;
+    for (; block < own_blocks.size() && own_blocks[block].part == part; ++block) {
+      for (int source = 0; source < layout_.ranks(); ++source) {
+        const ReceivedBlock& received = inbox.blocks(source)[block];
+        ids += received.ids;
+        bags += received.rows;
+        blocks_.push_back({.bags = &received,
+                           .ids = received.id_data,
+                           .weights = received.weights,
+                           .first_sample = received.first_sample,
+                           .feature = block - first_block,
+                           .sequence = own_blocks[block].sequence});
+      }
+    }
+    if (wanted[p] != 0) most_ids_ = std::max(most_ids_, ids);
+    const bool takes_part = wanted[p] != 0 && ids < compute::RowGroups::kMostIds;
+    bags_[p] = takes_part ? bags : 0;
+    parts_.push_back({.rows = layout_.parts()[static_cast<size_t>(part)].rows, .blocks = {}});
+    if (takes_part)
+      parts_.back().blocks = {blocks_.begin() + static_cast<ptrdiff_t>(first), blocks_.end()};
+  }
+  groups_->build(parts_, inbox.weighted(), inbox.most_samples());
   built_ = true;
 }
 
 void IndexPlan::check() const {
-  if (most_occurrences_ <= int64_t{UINT32_MAX}) return;
-  core::fail(SHARDREC_UNSUPPORTED,
-             core::sentence("a step has ", most_occurrences_, " ids of one box, at most ",
-                            UINT32_MAX, " are supported: use smaller batches"));
-}
-
-// Sizes of the parts, and how many buckets each is cut into.
-void IndexPlan::measure(const Inbox& inbox, std::span<const uint8_t> wanted) {
-  most_occurrences_ = 0;
-  size_t buckets = 0;
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    OfPart& part = parts_[p];
-    part.occurrences = 0;
-    part.bags = 0;
-    for (int source = 0; wanted[p] != 0 && source < layout_.ranks(); ++source) {
-      for (const ReceivedBlock& block :
-           inbox.blocks(source).subspan(part.first_block, part.features)) {
-        part.occurrences += block.ids;
-        part.bags += block.rows;
-      }
-    }
-    most_occurrences_ = std::max(most_occurrences_, part.occurrences);
-    if (part.occurrences > int64_t{UINT32_MAX}) part.occurrences = part.bags = 0;
-    const int row_bits = std::bit_width(static_cast<uint64_t>(part.part->rows - 1));
-    const auto wanted_buckets = static_cast<uint64_t>(part.occurrences / kBucketOccurrences);
-    const int bits =
-        std::min({row_bits, kMostBucketBits, static_cast<int>(std::bit_width(wanted_buckets))});
-    part.shift = row_bits - bits;
-    part.first_bucket = buckets;
-    part.buckets =
-        part.occurrences == 0 ? 0 : static_cast<size_t>((part.part->rows - 1) >> part.shift) + 1;
-    buckets += part.buckets;
-  }
-  buckets_.clear();
-  core::reserve_with_slack(buckets_, buckets);
-  buckets_.resize(buckets);
-}
-
-void IndexPlan::cut_tasks(const Inbox& inbox) {
-  size_t most = 0;
-  for (const OfPart& part : parts_) {
-    most += part.features * static_cast<size_t>(layout_.ranks()) +
-            static_cast<size_t>(part.occurrences / kTaskIds);
-  }
-  tasks_.clear();
-  core::reserve_with_slack(tasks_, most);
-  for (size_t p = 0; p < parts_.size(); ++p) {
-    const OfPart& part = parts_[p];
-    if (part.occurrences == 0) continue;
-    int64_t bags = 0;
-    for (size_t k = 0; k < part.features; ++k) {
-      for (int source = 0; source < layout_.ranks(); ++source) {
-        const size_t b = part.first_block + k;
-        const ReceivedBlock& block = inbox.blocks(source)[b];
-        const compute::BagCursor end = end_of_bags(block);
-        for (compute::BagCursor from; from.bag < end.bag;) {
-          const compute::BagCursor to = skip_ids(block, from, kTaskIds);
-          tasks_.push_back({p, source, b, from, to, bags, nullptr});
-          from = to;
-        }
-        bags += block.rows;
-      }
-    }
-  }
-}
-
-void IndexPlan::make_room(bool weighted, core::Scratch& work) {
-  size_t sorted = 0;
-  size_t of_bags = 0;
-  size_t scratch = kAheadBytes;
-  for (const OfPart& part : parts_) {
-    const auto n = static_cast<size_t>(part.occurrences);
-    const auto bags = static_cast<size_t>(part.bags);
-    sorted += bytes_for(n, sizeof(uint32_t)) * (weighted ? 2 : 1);
-    of_bags += bytes_for(bags, sizeof(uint32_t));
-    scratch += 2 * bytes_for(n, occurrence_bytes(part.wide, weighted));
-  }
-  for (const Task& task : tasks_) {
-    scratch += bytes_for(parts_[task.part].buckets, sizeof(uint32_t));
-  }
-  std::byte* sorted_at = sorted_memory_.resize(sorted);
-  std::byte* bags_at = bag_memory_.resize(of_bags);
-  std::byte* work_at = work.resize(scratch);
-  for (OfPart& part : parts_) {
-    const auto n = static_cast<size_t>(part.occurrences);
-    const auto bags = static_cast<size_t>(part.bags);
-    part.bag_of = {carve<uint32_t>(sorted_at, n), n};
-    part.weight_of = weighted ? std::span(carve<float>(sorted_at, n), n) : std::span<float>();
-    part.block_of = {carve<uint32_t>(bags_at, bags), bags};
-    for (std::byte*& side : part.entries) {
-      side = carve<std::byte>(work_at, n * occurrence_bytes(part.wide, weighted));
-    }
-  }
-  for (Task& task : tasks_) {
-    task.place = carve<uint32_t>(work_at, parts_[task.part].buckets);
-  }
-}
-
-// How many occurrences a task has for each bucket.
-void IndexPlan::count(const Inbox& inbox, const Task& task) const {
-  const OfPart& part = parts_[task.part];
-  std::fill_n(task.place, part.buckets, 0U);
-  if (part.buckets == 1) {
-    task.place[0] = static_cast<uint32_t>(task.to.id - task.from.id);
-    return;
-  }
-  for_each_row(inbox.blocks(task.source)[task.block], task.from.id, task.to.id,
-               [&](auto row) { ++task.place[static_cast<size_t>(row >> part.shift)]; });
-}
-
-// Where the occurrences of each task go: in a bucket, in the order of the tasks, which is the
-// canonical one.
-void IndexPlan::place_buckets() {
-  for (size_t first = 0; first < tasks_.size();) {
-    const size_t p = tasks_[first].part;
-    size_t last = first;
-    while (last < tasks_.size() && tasks_[last].part == p) ++last;
-    uint32_t total = 0;
-    for (size_t b = 0; b < parts_[p].buckets; ++b) {
-      Bucket& bucket = buckets_[parts_[p].first_bucket + b];
-      bucket = {.part = p, .begin = total};
-      for (size_t t = first; t < last; ++t) {
-        const uint32_t ids = tasks_[t].place[b];
-        tasks_[t].place[b] = total;
-        total += ids;
-      }
-      bucket.end = total;
-    }
-    first = last;
-  }
-}
-
-template <class Row, bool kWeighted>
-void IndexPlan::write(const Inbox& inbox, const Task& task) const {
-  using Entry = Occurrence<Row, kWeighted>;
-  const OfPart& part = parts_[task.part];
-  const auto own_blocks = layout_.blocks_of(layout_.rank());
-  const ReceivedBlock& block = inbox.blocks(task.source)[task.block];
-  const auto feature_block = static_cast<uint32_t>(task.block - part.first_block) *
-                             static_cast<uint32_t>(inbox.most_samples() / kBlockSamples + 1);
-  const bool sequence = own_blocks[task.block].sequence;
-  // Numbers a bag, and notes its block.
-  const auto ordinal_of = [&](int64_t row, int64_t sample) {
-    const auto ordinal = static_cast<uint32_t>(task.first_bag + row);
-    part.block_of[ordinal] =
-        feature_block + static_cast<uint32_t>((block.first_sample + sample) / kBlockSamples);
-    return ordinal;
-  };
-  const auto write_ids = [&](const auto* ids) {
-    auto* const entries = entries_at<Entry>(part.entries[0]);
-    uint32_t* const place = task.place;
-    const int shift = part.shift;
-    const float* const weights = block.weights;
-    const auto put = [=](int64_t i, uint32_t ordinal) {
-      const auto row = ids[i];
-      Entry entry{.row = static_cast<Row>(row), .bag = ordinal};
-      if constexpr (kWeighted) entry.weight = weights != nullptr ? weights[i] : 1.0F;
-      Entry* const to = entries + place[static_cast<size_t>(row >> shift)]++;
-      __builtin_prefetch(to + kAheadBytes / sizeof(Entry), 1);
-      *to = entry;
-    };
-    int64_t id = task.from.id;
-    for_each_bag(block, task.from, task.to, [&](int64_t bag, int64_t sample, uint32_t length) {
-      const int64_t end = id + length;
-      if (sequence) {  // each id is a bag of its own
-        for (; id < end; ++id) put(id, ordinal_of(id, sample));
-        return;
-      }
-      const uint32_t ordinal = ordinal_of(bag, sample);
-      for (; id < end; ++id) put(id, ordinal);
-    });
-  };
-  block.id_data.is_64 ? write_ids(static_cast<const int64_t*>(block.id_data.data))
-                      : write_ids(static_cast<const int32_t*>(block.id_data.data));
-}
-
-template <class Row, bool kWeighted>
-void IndexPlan::sort(Bucket& bucket) const {
-  using Entry = Occurrence<Row, kWeighted>;
-  const OfPart& part = parts_[bucket.part];
-  const auto size = static_cast<size_t>(bucket.end - bucket.begin);
-  const std::span all(entries_at<Entry>(part.entries[0]) + bucket.begin, size);
-  take_common<Row, kWeighted>(bucket, all);
-  const std::span first = all.first(size - static_cast<size_t>(bucket.common));
-  const std::span second(entries_at<Entry>(part.entries[1]) + bucket.begin, first.size());
-  const std::span sorted = sort_occurrences(first, second, part.shift);
-  bucket.side = sorted.data() == first.data() ? 0 : 1;
-  bucket.unique = (bucket.common == 0 ? 0 : 1) + (sorted.empty() ? 0 : 1);
-  for (size_t i = 1; i < sorted.size(); ++i) bucket.unique += sorted[i].row != sorted[i - 1].row;
-}
-
-// Takes the occurrences of a row that most of a long bucket's name out of the entries, and writes
-// their bags where they belong: their digits would be counted in one place, each after the one
-// before, and that by one thread.
-template <class Row, bool kWeighted>
-void IndexPlan::take_common(Bucket& bucket, std::span<Occurrence<Row, kWeighted>> entries) const {
-  bucket.common = 0;
-  bucket.before_common = std::ssize(entries);
-  if (entries.size() < kLongBucket) return;
-  const Row row = middle(entries[entries.size() / 4].row, entries[entries.size() / 2].row,
-                         entries[entries.size() / 4 * 3].row);
-  const OfPart& part = parts_[bucket.part];
-  const auto begin = static_cast<size_t>(bucket.begin);
-  size_t before = 0;
-  size_t found = 0;
-  size_t kept = 0;
-  for (const Occurrence<Row, kWeighted>& entry : entries) {
-    if (entry.row == row) {
-      part.bag_of[begin + found] = entry.bag;
-      if constexpr (kWeighted) part.weight_of[begin + found] = entry.weight;
-      ++found;
-    } else {
-      before += entry.row < row ? 1 : 0;
-      entries[kept++] = entry;
-    }
-  }
-  const auto move_behind_others = [&](auto* values) {
-    std::copy_backward(values + begin, values + begin + found, values + begin + before + found);
-  };
-  move_behind_others(part.bag_of.data());
-  if constexpr (kWeighted) move_behind_others(part.weight_of.data());
-  bucket.common = static_cast<int64_t>(found);
-  bucket.common_row = static_cast<int64_t>(row);
-  bucket.before_common = static_cast<int64_t>(before);
-}
-
-void IndexPlan::place_rows() {
-  size_t bytes = 0;
-  for (OfPart& part : parts_) {
-    int64_t unique = 0;
-    for (Bucket& bucket : std::span(buckets_).subspan(part.first_bucket, part.buckets)) {
-      bucket.first_unique = unique;
-      unique += bucket.unique;
-    }
-    bytes += 2 * bytes_for(static_cast<size_t>(unique) + 1, sizeof(int64_t));
-  }
-  std::byte* memory = unique_memory_.resize(bytes);
-  for (OfPart& part : parts_) {
-    const size_t unique =
-        part.buckets == 0
-            ? 0
-            : static_cast<size_t>(buckets_[part.first_bucket + part.buckets - 1].first_unique +
-                                  buckets_[part.first_bucket + part.buckets - 1].unique);
-    part.rows = {carve<int64_t>(memory, unique), unique};
-    part.run = {carve<int64_t>(memory, unique + 1), unique + 1};
-    part.run[unique] = part.occurrences;
-  }
-}
-
-template <class Row, bool kWeighted>
-void IndexPlan::list(const Bucket& bucket) const {
-  using Entry = Occurrence<Row, kWeighted>;
-  const OfPart& part = parts_[bucket.part];
-  int64_t* row = part.rows.data() + bucket.first_unique - 1;
-  int64_t* run = part.run.data() + bucket.first_unique - 1;
-  auto at = static_cast<size_t>(bucket.begin);
-  const auto list_sorted = [&](std::span<const Entry> entries) {
-    if (entries.empty()) return;
-    auto start = static_cast<int64_t>(at);
-    Row last = entries.front().row;
-    ++row;
-    ++run;
-    for (const Entry& entry : entries) {
-      // Without branches: whether a row is new cannot be foreseen.
-      const int64_t is_new = entry.row != last ? 1 : 0;
-      last = entry.row;
-      start += (static_cast<int64_t>(at) - start) & -is_new;
-      row += is_new;
-      run += is_new;
-      *row = static_cast<int64_t>(last);
-      *run = start;
-      part.bag_of[at] = entry.bag;
-      if constexpr (kWeighted) part.weight_of[at] = entry.weight;
-      ++at;
-    }
-  };
-  const std::span rest(entries_at<Entry>(part.entries[bucket.side]) + bucket.begin,
-                       static_cast<size_t>(bucket.end - bucket.begin - bucket.common));
-  const auto before = static_cast<size_t>(std::min(bucket.before_common, std::ssize(rest)));
-  list_sorted(rest.first(before));
-  if (bucket.common > 0) {
-    *++row = bucket.common_row;
-    *++run = static_cast<int64_t>(at);
-    at += static_cast<size_t>(bucket.common);
-  }
-  list_sorted(rest.subspan(before));
+  if (most_ids_ < compute::RowGroups::kMostIds) return;
+  core::fail(
+      SHARDREC_UNSUPPORTED,
+      core::sentence("a step has ", most_ids_, " ids of one box, at most ",
+                     compute::RowGroups::kMostIds - 1, " are supported: use smaller batches"));
 }
 
 }  // namespace shardrec::embedding

@@ -11,7 +11,7 @@ ReceivedGradients::ReceivedGradients(const Layout& layout)
       own_blocks_(layout.blocks_of(layout.rank())),
       blocks_(static_cast<size_t>(layout.ranks()) * own_blocks_.size()),
       rows_(layout.parts_of(layout.rank()).size()) {
-  tasks_.reserve(blocks_.size());
+  located_.reserve(blocks_.size());
 }
 
 void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages) {
@@ -47,37 +47,30 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
 }
 
 void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
-                               const StepContext& context) {
+                               compute::Backend& backend) {
   size_t bags = 0;
   for (size_t p = 0; p < rows_.size(); ++p) bags += static_cast<size_t>(plan.bags(p));
   const float** to = memory_.resize_as<const float*>(bags).data();
-  tasks_.clear();
-  size_t block = 0;
+  located_.clear();
+  size_t own = 0;
   for (size_t p = 0; p < rows_.size(); ++p) {
     rows_[p] = to;
     const int32_t part = layout_.parts_of(layout_.rank())[p];
-    for (; block < own_blocks_.size() && own_blocks_[block].part == part; ++block) {
+    for (; own < own_blocks_.size() && own_blocks_[own].part == part; ++own) {
       for (int source = 0; plan.bags(p) != 0 && source < layout_.ranks(); ++source) {
-        tasks_.push_back({source, block, to});
-        to += inbox.blocks(source)[block].rows;
+        const ReceivedBlock& received = inbox.blocks(source)[own];
+        const GradientRows& gradient = block(source, own);
+        located_.push_back({.bags = &received,
+                            .rows = received.rows,
+                            .data = gradient.rows,
+                            .stride = gradient.stride,
+                            .by_sample = gradient.by_sample && !own_blocks_[own].sequence,
+                            .out = to});
+        to += received.rows;
       }
     }
   }
-  context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) locate_block(inbox, tasks_[static_cast<size_t>(t)]);
-  });
-}
-
-void ReceivedGradients::locate_block(const Inbox& inbox, const Task& task) const {
-  const ReceivedBlock& received = inbox.blocks(task.source)[task.block];
-  const GradientRows& gradient = block(task.source, task.block);
-  if (gradient.by_sample && !own_blocks_[task.block].sequence) {
-    for_each_bag(received, [&](int64_t bag, int64_t sample, uint32_t) {
-      task.to[bag] = gradient.rows + sample * gradient.stride;
-    });
-    return;
-  }
-  for (int64_t r = 0; r < received.rows; ++r) task.to[r] = gradient.rows + r * gradient.stride;
+  backend.locate_gradients(located_);
 }
 
 }  // namespace shardrec::embedding

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "core/memory.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -29,19 +29,11 @@ class ReceivedGradients {
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages);
 
   // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
-  void locate(const Inbox& inbox, const IndexPlan& plan, const StepContext& context);
+  void locate(const Inbox& inbox, const IndexPlan& plan, compute::Backend& backend);
   // [bags] of a part of the plan.
   const float* const* rows(size_t part) const { return rows_[part]; }
 
  private:
-  // One block from one source: where the gradient rows of its bags are noted.
-  struct Task {
-    int source = 0;
-    size_t block = 0;
-    const float** to = nullptr;
-  };
-
-  void locate_block(const Inbox& inbox, const Task& task) const;
   const GradientRows& block(int source, size_t block) const {
     return blocks_[static_cast<size_t>(source) * own_blocks_.size() + block];
   }
@@ -49,7 +41,7 @@ class ReceivedGradients {
   const Layout& layout_;
   std::span<const Block> own_blocks_;
   std::vector<GradientRows> blocks_;  // [source * blocks + block]
-  std::vector<Task> tasks_;
+  std::vector<compute::GradientBlock> located_;
   std::vector<const float**> rows_;  // by part
   core::Scratch memory_;
 };

@@ -89,12 +89,11 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
   }
 }
 
-void Update::group(const Inbox& inbox, std::span<const TableStep> steps, const StepContext& context,
-                   IndexPlan& plan) {
+void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
-  if (!plan.built(wanted_)) plan.build(inbox, wanted_, context);
+  if (!plan.built(wanted_)) plan.build(inbox, wanted_);
 }
 
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
@@ -102,7 +101,7 @@ void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> gradient
                   const StepContext& context) {
   plan.check();
   gradients_.open(inbox, gradients);
-  gradients_.locate(inbox, plan, context);
+  gradients_.locate(inbox, plan, context.backend);
   plan_ = &plan;
   steps_ = steps;
   owner_scale_ = owner_scale;

@@ -42,8 +42,7 @@ class Update {
 
   // Builds the index plan that a step of these tables' settings needs, where `plan` is not it
   // already: frozen tables have no rows. steps: by table.
-  void group(const Inbox& inbox, std::span<const TableStep> steps, const StepContext& context,
-             IndexPlan& plan);
+  void group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan);
   // Step one, after group(): finds the gradients of the plan's rows. owner_scale: of gradients that
   // are divided late. The plan, the steps and the gradients stay where they are until apply() has
   // returned. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed

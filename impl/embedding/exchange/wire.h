@@ -91,9 +91,6 @@ struct GradientRows {
   bool by_sample = false;
 };
 
-// Gradients of a row are summed in blocks of so many consecutive samples of the global batch.
-constexpr int64_t kBlockSamples = 512;
-
 constexpr size_t align_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }

@@ -4,8 +4,10 @@
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
+#include "compute/cpu/operations/gradient_rows.h"
 #include "compute/cpu/operations/node_sums.h"
 #include "compute/cpu/operations/row_codes.h"
+#include "compute/cpu/operations/row_groups.h"
 #include "compute/cpu/operations/row_updates.h"
 
 namespace shardrec::compute {
@@ -35,6 +37,12 @@ class CpuBackend final : public Backend {
   }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
+  std::unique_ptr<RowGroups> make_row_groups() override {
+    return std::make_unique<cpu::BucketedRows>(context_);
+  }
+  void locate_gradients(std::span<const GradientBlock> blocks) override {
+    cpu::locate_gradients(blocks, context_);
+  }
   void open_rows(std::span<const TouchedRows> shards) override { rows_.open(shards, context_); }
   void sum_gradients(std::span<float* const> out) override { rows_.gradients(out, context_); }
   void sum_rows(std::span<const RowSums> shards) override { rows_.sums(shards, context_); }

@@ -17,9 +17,6 @@ namespace shardrec::compute::cpu {
 
 class HotRows {
  public:
-  // More occurrences than this, and a row is worth it.
-  static constexpr int64_t kOccurrences = 8192;
-
   void clear();
   // Row u of a job, which stays valid until sum(). Returns its number here.
   int add(const RowUpdate& job, int64_t u);

@@ -43,7 +43,7 @@ void RowUpdates::cut(const Context& context) {
   for (const TouchedRows& shard : shards_) {
     const int64_t occurrences = occurrences_of(shard);
     most_pieces += static_cast<size_t>(occurrences / kPieceOccurrences) + 1;
-    most_pieces += static_cast<size_t>(occurrences / HotRows::kOccurrences);
+    most_pieces += static_cast<size_t>(occurrences / kHotOccurrences);
   }
   core::reserve_with_slack(pieces_, most_pieces);
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -64,7 +64,7 @@ void RowUpdates::cut(const Context& context) {
 // Only the last row of a piece can be a hot one.
 void RowUpdates::add_pieces(size_t shard, int64_t first, int64_t last) {
   const RowUpdate& job = shards_[shard].job;
-  if (job.run[last] - job.run[last - 1] <= HotRows::kOccurrences) {
+  if (job.run[last] - job.run[last - 1] <= kHotOccurrences) {
     pieces_.push_back({shard, first, last});
     return;
   }

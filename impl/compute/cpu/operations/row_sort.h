@@ -8,7 +8,7 @@
 #include <span>
 #include <utility>
 
-namespace shardrec::embedding {
+namespace shardrec::compute::cpu {
 
 // An occurrence: the row, counted from the first one of its part, and its bag.
 template <class Row, bool kWeighted>
@@ -81,4 +81,4 @@ std::span<Entry> sort_occurrences(std::span<Entry> entries, std::span<Entry> oth
   return entries;
 }
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::compute::cpu

@@ -1,0 +1,62 @@
+// The occurrences of the rows of some parts in one batch, grouped by row: made by a back end, in its
+// memory, read by its operations on rows. Occurrences of a row are in canonical order: (feature in
+// model order, global sample, position in the bag).
+//
+// Thread rule: that of the back end, which outlives it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "compute/bags.h"
+#include "compute/kernels.h"
+
+namespace shardrec::compute {
+
+// Gradients of a row are summed in blocks of so many consecutive samples of the global batch.
+constexpr int64_t kBlockSamples = 512;
+
+// The ids of one feature from one source.
+struct GroupedBlock {
+  const Bags* bags = nullptr;
+  Ids ids;
+  const float* weights = nullptr;  // null: all 1
+  int64_t first_sample = 0;        // number of the first one among those of all sources
+  size_t feature = 0;              // among those of the part
+  bool sequence = false;           // each id is a bag of its own
+
+  // Bags that are not empty.
+  int64_t rows() const { return sequence ? bags->ids : bags->bags; }
+};
+
+struct GroupedPart {
+  int64_t rows = 0;                      // of the part
+  std::span<const GroupedBlock> blocks;  // in canonical order: none, and the part has no rows
+};
+
+class RowGroups {
+ public:
+  // A part has fewer ids.
+  static constexpr int64_t kMostIds = int64_t{1} << 32;
+
+  virtual ~RowGroups() = default;
+
+  // weighted: has any block weights? most_samples: of a feature, from all sources together.
+  virtual void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) = 0;
+
+  // After build(): the touched rows of a part, ascending, and where the occurrences of each begin.
+  virtual std::span<const int64_t> rows(size_t part) const = 0;
+  virtual std::span<const int64_t> run(size_t part) const = 0;  // [rows + 1]
+  // Fills in the fields of a job that say which bags go to which row, and the block of each bag.
+  // Bags are numbered in the order of the part's blocks.
+  virtual void describe(size_t part, RowUpdate& job) const = 0;
+
+  virtual size_t memory() const = 0;  // bytes
+
+ protected:
+  RowGroups() = default;
+  RowGroups(const RowGroups&) = delete;
+  RowGroups& operator=(const RowGroups&) = delete;
+};
+
+}  // namespace shardrec::compute
