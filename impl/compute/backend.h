@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 
+#include "compute/kept_gradients.h"
 #include "compute/operations.h"
 #include "compute/output_operations.h"
 #include "compute/row_groups.h"
@@ -24,6 +25,8 @@ namespace shardrec::compute {
 class Backend {
  public:
   virtual ~Backend() = default;
+
+  virtual void fill(const InitialRows& rows) = 0;
 
   virtual void sum_bags(std::span<const BagSums> blocks) = 0;
   // output_bytes: of the whole output that the blocks are in.
@@ -38,6 +41,8 @@ class Backend {
 
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
   virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
+  // Of rows of so many columns.
+  virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;
   virtual std::unique_ptr<RowGroups> make_row_groups() = 0;
   virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;
 

@@ -9,6 +9,7 @@
 
 #include "compute/bags.h"
 #include "compute/kernels.h"
+#include "compute/math/initial_values.h"
 
 namespace shardrec::compute {
 
@@ -18,6 +19,18 @@ struct TableRows {
   Element element = Element::kFloat32;
   size_t stride = 0;  // elements
   int64_t width = 0;  // columns
+};
+
+// Initial values of the rows of a part, side by side: those of their table, row r of the part being
+// its row first_row + r.
+struct InitialRows {
+  void* data = nullptr;  // [rows, width]
+  Element element = Element::kFloat32;
+  int64_t rows = 0;
+  int64_t width = 0;
+  int64_t first_row = 0;
+  std::span<const ColumnMap> columns;  // they tile [0, width)
+  math::UniformValues values;
 };
 
 // The sums of a block's bags, as they travel: out = [rows, width] floats. A row per bag that is not

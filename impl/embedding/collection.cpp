@@ -74,9 +74,9 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
   comm::agree(*collectives_, kCreate, [&] {
     for (const int32_t part : layout_->parts_of(rank)) {
       shards_.emplace_back(*layout_, part);
-      shards_.back().fill(*layout_, options_.seed, *threads_, kernels_);
+      shards_.back().fill(*layout_, options_.seed, *backend_);
     }
-    update_ = std::make_unique<Update>(*layout_, shards_);
+    update_ = std::make_unique<Update>(*layout_, shards_, *backend_);
     settings_ = std::make_unique<TrainingSettings>(this->model(), options_.seed);
   });
 }

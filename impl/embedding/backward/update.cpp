@@ -65,7 +65,7 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 
 }  // namespace
 
-Update::Update(const Layout& layout, std::span<Shard> shards)
+Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& backend)
     : layout_(layout),
       shards_(shards),
       wanted_(shards.size()),
@@ -81,7 +81,7 @@ Update::Update(const Layout& layout, std::span<Shard> shards)
   touched_.reserve(shards.size());
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
-    kept_.emplace_back(shard.width());
+    kept_.push_back(backend.make_kept_gradients(shard.width()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -114,7 +114,7 @@ std::span<const int64_t> Update::rows_of(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     return replicated_.rows(static_cast<size_t>(replicated_of_[shard]));
   }
-  return from_kept_ ? kept_[shard].rows() : plan_->rows(shard);
+  return from_kept_ ? kept_[shard]->rows() : plan_->rows(shard);
 }
 
 compute::TouchedRows Update::touched(size_t shard) const {
@@ -129,7 +129,7 @@ compute::TouchedRows Update::touched(size_t shard) const {
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     replicated_.describe(static_cast<size_t>(replicated_of_[shard]), job);
   } else if (from_kept_) {
-    kept_[shard].describe(job);
+    kept_[shard]->describe(job);
   } else {
     plan_->describe(shard, job);
     job.gradients = gradients_.rows(shard);
@@ -163,9 +163,17 @@ void Update::sum_gradients(const StepContext& context, Wanted wanted) {
 }
 
 void Update::accumulate(const StepContext& context) {
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    const auto most = std::ssize(kept_[s]->rows()) + std::ssize(plan_->rows(s));
+    if (most < compute::KeptGradients::kMostRows) continue;
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("accumulated gradients would touch ", most,
+                              " rows of one box; fewer than 2^32 are supported"),
+               {.value = most, .limit = compute::KeptGradients::kMostRows});
+  }
   sum_gradients(context, [](size_t) { return true; });
   for (size_t s = 0; s < shards_.size(); ++s) {
-    kept_[s].add(plan_->rows(s), buffers_[s], context);
+    kept_[s]->add(plan_->rows(s), buffers_[s]);
   }
   ++kept_lookups_;
 }
@@ -173,15 +181,15 @@ void Update::accumulate(const StepContext& context) {
 void Update::add_accumulated(const StepContext& context) {
   accumulate(context);
   for (size_t s = 0; s < shards_.size(); ++s) {
-    if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s].clear();
-    kept_[s].finish();
+    if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s]->clear();
+    kept_[s]->finish();
   }
   from_kept_ = true;
   open_rows(context);
 }
 
 void Update::drop_accumulated() {
-  for (Accumulation& kept : kept_) kept.clear();
+  for (const auto& kept : kept_) kept->clear();
   kept_lookups_ = 0;
   from_kept_ = false;
   from_replicas_ = false;

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/operations.h"
+#include "compute/backend.h"
 #include "core/memory.h"
-#include "embedding/backward/accumulation.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
@@ -38,7 +37,7 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank
 
 class Update {
  public:
-  Update(const Layout& layout, std::span<Shard> shards);
+  Update(const Layout& layout, std::span<Shard> shards, compute::Backend& backend);
 
   // Builds the index plan that a step of these tables' settings needs, where `plan` is not it
   // already: frozen tables have no rows. steps: by table.
@@ -50,7 +49,8 @@ class Update {
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
             std::span<const TableStep> steps, const IndexPlan& plan, const StepContext& context);
 
-  // In place of all further steps: keeps the gradients for a later one.
+  // In place of all further steps: keeps the gradients for a later one. Throws UNSUPPORTED for 2^32
+  // rows of a box; nothing has changed then.
   void accumulate(const StepContext& context);
   // Step two, where gradients are kept: adds them to the present ones.
   bool accumulated() const { return kept_lookups_ > 0; }
@@ -99,9 +99,9 @@ class Update {
   std::span<Shard> shards_;
   const IndexPlan* plan_ = nullptr;  // of the step; its parts are the own shards
   std::vector<uint8_t> wanted_;      // by own shard: not frozen
-  std::vector<Accumulation> kept_;   // by own shard
-  int64_t kept_lookups_ = 0;         // the same on all ranks
-  bool from_kept_ = false;           // the step's gradients are those that were kept
+  std::vector<std::unique_ptr<compute::KeptGradients>> kept_;  // by own shard
+  int64_t kept_lookups_ = 0;                                   // the same on all ranks
+  bool from_kept_ = false;  // the step's gradients are those that were kept
   ReplicatedGradients replicated_;
   std::vector<int> replicated_of_;  // by own shard: its place among replicated_.tables(), -1: none
   std::vector<RowGradients> own_replicas_;  // by place

@@ -1,7 +1,5 @@
 #include "embedding/tables/shard.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "compute/math/initial_values.h"
@@ -99,43 +97,20 @@ uint64_t Shard::bytes_of(const Layout& layout, int32_t part) {
   return weight_bytes(layout, description) + state_bytes(layout, description);
 }
 
-void Shard::fill(const Layout& layout, int64_t seed, core::Threads& threads,
-                 const compute::Kernels& kernels) {
+void Shard::fill(const Layout& layout, int64_t seed, compute::Backend& backend) {
   const Part& part = layout.parts()[static_cast<size_t>(part_)];
   const plan::Table& table = table_of(layout, part);
   if (table.init == SHARDREC_INIT_ZEROS) return;
   const double bound = std::sqrt(1.0 / static_cast<double>(table.rows));
-  const compute::math::UniformValues values{
-      .key = compute::math::table_key(static_cast<uint64_t>(seed), table.name),
-      .low = static_cast<float>(table.init_min.value_or(-bound)),
-      .high = static_cast<float>(table.init_max.value_or(bound))};
-  const int64_t grain = std::max<int64_t>(1, (256 << 10) / width_);
-  threads.parallel_for(rows_, grain, [&](int64_t first, int64_t last) {
-    if (element_ == compute::Element::kFloat32) {
-      auto* rows = static_cast<float*>(static_cast<void*>(weights()));
-      for (const ColumnPiece& piece : part.columns) {
-        compute::math::fill_uniform(values, part.row + first, last - first, piece.col, piece.cols,
-                                    rows + first * width_ + piece.offset,
-                                    static_cast<size_t>(width_));
-      }
-      return;
-    }
-    std::array<float, 1024> block;  // of one row, before it is rounded
-    for (int64_t row = first; row < last; ++row) {
-      std::byte* out = weights() + static_cast<size_t>(row) * row_bytes();
-      for (const ColumnPiece& piece : part.columns) {
-        for (int64_t done = 0; done < piece.cols; done += std::ssize(block)) {
-          const int64_t count = std::min<int64_t>(std::ssize(block), piece.cols - done);
-          compute::math::fill_uniform(values, part.row + row, 1, piece.col + done, count,
-                                      block.data(), block.size());
-          kernels.narrow(
-              block.data(), element_,
-              out + static_cast<size_t>(piece.offset + done) * compute::element_bytes(element_),
-              count);
-        }
-      }
-    }
-  });
+  backend.fill({.data = weights(),
+                .element = element_,
+                .rows = rows_,
+                .width = width_,
+                .first_row = first_row_,
+                .columns = column_map_,
+                .values = {.key = compute::math::table_key(static_cast<uint64_t>(seed), table.name),
+                           .low = static_cast<float>(table.init_min.value_or(-bound)),
+                           .high = static_cast<float>(table.init_max.value_or(bound))}});
 }
 
 std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {

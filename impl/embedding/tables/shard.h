@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "compute/kernels.h"
+#include "compute/backend.h"
 #include "compute/operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
@@ -18,8 +17,7 @@ class Shard {
   Shard(const Layout& layout, int32_t part);
 
   // Values depend on (seed, table name, row, column) only.
-  void fill(const Layout& layout, int64_t seed, core::Threads& threads,
-            const compute::Kernels& kernels);
+  void fill(const Layout& layout, int64_t seed, compute::Backend& backend);
 
   int32_t part() const { return part_; }
   int32_t table() const { return table_; }

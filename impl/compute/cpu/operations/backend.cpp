@@ -5,6 +5,8 @@
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
 #include "compute/cpu/operations/gradient_rows.h"
+#include "compute/cpu/operations/initial_rows.h"
+#include "compute/cpu/operations/kept_gradients.h"
 #include "compute/cpu/operations/node_sums.h"
 #include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_groups.h"
@@ -18,6 +20,7 @@ class CpuBackend final : public Backend {
   CpuBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work)
       : context_{kernels, threads, work} {}
 
+  void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
   void sum_bags(std::span<const BagSums> blocks) override { bag_sums_.run(blocks, context_); }
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
     bag_outputs_.run(blocks, output_bytes, context_);
@@ -37,6 +40,9 @@ class CpuBackend final : public Backend {
   }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
+  std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
+    return std::make_unique<cpu::SlottedGradients>(width, context_);
+  }
   std::unique_ptr<RowGroups> make_row_groups() override {
     return std::make_unique<cpu::BucketedRows>(context_);
   }

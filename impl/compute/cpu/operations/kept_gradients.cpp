@@ -1,11 +1,9 @@
-#include "embedding/backward/accumulation.h"
+#include "compute/cpu/operations/kept_gradients.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "core/error.h"
-
-namespace shardrec::embedding {
+namespace shardrec::compute::cpu {
 
 namespace {
 
@@ -13,15 +11,7 @@ constexpr int64_t kGrainFloats = 16384;
 
 }  // namespace
 
-void Accumulation::add(std::span<const int64_t> rows, const float* gradients,
-                       const StepContext& context) {
-  const size_t most = rows_.size() + rows.size();
-  if (most >= UINT32_MAX) {
-    core::fail(SHARDREC_UNSUPPORTED,
-               core::sentence("accumulated gradients would touch ", most,
-                              " rows of one box; fewer than 2^32 are supported"),
-               {.value = static_cast<int64_t>(most), .limit = int64_t{UINT32_MAX}});
-  }
+void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients) {
   const size_t old = rows_.size();
   size_t fresh = 0;  // rows that are not here yet
   auto known = rows_.begin();
@@ -65,12 +55,12 @@ void Accumulation::add(std::span<const int64_t> rows, const float* gradients,
   slots_.swap(merged_slots_);
 
   const int64_t grain = std::max<int64_t>(1, kGrainFloats / width_);
-  context.threads.parallel_for(std::ssize(rows), grain, [&](int64_t first, int64_t last) {
+  context_.threads.parallel_for(std::ssize(rows), grain, [&](int64_t first, int64_t last) {
     for (int64_t u = first; u < last; ++u) {
       const uint32_t slot = targets_[static_cast<size_t>(u)];
       const float* gradient = gradients + u * width_;
       if (slot < old) {
-        context.kernels.add(gradient, gradients_[slot], width_);
+        context_.kernels.add(gradient, gradients_[slot], width_);
       } else {
         std::copy_n(gradient, width_, gradients_[slot]);
       }
@@ -78,14 +68,14 @@ void Accumulation::add(std::span<const int64_t> rows, const float* gradients,
   });
 }
 
-void Accumulation::clear() {
+void SlottedGradients::clear() noexcept {
   rows_.clear();
   slots_.clear();
   gradients_.clear();
   adds_ = 0;
 }
 
-void Accumulation::finish() {
+void SlottedGradients::finish() {
   core::reserve_with_slack(run_, rows_.size() + 1);
   core::reserve_with_slack(blocks_, rows_.size());
   run_.resize(rows_.size() + 1);
@@ -93,14 +83,14 @@ void Accumulation::finish() {
   blocks_.assign(rows_.size(), 0);
 }
 
-void Accumulation::describe(compute::RowUpdate& job) const {
+void SlottedGradients::describe(RowUpdate& job) const {
   job.rows = rows_.data();
   job.run = run_.data();
   job.bags = slots_.data();
   job.weights = nullptr;
   job.gradients = gradients_.data();
   job.blocks = blocks_.data();
-  job.block_start = compute::RowUpdate::kUnchanged;
+  job.block_start = RowUpdate::kUnchanged;
 }
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::compute::cpu
