@@ -62,9 +62,9 @@ class Table {
  public:
   // The slot of an index, null when it was never made.
   Slot* find(uint32_t index) const noexcept {
-    const Place place = place_of(index);
-    Slot* chunk = chunks_[place.chunk].load(std::memory_order_acquire);
-    return chunk == nullptr ? nullptr : chunk + place.offset;
+    const Address address = address_of(index);
+    Slot* chunk = chunks_[address.chunk].load(std::memory_order_acquire);
+    return chunk == nullptr ? nullptr : chunk + address.offset;
   }
 
   Slot* take(Kind kind) {
@@ -75,10 +75,10 @@ class Table {
       return slot;
     }
     if (made_ == kMostSlots) throw std::bad_alloc();
-    const Place place = place_of(made_);
-    if (place.offset == 0) {
-      chunks_[place.chunk].store(std::make_unique<Slot[]>(kFirstChunk << place.chunk).release(),
-                                 std::memory_order_release);
+    const Address address = address_of(made_);
+    if (address.offset == 0) {
+      chunks_[address.chunk].store(std::make_unique<Slot[]>(kFirstChunk << address.chunk).release(),
+                                   std::memory_order_release);
     }
     Slot* slot = find(made_);
     slot->index = made_++;
@@ -101,11 +101,11 @@ class Table {
   static constexpr uint32_t kFirstChunk = 64;
   static constexpr int kChunks = 19;  // 64 * (2^19 - 1) slots > kMostSlots
 
-  struct Place {
+  struct Address {
     int chunk;
     uint32_t offset;
   };
-  static Place place_of(uint32_t index) noexcept {
+  static Address address_of(uint32_t index) noexcept {
     const int chunk = std::bit_width(index / kFirstChunk + 1) - 1;
     return {chunk, index - kFirstChunk * ((1u << chunk) - 1)};
   }

@@ -19,7 +19,7 @@ using core::sentence;
 
 constexpr int64_t kMostEvents = int64_t{1} << 24;
 
-std::string place_of(const Membership& membership) {
+std::string labels_of(const Membership& membership) {
   return sentence(core::label("comm", sentence(membership.number())), ",",
                   core::label("rank", sentence(membership.communicator().rank())));
 }
@@ -33,7 +33,7 @@ std::vector<embedding::ObservedCollection> observed_collections() {
   });
   std::vector<embedding::ObservedCollection> observed;
   for (const auto& object : objects) {
-    std::string labels = sentence(place_of(*object->membership), ",",
+    std::string labels = sentence(labels_of(*object->membership), ",",
                                   core::label("collection", sentence(object->number)));
     // Of the whole object, whose parts end in their order.
     observed.push_back({std::shared_ptr<embedding::Collection>(object, object->collection.get()),
@@ -49,7 +49,7 @@ void write_communicators(core::Exposition& out) {
   });
   out.family("shardrec_comm_up", "gauge", "1 while the communicator is open and alive, else 0.");
   for (const auto& comm : comms) {
-    out.sample(place_of(*comm->membership), int64_t{comm->membership->is_up()});
+    out.sample(labels_of(*comm->membership), int64_t{comm->membership->is_up()});
   }
 }
 

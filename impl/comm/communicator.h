@@ -35,7 +35,7 @@ namespace shardrec::comm {
 using ConstBytes = std::span<const std::byte>;
 
 // What a channel is for; names it in errors.
-enum class Purpose : uint8_t { kControl, kInput, kOutput, kGradient, kDense, kStatistics };
+enum class Purpose : uint8_t { kControl, kInput, kOutput, kDense, kStatistics };
 
 // Which deadline a wait is under.
 enum class Patience : uint8_t { kStep, kSetup };

@@ -39,12 +39,12 @@ bool is_mismatch(Cause cause) noexcept { return status_of(cause) == SHARDREC_MIS
 
 // A mismatch has no guilty side: each of the two ranks, and who is in the same operation, is told
 // of the other.
-Failure seen_from(Failure failure, const Place& place) {
+Failure seen_from(Failure failure, const CallSite& site) {
   if (!is_mismatch(failure.cause) || failure.inherited) return failure;
   const bool with_culprit =
-      failure.culprit == place.rank ||
-      (failure.witness != place.rank && failure.operation != failure.culprit_operation &&
-       failure.culprit_operation == place.operation);
+      failure.culprit == site.rank ||
+      (failure.witness != site.rank && failure.operation != failure.culprit_operation &&
+       failure.culprit_operation == site.operation);
   if (with_culprit) {
     std::swap(failure.culprit, failure.witness);
     std::swap(failure.operation, failure.culprit_operation);
@@ -53,13 +53,13 @@ Failure seen_from(Failure failure, const Place& place) {
   return failure;
 }
 
-std::string subject(const Failure& failure, int rank, const Place& place) {
-  return sentence(!failure.inherited && rank == place.rank ? "this rank " : "rank ", rank);
+std::string subject(const Failure& failure, int rank, const CallSite& site) {
+  return sentence(!failure.inherited && rank == site.rank ? "this rank " : "rank ", rank);
 }
 
-std::string describe(const Failure& failure, const Place& place) {
-  const std::string culprit = subject(failure, failure.culprit, place);
-  const std::string witness = subject(failure, failure.witness, place);
+std::string describe(const Failure& failure, const CallSite& site) {
+  const std::string culprit = subject(failure, failure.culprit, site);
+  const std::string witness = subject(failure, failure.witness, site);
   const std::string exchange = sentence(" (exchange ", failure.sequence, ")");
   const std::string operation = sentence("\"", failure.operation, "\"");
   switch (failure.cause) {
@@ -113,20 +113,20 @@ std::string describe(const Failure& failure, const Place& place) {
 
 }  // namespace
 
-void throw_failure(const Failure& recorded, const Place& place) {
-  const Failure failure = seen_from(recorded, place);
-  const std::string here = place.operation;
+void throw_failure(const Failure& recorded, const CallSite& site) {
+  const Failure failure = seen_from(recorded, site);
+  const std::string here = site.operation;
   std::string text;
   if (failure.inherited) text = "the communicator that this one was split from is dead: ";
-  text += describe(failure, place);
-  const bool elsewhere = here != failure.operation || place.sequence != failure.sequence;
+  text += describe(failure, site);
+  const bool elsewhere = here != failure.operation || site.sequence != failure.sequence;
   if (!here.empty() && (failure.inherited || elsewhere)) {
-    text += sentence("; this ends \"", here, "\" (exchange ", place.sequence, ") of this rank ",
-                     place.rank);
+    text += sentence("; this ends \"", here, "\" (exchange ", site.sequence, ") of this rank ",
+                     site.rank);
   }
   core::ErrorParts parts;
   parts.rank = failure.culprit;
-  parts.sequence = static_cast<int64_t>(here.empty() ? failure.sequence : place.sequence);
+  parts.sequence = static_cast<int64_t>(here.empty() ? failure.sequence : site.sequence);
   parts.operation = here.empty() ? failure.operation : here;
   core::fail(status_of(failure.cause), std::move(text), std::move(parts));
 }

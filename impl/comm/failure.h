@@ -41,13 +41,13 @@ struct Failure {
 };
 
 // Where a rank is while it throws: in exchange `sequence` of `operation`, or in no operation.
-struct Place {
+struct CallSite {
   int rank = 0;
   const char* operation = "";
   uint64_t sequence = 0;
 };
 
-[[noreturn]] void throw_failure(const Failure& failure, const Place& place);
+[[noreturn]] void throw_failure(const Failure& failure, const CallSite& site);
 
 // "0.05": shortest digits that mean the same, whatever the locale.
 std::string decimal(double value);

@@ -16,8 +16,8 @@ using core::sentence;
 // Of the log's message.
 constexpr size_t kMostTold = 16;
 
-constexpr std::array<const char*, 6> kPurposes = {"control",  "input", "output",
-                                                  "gradient", "dense", "statistics"};
+constexpr std::array<const char*, 5> kPurposes = {"control", "input", "output", "dense",
+                                                  "statistics"};
 constexpr std::array<const char*, 4> kStates = {"posted", "waiting", "done", "failed"};
 
 const char* name_of(Purpose purpose) noexcept { return kPurposes[static_cast<size_t>(purpose)]; }
@@ -34,17 +34,17 @@ int64_t Recorder::now() const noexcept {
 uint64_t Recorder::begin(Purpose purpose, uint64_t sequence, const char* name,
                          uint64_t bytes) noexcept {
   const uint64_t number = next_.fetch_add(1);
-  Slot& place = slot(number);
-  place.number.store(0);
-  place.name.store(name);
-  place.sequence.store(sequence);
-  place.bytes.store(bytes);
-  place.start.store(now());
-  place.end.store(-1);
-  place.peer.store(-1);
-  place.purpose.store(purpose);
-  place.state.store(State::kPosted);
-  place.number.store(number + 1);
+  Slot& site = slot(number);
+  site.number.store(0);
+  site.name.store(name);
+  site.sequence.store(sequence);
+  site.bytes.store(bytes);
+  site.start.store(now());
+  site.end.store(-1);
+  site.peer.store(-1);
+  site.purpose.store(purpose);
+  site.state.store(State::kPosted);
+  site.number.store(number + 1);
   return number;
 }
 
@@ -78,18 +78,18 @@ void Recorder::fail(uint64_t number, const core::Error& error) noexcept {
 }
 
 bool Recorder::read(uint64_t number, Entry& entry) const noexcept {
-  const Slot& place = ring_[number % kOperations];
-  if (place.number.load() != number + 1) return false;
+  const Slot& site = ring_[number % kOperations];
+  if (site.number.load() != number + 1) return false;
   entry = {.number = number,
-           .name = place.name.load(),
-           .sequence = place.sequence.load(),
-           .bytes = place.bytes.load(),
-           .start = place.start.load(),
-           .end = place.end.load(),
-           .peer = place.peer.load(),
-           .purpose = place.purpose.load(),
-           .state = place.state.load()};
-  return place.number.load() == number + 1;
+           .name = site.name.load(),
+           .sequence = site.sequence.load(),
+           .bytes = site.bytes.load(),
+           .start = site.start.load(),
+           .end = site.end.load(),
+           .peer = site.peer.load(),
+           .purpose = site.purpose.load(),
+           .state = site.state.load()};
+  return site.number.load() == number + 1;
 }
 
 std::string Recorder::text(size_t most) const {

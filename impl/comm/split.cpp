@@ -24,7 +24,7 @@ int ranks_per_node_of(std::span<const int> nodes) {
 
 }  // namespace
 
-Part part_of(const Communicator& parent, std::span<const Wanted> wanted) {
+Subgroup subgroup_of(const Communicator& parent, std::span<const Wanted> wanted) {
   const Wanted& mine = wanted[static_cast<size_t>(parent.rank())];
   std::vector<std::pair<int32_t, int>> order;  // (key, rank) of this color
   for (int rank = 0; rank < parent.size(); ++rank) {
@@ -32,15 +32,15 @@ Part part_of(const Communicator& parent, std::span<const Wanted> wanted) {
     if (theirs.color == mine.color) order.emplace_back(theirs.key, rank);
   }
   std::sort(order.begin(), order.end());
-  Part part;
+  Subgroup subgroup;
   std::vector<int> nodes;
   for (const auto& [key, rank] : order) {
-    if (rank == parent.rank()) part.rank = static_cast<int>(part.members.size());
-    part.members.push_back(rank);
+    if (rank == parent.rank()) subgroup.rank = static_cast<int>(subgroup.members.size());
+    subgroup.members.push_back(rank);
     nodes.push_back(parent.node_of(rank));
   }
-  part.ranks_per_node = ranks_per_node_of(nodes);
-  return part;
+  subgroup.ranks_per_node = ranks_per_node_of(nodes);
+  return subgroup;
 }
 
 void check_deadlines(const Deadlines& deadlines) {

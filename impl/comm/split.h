@@ -15,14 +15,14 @@ struct Wanted {
   int32_t key = 0;
 };
 
-struct Part {
+struct Subgroup {
   std::vector<int> members;  // their ranks in the parent, ordered by (key, rank)
   int rank = 0;              // of this rank in the part
   int ranks_per_node = 1;
 };
 
 // wanted: of all ranks of `parent`, whose own is among them.
-Part part_of(const Communicator& parent, std::span<const Wanted> wanted);
+Subgroup subgroup_of(const Communicator& parent, std::span<const Wanted> wanted);
 
 // Throws INVALID_ARGUMENT unless all are above 0.
 void check_deadlines(const Deadlines& deadlines);

@@ -4,7 +4,8 @@
 
 namespace shardrec::replica {
 
-Place place_of(int rank, int ranks, int sharding_group_size, shardrec_placement placement) {
+MeshPlace mesh_place_of(int rank, int ranks, int sharding_group_size,
+                        shardrec_placement placement) {
   const int replicas = ranks / sharding_group_size;
   if (placement == SHARDREC_PLACEMENT_INTRA_NODE_SHARD) {
     return {.sharding_group = rank / sharding_group_size,
@@ -22,7 +23,7 @@ Mesh make_mesh(comm::Communicator& world, int sharding_group_size, shardrec_plac
                {.value = int64_t{sharding_group_size}, .limit = int64_t{ranks}});
   }
   Mesh mesh;
-  mesh.place = place_of(world.rank(), ranks, sharding_group_size, placement);
+  mesh.place = mesh_place_of(world.rank(), ranks, sharding_group_size, placement);
   mesh.sharding = world.split(mesh.place.sharding_group, world.rank());
   mesh.replicas = world.split(mesh.place.replica_group, world.rank());
   return mesh;

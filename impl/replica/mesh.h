@@ -11,17 +11,17 @@
 
 namespace shardrec::replica {
 
-struct Place {
+struct MeshPlace {
   int sharding_group = 0;  // number of the replica; also the rank in the replica group
   int replica_group = 0;   // also the rank in the sharding group
 };
 
 // INTRA_NODE_SYNC: the ranks of a replica group are neighbours, sharding groups are interleaved;
 // INTRA_NODE_SHARD: the ranks of a sharding group are neighbours.
-Place place_of(int rank, int ranks, int sharding_group_size, shardrec_placement placement);
+MeshPlace mesh_place_of(int rank, int ranks, int sharding_group_size, shardrec_placement placement);
 
 struct Mesh {
-  Place place;
+  MeshPlace place;
   std::shared_ptr<comm::Communicator> sharding;
   std::shared_ptr<comm::Communicator> replicas;
 };

@@ -28,9 +28,9 @@ TEST(Mismatch, ChannelsOpenedInDifferentOrderAreAMismatch) {
   const auto zero = local::join(group, 0);
   const auto one = local::join(group, 1);
   const auto input = zero->open_channel(Purpose::kInput);
-  const auto gradient = one->open_channel(Purpose::kGradient);
+  const auto dense = one->open_channel(Purpose::kDense);
   post(*input, 2);
-  const auto error = error_of([&] { post(*gradient, 2); });
+  const auto error = error_of([&] { post(*dense, 2); });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_MISMATCH);
   EXPECT_EQ(error->parts().rank, 0);

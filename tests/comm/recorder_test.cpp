@@ -41,7 +41,7 @@ struct Recorders {
 TEST(Recorder, KeepsEveryOperationWithItsBytesAndState) {
   Recorders recorders;
   const Errors errors = recorders.run(3, [](Communicator& comm) {
-    const auto channel = comm.open_channel(Purpose::kGradient);
+    const auto channel = comm.open_channel(Purpose::kDense);
     const std::vector<std::byte> data(10);
     for (const char* name : {"first", "second"}) {
       // 10 bytes to each other rank, 10 to itself that go nowhere.
@@ -61,7 +61,7 @@ TEST(Recorder, KeepsEveryOperationWithItsBytesAndState) {
       EXPECT_EQ(all[i].at("number"), i);
       EXPECT_EQ(all[i].at("sequence"), i);
       EXPECT_EQ(all[i].at("operation"), i == 0 ? "first" : "second");
-      EXPECT_EQ(all[i].at("purpose"), "gradient");
+      EXPECT_EQ(all[i].at("purpose"), "dense");
       EXPECT_EQ(all[i].at("bytes"), 20);
       EXPECT_EQ(all[i].at("state"), "done");
       EXPECT_TRUE(all[i].at("peer").is_null());

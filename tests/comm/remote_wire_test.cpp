@@ -21,7 +21,7 @@ namespace {
 using Bytes = std::array<std::byte, kEnvelopeBytes>;
 
 Envelope some_envelope() {
-  return {.purpose = Purpose::kGradient,
+  return {.purpose = Purpose::kDense,
           .group = 0x0123456789ABCDEF,
           .channel = 0xABCDEF,
           .sequence = uint64_t{1} << 40,
@@ -43,7 +43,7 @@ TEST(Envelope, SaysWhatWasWrittenAndHoldsAShortMessage) {
   const Bytes bytes = written(some_envelope(), "abc");
   Envelope read;
   ASSERT_EQ(read_envelope(bytes, read), "");
-  EXPECT_EQ(read.purpose, Purpose::kGradient);
+  EXPECT_EQ(read.purpose, Purpose::kDense);
   EXPECT_EQ(read.group, 0x0123456789ABCDEFU);
   EXPECT_EQ(read.channel, 0xABCDEFU);
   EXPECT_EQ(read.sequence, uint64_t{1} << 40);

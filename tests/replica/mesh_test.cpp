@@ -21,10 +21,10 @@ namespace {
 TEST(Mesh, PlacesAreThoseOfTheMatrixOfReplicasAndShards) {
   // 8 ranks, sharding groups of 4: neighbours are replicas of each other, or shards.
   for (int rank = 0; rank < 8; ++rank) {
-    const auto sync = replica::place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SYNC);
+    const auto sync = replica::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SYNC);
     EXPECT_EQ(sync.sharding_group, rank % 2);
     EXPECT_EQ(sync.replica_group, rank / 2);
-    const auto shard = replica::place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SHARD);
+    const auto shard = replica::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SHARD);
     EXPECT_EQ(shard.sharding_group, rank / 4);
     EXPECT_EQ(shard.replica_group, rank % 4);
   }

@@ -145,7 +145,7 @@ SHARDREC_API shardrec_status shardrec_comm_status(const shardrec_comm *comm);
 
 /* The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
  * when a peer is late or gone. {"rank", "size", "now_seconds", "operations": [{"number",
- * "purpose" (control, input, output, gradient, dense or statistics), "sequence" (of the operations
+ * "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
  * of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
  * "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
  * (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...]}, the oldest

@@ -109,7 +109,7 @@ void LocalChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
   const uint64_t n = ticket.sequence;
   const Operation& operation = own_operation(ticket, "receive");
   wait({.wish = Wish::kArrival,
-        .place = {.rank = rank_, .operation = operation.name, .sequence = n},
+        .site = {.rank = rank_, .operation = operation.name, .sequence = n},
         .operation = operation,
         .done = [&] { return lanes_->arrived(n); },
         .late = [&](int rank) { return !lanes_->posted(rank, n); }});
@@ -124,7 +124,7 @@ void LocalChannel::reclaim(Ticket ticket) {
   const uint64_t n = ticket.sequence;
   const Operation& operation = own_operation(ticket, "reclaim");
   wait({.wish = Wish::kRelease,
-        .place = {.rank = rank_, .operation = operation.name, .sequence = n},
+        .site = {.rank = rank_, .operation = operation.name, .sequence = n},
         .operation = operation,
         .done = [&] { return lanes_->drained(rank_, n); },
         .late = [&](int rank) { return !lanes_->released(rank, rank_, n); }});
@@ -139,14 +139,14 @@ const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) co
   return lanes_->operation(rank_, ticket.sequence);
 }
 
-void LocalChannel::check(const Place& place) const {
+void LocalChannel::check(const CallSite& site) const {
   if (group_->departed(rank_)) {
     core::fail(SHARDREC_CLOSED,
                core::sentence("rank ", rank_, " has closed or destroyed its communicator; \"",
-                              place.operation, "\" needs it"),
-               {.rank = rank_, .operation = place.operation});
+                              site.operation, "\" needs it"),
+               {.rank = rank_, .operation = site.operation});
   }
-  group_->check(place);
+  group_->check(site);
 }
 
 void LocalChannel::wait(const Wait& wait) {
@@ -161,7 +161,7 @@ void LocalChannel::wait(const Wait& wait) {
   const Clock::time_point start = Clock::now();
   const Clock::time_point deadline = after(start, seconds);
   Clock::time_point alarm = after(start, deadlines.warn);
-  group_->set_last_seen(rank_, wait.place.operation);
+  group_->set_last_seen(rank_, wait.site.operation);
   for (;;) {
     lanes_->bell(rank_).sleep(wait.wish, std::min(alarm, deadline),
                               [&] { return must_look(wait); });
@@ -172,10 +172,10 @@ void LocalChannel::wait(const Wait& wait) {
       group_->kill({.cause = Cause::kGaveUp,
                     .culprit = rank_,
                     .witness = rank_,
-                    .sequence = wait.place.sequence,
-                    .operation = wait.place.operation});
+                    .sequence = wait.site.sequence,
+                    .operation = wait.site.operation});
     }
-    check(wait.place);
+    check(wait.site);
     for (int rank = 0; rank < lanes_->ranks(); ++rank) {
       if (cannot_arrive(wait, rank)) fail_cannot_arrive(wait, rank);
     }
@@ -222,24 +222,24 @@ void LocalChannel::fail_cannot_arrive(const Wait& wait, int culprit) {
   const Presence presence = group_->presence(culprit);
   const Cause cause = presence == Presence::kDestroyed ? Cause::kDestroyed
                       : presence == Presence::kLeft    ? Cause::kLeft
-                                                           : Cause::kAbandoned;
+                                                       : Cause::kAbandoned;
   group_->kill_and_throw({.cause = cause,
                           .culprit = culprit,
                           .witness = rank_,
-                          .sequence = wait.place.sequence,
-                          .operation = wait.place.operation},
-                         wait.place);
+                          .sequence = wait.site.sequence,
+                          .operation = wait.site.operation},
+                         wait.site);
 }
 
 void LocalChannel::fail_late(const Wait& wait, int culprit, double seconds) {
   group_->kill_and_throw({.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
                           .culprit = culprit,
                           .witness = rank_,
-                          .sequence = wait.place.sequence,
-                          .operation = wait.place.operation,
+                          .sequence = wait.site.sequence,
+                          .operation = wait.site.operation,
                           .culprit_operation = group_->last_seen(culprit),
                           .seconds = seconds},
-                         wait.place);
+                         wait.site);
 }
 
 void LocalChannel::warn(const Wait& wait, double seconds) const {
@@ -256,7 +256,7 @@ void LocalChannel::warn(const Wait& wait, double seconds) const {
   core::log(
       SHARDREC_LOG_WARNING, rank_,
       core::sentence("rank ", rank_, " has waited ", decimal(seconds), " s in \"",
-                     wait.place.operation, "\" (exchange ", wait.place.sequence, ") for ", names));
+                     wait.site.operation, "\" (exchange ", wait.site.sequence, ") for ", names));
 }
 
 }  // namespace shardrec::comm::local

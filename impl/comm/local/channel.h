@@ -37,7 +37,7 @@ class LocalChannel final : public Channel {
   // One wait: until done() holds. late(r) tells that done() does not hold yet because of rank r.
   struct Wait {
     Wish wish;
-    Place place;
+    CallSite site;
     const Operation& operation;
     core::FunctionRef<bool()> done;
     core::FunctionRef<bool(int)> late;
@@ -51,7 +51,7 @@ class LocalChannel final : public Channel {
   void warn(const Wait& wait, double seconds) const;
 
   // Throws when the group is dead or this rank is no member any more.
-  void check(const Place& place) const;
+  void check(const CallSite& site) const;
   // Throws where a rank has published the exchange as something else than this one.
   void compare(uint64_t sequence);
   std::optional<Cause> difference(int left, int right, uint64_t sequence) const;

@@ -85,13 +85,13 @@ void Group::kill(Failure failure) noexcept {
   ring_everybody();
 }
 
-void Group::kill_and_throw(Failure failure, const Place& place) {
+void Group::kill_and_throw(Failure failure, const CallSite& site) {
   kill(std::move(failure));
-  throw_failure(failure_, place);
+  throw_failure(failure_, site);
 }
 
-void Group::check(const Place& place) const {
-  if (dead()) throw_failure(failure_, place);
+void Group::check(const CallSite& site) const {
+  if (dead()) throw_failure(failure_, site);
 }
 
 Group::Opened Group::open_next(int rank, Purpose purpose) {
@@ -130,10 +130,11 @@ void Group::ring_everybody() noexcept {
   }
 }
 
-std::shared_ptr<Group> Group::child(const Place& place, int color, int ranks, int ranks_per_node) {
+std::shared_ptr<Group> Group::child(const CallSite& site, int color, int ranks,
+                                    int ranks_per_node) {
   const std::lock_guard lock(mutex_);
-  if (dying_) throw_failure(failure_, place);  // nobody would kill the child any more
-  const auto key = std::pair(place.sequence, color);
+  if (dying_) throw_failure(failure_, site);  // nobody would kill the child any more
+  const auto key = std::pair(site.sequence, color);
   auto found = births_.find(key);
   if (found == births_.end()) {
     auto group = std::make_shared<Group>(ranks, ranks_per_node);

@@ -47,10 +47,10 @@ class Group {
   // The first failure counts, for children too. Returns when the group and they are dead.
   void kill(Failure failure) noexcept;
   // Throws the first failure, which may be another one.
-  [[noreturn]] void kill_and_throw(Failure failure, const Place& place);
+  [[noreturn]] void kill_and_throw(Failure failure, const CallSite& site);
   bool dead() const noexcept { return dead_.load(); }
   // Throws the failure of a dead group.
-  void check(const Place& place) const;
+  void check(const CallSite& site) const;
 
   // A channel that all ranks share. The split channel is apart from the numbered ones, so that
   // split and open_channel need no common order.
@@ -67,8 +67,8 @@ class Group {
   void forget(uint64_t number) noexcept;
 
   // The one group that the `ranks` ranks with this color share, born in the split that is exchange
-  // place.sequence of the split channel; each asks once.
-  std::shared_ptr<Group> child(const Place& place, int color, int ranks, int ranks_per_node);
+  // site.sequence of the split channel; each asks once.
+  std::shared_ptr<Group> child(const CallSite& site, int color, int ranks, int ranks_per_node);
 
  private:
   struct Member {

@@ -63,7 +63,7 @@ class LocalCommunicator final : public Communicator {
   void disconnect() noexcept override { group_->depart(rank_, Presence::kDestroyed); }
 
  private:
-  std::shared_ptr<Communicator> join_child(const Place& place, int color, const Part& part);
+  std::shared_ptr<Communicator> join_child(const CallSite& site, int color, const Subgroup& part);
   void kill(Failure failure, std::string Failure::* text, std::string_view value) noexcept {
     try {
       failure.*text = value;
@@ -88,13 +88,13 @@ std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   }
   const Wanted mine{.color = color, .key = key};
   const auto answers = splitter_->all_gather(kSplit, std::as_bytes(std::span(&mine, 1)));
-  const Place place{.rank = rank_, .operation = kSplit.name, .sequence = splits_++};
+  const CallSite site{.rank = rank_, .operation = kSplit.name, .sequence = splits_++};
   try {
     std::vector<Wanted> wanted(answers.size());
     for (size_t rank = 0; rank < answers.size(); ++rank) {
       std::memcpy(&wanted[rank], answers[rank].data(), sizeof(Wanted));
     }
-    return join_child(place, color, part_of(*this, wanted));
+    return join_child(site, color, subgroup_of(*this, wanted));
   } catch (const std::bad_alloc&) {
     // The others would wait in the new communicator for a rank that never joins.
     fail(kSplit.name);
@@ -102,10 +102,10 @@ std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
   }
 }
 
-std::shared_ptr<Communicator> LocalCommunicator::join_child(const Place& place, int color,
-                                                            const Part& part) {
+std::shared_ptr<Communicator> LocalCommunicator::join_child(const CallSite& site, int color,
+                                                            const Subgroup& part) {
   const std::shared_ptr<Group> child =
-      group_->child(place, color, static_cast<int>(part.members.size()), part.ranks_per_node);
+      group_->child(site, color, static_cast<int>(part.members.size()), part.ranks_per_node);
   child->set_deadlines(part.rank, deadlines());
   return std::make_shared<LocalCommunicator>(child, part.rank, default_threads());
 }

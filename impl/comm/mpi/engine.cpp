@@ -184,14 +184,14 @@ void Engine::obey(Command& command) {
 }
 
 void Engine::obey_begin(Request& request) {
-  const auto found = exchanges_.find(request.transport->number());
-  if (!broken_.load() && found != exchanges_.end()) {
-    Exchange& exchange = *found->second;
+  const auto found = deliveries_.find(request.transport->number());
+  if (!broken_.load() && found != deliveries_.end()) {
+    Deliveries& deliveries = *found->second;
     try {
-      return exchange.begin(request);
+      return deliveries.begin(request);
     } catch (const std::exception& thrown) {
       break_off(thrown.what());
-      if (exchange.holds(request)) return;  // told with the others
+      if (deliveries.holds(request)) return;  // told with the others
     }
   }
   end_broken(request);
@@ -199,9 +199,9 @@ void Engine::obey_begin(Request& request) {
 
 void Engine::obey_give_up(Request& request) {
   Transport& transport = *request.transport;
-  const auto found = exchanges_.find(transport.number());
-  if (!broken_.load() && found != exchanges_.end()) return found->second->give_up(request);
-  if (found != exchanges_.end()) found->second->fail_all(why_broken_);
+  const auto found = deliveries_.find(transport.number());
+  if (!broken_.load() && found != deliveries_.end()) return found->second->give_up(request);
+  if (found != deliveries_.end()) found->second->fail_all(why_broken_);
   transport.given_back(request);
 }
 
@@ -223,17 +223,17 @@ void Engine::open_exchange(Transport& transport) {
     if (!had_mpi && wire_.owns_mpi()) std::atexit([] { instance().wait_for_finish(); });
     transport.started(wire_.rank(), wire_.size());
     wire_.open_mailbox();
-    Exchange& exchange =
-        *exchanges_
+    Deliveries& deliveries =
+        *deliveries_
              .emplace(transport.number(),
-                      std::make_unique<Exchange>(transport, transport.number(), wire_, lanes_))
+                      std::make_unique<Deliveries>(transport, transport.number(), wire_, lanes_))
              .first->second;
-    exchange.say_hello();
+    deliveries.say_hello();
     const auto mine = [&](const EarlyLetter& letter) {
       return letter.head.transport == transport.number();
     };
     for (const EarlyLetter& letter : early_) {
-      if (mine(letter)) exchange.delivered(letter.from, letter.head, letter.message);
+      if (mine(letter)) deliveries.delivered(letter.from, letter.head, letter.message);
     }
     std::erase_if(early_, mine);
   } catch (const plugin::Failure& failure) {
@@ -258,8 +258,8 @@ void Engine::start_closing() {
       next->obeyed = true;
       transport = next->transport;
     }
-    const auto found = exchanges_.find(transport->number());
-    if (found != exchanges_.end() && !broken_.load()) found->second->give_up_all();
+    const auto found = deliveries_.find(transport->number());
+    if (found != deliveries_.end() && !broken_.load()) found->second->give_up_all();
   }
 }
 
@@ -270,13 +270,13 @@ void Engine::finish_closing() {
   const size_t before = closing_.size();
   std::erase_if(closing_, [&](const Closing& one) {
     if (!one.obeyed) return false;
-    const auto found = exchanges_.find(one.transport->number());
-    if (found != exchanges_.end()) {
+    const auto found = deliveries_.find(one.transport->number());
+    if (found != deliveries_.end()) {
       if (found->second->under_way() > 0) return false;
       const bool flushed =
           (wire_.letters_flying() == 0 && lanes_.unanswered() == 0) || Clock::now() >= one.flush_by;
       if (!flushed && !broken_.load()) return false;
-      exchanges_.erase(found);
+      deliveries_.erase(found);
     }
     return true;
   });
@@ -284,7 +284,7 @@ void Engine::finish_closing() {
   open_ -= before - closing_.size();
   has_closing_.store(!closing_.empty());
   let_go_.notify_all();
-  if (exchanges_.empty()) go_quiet();
+  if (deliveries_.empty()) go_quiet();
 }
 
 // No transport is left. A host that has started MPI itself may end it now.
@@ -297,7 +297,7 @@ void Engine::go_quiet() {
 }
 
 void Engine::fail_everything() noexcept {
-  for (const auto& [number, exchange] : exchanges_) exchange->fail_all(why_broken_);
+  for (const auto& [number, deliveries] : deliveries_) deliveries->fail_all(why_broken_);
   try {
     finish_closing();
   } catch (const std::exception&) {  // of MPI: it is not called
@@ -307,7 +307,7 @@ void Engine::fail_everything() noexcept {
 bool Engine::something_under_way() const noexcept {
   if (broken_.load()) return false;
   return wire_.letters_flying() > 0 || wire_.parts_moving() > 0 ||
-         std::any_of(exchanges_.begin(), exchanges_.end(),
+         std::any_of(deliveries_.begin(), deliveries_.end(),
                      [](const auto& entry) { return entry.second->under_way() > 0; });
 }
 
@@ -323,7 +323,7 @@ void Engine::nap(Clock::time_point since) {
     pushed_.wait_for(lock, awaited && idle < kShortNaps ? kShortNap
                            : idle < kLongNaps           ? kLongNap
                                                         : microseconds(kLongestNap));
-  } else if (exchanges_.empty() || broken_.load()) {
+  } else if (deliveries_.empty() || broken_.load()) {
     pushed_.wait_for(lock, kNothingToDo);
   } else {
     pushed_.wait_for(lock, kLook);
@@ -363,14 +363,16 @@ void Engine::wait_for_finish() noexcept {
 void Engine::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
   if (head.kind == LetterKind::kAnswer)
     return lanes_.answered(from, head.lane, head.bytes != 0, wire_);
-  const auto found = exchanges_.find(head.transport);
-  if (found != exchanges_.end()) return found->second->delivered(from, head, message);
+  const auto found = deliveries_.find(head.transport);
+  if (found != deliveries_.end()) return found->second->delivered(from, head, message);
   if (head.transport >= seen_)
     early_.push_back(
         {.from = from, .head = head, .message = std::vector(message.begin(), message.end())});
 }
 
-void Engine::moved(Request& request) { exchanges_.at(request.transport->number())->moved(request); }
+void Engine::moved(Request& request) {
+  deliveries_.at(request.transport->number())->moved(request);
+}
 
 void Engine::drained(int peer, uint32_t lane) { lanes_.give_back(peer, lane); }
 

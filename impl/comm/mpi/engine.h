@@ -23,7 +23,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/mpi/exchange.h"
+#include "comm/mpi/deliveries.h"
 #include "comm/mpi/message.h"
 #include "comm/mpi/wire.h"
 #include "comm/plugin/plugin_side.h"
@@ -117,7 +117,7 @@ class Engine final : private Post {
   std::vector<Command> taken_;
   Wire wire_;
   Lanes lanes_;
-  std::map<uint32_t, std::unique_ptr<Exchange>> exchanges_;
+  std::map<uint32_t, std::unique_ptr<Deliveries>> deliveries_;
   std::vector<EarlyLetter> early_;
   uint32_t seen_ = 0;  // transports opened so far
 };

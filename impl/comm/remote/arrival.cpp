@@ -63,7 +63,7 @@ void RemoteChannel::open(Exchange& exchange, int peer) {
                           .sequence = exchange.sequence,
                           .operation = exchange.operation.name,
                           .reason = std::string(wrong)},
-                         place_of(exchange));
+                         call_site_of(exchange));
   }
   if (difference(exchange, peer)) mismatch(exchange);
   group_->set_last_seen(peer, exchange.operation.name);
@@ -138,7 +138,7 @@ void RemoteChannel::mismatch(Exchange& exchange) {
     std::swap(failure.operation, failure.culprit_operation);
     std::swap(failure.size, failure.culprit_size);
   }
-  hub_->kill_and_throw(*group_, failure, place_of(exchange));
+  hub_->kill_and_throw(*group_, failure, call_site_of(exchange));
 }
 
 }  // namespace shardrec::comm::remote

@@ -62,19 +62,19 @@ std::optional<Progress> RemoteChannel::progress() const noexcept {
   return Progress{.channel = number, .posted = posted_.load(), .received = arrived_.load()};
 }
 
-Place RemoteChannel::place_of(const Exchange& exchange) const noexcept {
+CallSite RemoteChannel::call_site_of(const Exchange& exchange) const noexcept {
   return {
       .rank = group_->rank(), .operation = exchange.operation.name, .sequence = exchange.sequence};
 }
 
-void RemoteChannel::check(const Place& place) const {
+void RemoteChannel::check(const CallSite& site) const {
   if (group_->departed()) {
     core::fail(SHARDREC_CLOSED,
-               core::sentence("rank ", place.rank, " has closed or destroyed its communicator; \"",
-                              place.operation, "\" needs it"),
-               {.rank = place.rank, .operation = place.operation});
+               core::sentence("rank ", site.rank, " has closed or destroyed its communicator; \"",
+                              site.operation, "\" needs it"),
+               {.rank = site.rank, .operation = site.operation});
   }
-  group_->check(place);
+  group_->check(site);
 }
 
 void RemoteChannel::check_post(const Operation& operation, std::span<const ConstBytes> send) {
@@ -96,18 +96,18 @@ void RemoteChannel::check_post(const Operation& operation, std::span<const Const
 }
 
 Exchange& RemoteChannel::take(uint64_t sequence) {
-  std::unique_ptr<Exchange>& place = at(sequence);
-  if (place == nullptr) {
+  std::unique_ptr<Exchange>& slot = at(sequence);
+  if (slot == nullptr) {
     if (pool_.empty()) {
-      place = std::make_unique<Exchange>(size());
+      slot = std::make_unique<Exchange>(size());
     } else {
-      place = std::move(pool_.back());
+      slot = std::move(pool_.back());
       pool_.pop_back();
     }
-    place->sequence = sequence;
-    place->legs[static_cast<size_t>(group_->rank())].inbound = Leg::Inbound::kDone;
+    slot->sequence = sequence;
+    slot->legs[static_cast<size_t>(group_->rank())].inbound = Leg::Inbound::kDone;
   }
-  return *place;
+  return *slot;
 }
 
 void RemoteChannel::finish(Exchange& exchange) noexcept {

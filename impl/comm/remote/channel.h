@@ -53,7 +53,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   struct Wait {
     Wish wish;
     Exchange& exchange;
-    Place place;
+    CallSite site;
     Clock::time_point deadline;
     Clock::time_point alarm;
     double seconds;  // until the deadline
@@ -70,8 +70,8 @@ class RemoteChannel final : public Channel, public Endpoint {
   void warn(const Wait& wait) const;
 
   int size() const noexcept { return group_->size(); }
-  Place place_of(const Exchange& exchange) const noexcept;
-  void check(const Place& place) const;
+  CallSite call_site_of(const Exchange& exchange) const noexcept;
+  void check(const CallSite& site) const;
   void check_post(const Operation& operation, std::span<const ConstBytes> send);
 
   // The exchange's memory; made where there is none.

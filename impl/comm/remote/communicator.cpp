@@ -146,7 +146,7 @@ std::shared_ptr<Communicator> RemoteCommunicator::join_part(const std::vector<An
   }
   std::vector<Wanted> wanted;
   for (const Answer& answer : answers) wanted.push_back(answer.wanted);
-  Part part = part_of(*this, wanted);
+  Subgroup part = subgroup_of(*this, wanted);
   int in_process = 0;
   for (int& member : part.members) {
     if (answers[static_cast<size_t>(member)].process == this_process()) ++in_process;

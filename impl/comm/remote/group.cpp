@@ -99,11 +99,11 @@ void Group::die(Failure failure) noexcept {
   dead_.store(true);
 }
 
-void Group::check(const Place& place) const {
-  if (dead()) throw_failure(failure_, place);
+void Group::check(const CallSite& site) const {
+  if (dead()) throw_failure(failure_, site);
 }
 
-void Group::throw_dead(const Place& place) const { throw_failure(failure_, place); }
+void Group::throw_dead(const CallSite& site) const { throw_failure(failure_, site); }
 
 bool Group::depart(Presence how) noexcept {
   Presence expected = Presence::kMember;

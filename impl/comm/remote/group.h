@@ -85,8 +85,8 @@ class Group {
   // The first failure counts. Called by the hub, under its lock.
   void die(Failure failure) noexcept;
   bool dead() const noexcept { return dead_.load(); }
-  void check(const Place& place) const;                    // throws the failure of a dead group
-  [[noreturn]] void throw_dead(const Place& place) const;  // it is dead
+  void check(const CallSite& site) const;                    // throws the failure of a dead group
+  [[noreturn]] void throw_dead(const CallSite& site) const;  // it is dead
 
   // The end of this rank's membership; the first one counts. False: there was one.
   bool depart(Presence how) noexcept;

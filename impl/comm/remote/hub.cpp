@@ -70,11 +70,11 @@ Hub::~Hub() {
   board_->listen({});
 }
 
-void Hub::add(const std::shared_ptr<Group>& group, const Place& place) {
+void Hub::add(const std::shared_ptr<Group>& group, const CallSite& site) {
   std::vector<std::pair<int, Bulletin>> missed;
   {
     const std::lock_guard lock(mutex_);
-    group->shape().parent->check(place);  // nobody would kill the child any more
+    group->shape().parent->check(site);  // nobody would kill the child any more
     const auto mine = [&](const auto& item) { return item.second.group == group->id(); };
     std::copy_if(unclaimed_.begin(), unclaimed_.end(), std::back_inserter(missed), mine);
     groups_[group->id()] = group;
@@ -133,9 +133,9 @@ void Hub::kill(Group& group, const Failure& failure) noexcept {
   if (&group == root_.get()) carrier_->cancel();
 }
 
-void Hub::kill_and_throw(Group& group, const Failure& failure, const Place& place) {
+void Hub::kill_and_throw(Group& group, const Failure& failure, const CallSite& site) {
   kill(group, failure);
-  group.throw_dead(place);
+  group.throw_dead(site);
 }
 
 void Hub::announce(const Bulletin& bulletin) noexcept {

@@ -53,14 +53,14 @@ class Hub {
   Carrier& carrier() noexcept { return *carrier_; }
   const std::shared_ptr<Group>& root() noexcept { return root_; }
 
-  // A group made by a split, in exchange place.sequence. Throws where its parent is dead.
-  void add(const std::shared_ptr<Group>& group, const Place& place);
+  // A group made by a split, in exchange site.sequence. Throws where its parent is dead.
+  void add(const std::shared_ptr<Group>& group, const CallSite& site);
 
   // The first failure counts, for groups split from it too, here and on the other ranks. Returns
   // when this rank's groups are dead.
   void kill(Group& group, const Failure& failure) noexcept;
   // Throws the first failure, which may be another one.
-  [[noreturn]] void kill_and_throw(Group& group, const Failure& failure, const Place& place);
+  [[noreturn]] void kill_and_throw(Group& group, const Failure& failure, const CallSite& site);
   // The end of this rank's membership.
   void depart(Group& group, Presence how) noexcept;
 

@@ -64,7 +64,7 @@ void RemoteChannel::wait(Exchange& exchange, Wish wish) {
       exchange.operation.patience == Patience::kStep ? deadlines.step : deadlines.setup;
   Wait wait{.wish = wish,
             .exchange = exchange,
-            .place = place_of(exchange),
+            .site = call_site_of(exchange),
             .deadline = after(start, seconds),
             .alarm = after(start, deadlines.warn),
             .seconds = seconds,
@@ -120,9 +120,9 @@ void RemoteChannel::nap(const Wait& wait, bool expecting, double& longest) {
 
 void RemoteChannel::fail(const Wait& wait, Failure failure) {
   failure.witness = group_->rank();
-  failure.sequence = wait.place.sequence;
-  failure.operation = wait.place.operation;
-  hub_->kill_and_throw(*group_, failure, wait.place);
+  failure.sequence = wait.site.sequence;
+  failure.operation = wait.site.operation;
+  hub_->kill_and_throw(*group_, failure, wait.site);
 }
 
 void RemoteChannel::look(Wait& wait) {
@@ -131,16 +131,16 @@ void RemoteChannel::look(Wait& wait) {
     hub_->kill(*group_, {.cause = Cause::kGaveUp,
                          .culprit = group_->rank(),
                          .witness = group_->rank(),
-                         .sequence = wait.place.sequence,
-                         .operation = wait.place.operation});
+                         .sequence = wait.site.sequence,
+                         .operation = wait.site.operation});
   }
-  check(wait.place);
+  check(wait.site);
   const Clock::time_point now = Clock::now();
   int first_late = -1;
   for (int peer = 0; peer < size(); ++peer) {
     if (!late(wait, peer)) continue;
     if (first_late < 0) first_late = peer;
-    const uint64_t sequence = wait.place.sequence;
+    const uint64_t sequence = wait.site.sequence;
     if (auto failure = group_->cannot_arrive(peer, number_, sequence, wait.wish)) {
       fail(wait, *std::move(failure));
     }
@@ -183,7 +183,7 @@ void RemoteChannel::warn(const Wait& wait) const {
   core::log(
       SHARDREC_LOG_WARNING, group_->rank(),
       core::sentence("rank ", group_->rank(), " has waited ", decimal(wait.warn), " s in \"",
-                     wait.place.operation, "\" (exchange ", wait.place.sequence, ") for ", names));
+                     wait.site.operation, "\" (exchange ", wait.site.sequence, ") for ", names));
 }
 
 }  // namespace shardrec::comm::remote

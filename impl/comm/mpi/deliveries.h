@@ -38,9 +38,9 @@ class Lanes {
   std::map<std::pair<int, uint32_t>, uint64_t> unanswered_;  // to the bytes left
 };
 
-class Exchange {
+class Deliveries {
  public:
-  Exchange(Transport& transport, uint32_t number, Wire& wire, Lanes& lanes) noexcept
+  Deliveries(Transport& transport, uint32_t number, Wire& wire, Lanes& lanes) noexcept
       : transport_(transport), number_(number), wire_(wire), lanes_(lanes) {}
 
   void say_hello();

@@ -1,4 +1,4 @@
-#include "comm/mpi/exchange.h"
+#include "comm/mpi/deliveries.h"
 
 #include <cstring>
 #include <utility>
@@ -42,14 +42,14 @@ void Lanes::answered(int peer, uint32_t lane, bool sent, Wire& wire) {
   }
 }
 
-void Exchange::say_hello() {
+void Deliveries::say_hello() {
   for (int peer = 0; peer < wire_.size(); ++peer) {
     if (peer != wire_.rank())
       wire_.send(make_letter(peer, {.transport = number_, .kind = LetterKind::kHello}, {}));
   }
 }
 
-void Exchange::begin(Request& request) {
+void Deliveries::begin(Request& request) {
   if (request.way == Way::kReceive) {
     begin_receive(request);
   } else {
@@ -57,7 +57,7 @@ void Exchange::begin(Request& request) {
   }
 }
 
-void Exchange::begin_receive(Request& request) {
+void Deliveries::begin_receive(Request& request) {
   if (request.is_short()) {
     const auto early = early_messages_.find(request.name());
     if (early == early_messages_.end()) {
@@ -83,7 +83,7 @@ void Exchange::begin_receive(Request& request) {
                          {}));
 }
 
-void Exchange::begin_send(Request& request) {
+void Deliveries::begin_send(Request& request) {
   const auto early = early_ready_.find(request.name());
   if (early == early_ready_.end()) {
     sends_.insert_or_assign(request.name(), &request);
@@ -94,7 +94,7 @@ void Exchange::begin_send(Request& request) {
   start_moving(request, ready);
 }
 
-void Exchange::start_moving(Request& request, const Ready& ready) {
+void Deliveries::start_moving(Request& request, const Ready& ready) {
   if (ready.bytes != request.bytes)
     return end(request, SHARDREC_TRANSPORT_FAILED,
                sentence("rank ", request.peer, " expects ", ready.bytes,
@@ -104,7 +104,7 @@ void Exchange::start_moving(Request& request, const Ready& ready) {
   wire_.move(request);
 }
 
-void Exchange::receive_short(Request& request, std::span<const std::byte> message) {
+void Deliveries::receive_short(Request& request, std::span<const std::byte> message) {
   if (message.size() != request.bytes)
     return end(request, SHARDREC_TRANSPORT_FAILED,
                sentence("rank ", request.peer, " sent ", message.size(),
@@ -113,7 +113,7 @@ void Exchange::receive_short(Request& request, std::span<const std::byte> messag
   end(request, SHARDREC_TRANSPORT_OK);
 }
 
-void Exchange::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
+void Deliveries::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
   const uint64_t name = name_of(from, head.tag);
   switch (head.kind) {
     case LetterKind::kHello:
@@ -148,7 +148,7 @@ void Exchange::delivered(int from, const LetterHead& head, std::span<const std::
   }
 }
 
-void Exchange::moved(Request& request) {
+void Deliveries::moved(Request& request) {
   moving_.erase(&request);
   if (request.way == Way::kReceive) {
     if (request.parts_back == 0) {
@@ -166,7 +166,7 @@ void Exchange::moved(Request& request) {
   end(request, request.given_up ? SHARDREC_TRANSPORT_CANCELLED : SHARDREC_TRANSPORT_OK);
 }
 
-void Exchange::unready(int from, const LetterHead& head) {
+void Deliveries::unready(int from, const LetterHead& head) {
   const auto found = early_ready_.find(name_of(from, head.tag));
   const bool waited = found != early_ready_.end() && found->second.lane == head.lane;
   if (waited) early_ready_.erase(found);
@@ -178,7 +178,7 @@ void Exchange::unready(int from, const LetterHead& head) {
                          {}));
 }
 
-void Exchange::give_up(Request& request) {
+void Deliveries::give_up(Request& request) {
   if (!holds(request)) return transport_.given_back(request);  // it has ended meanwhile
   if (std::exchange(request.given_up, true)) return;
   if (moving_.contains(&request)) return wire_.take_back(request);
@@ -186,14 +186,14 @@ void Exchange::give_up(Request& request) {
   end(request, SHARDREC_TRANSPORT_CANCELLED);
 }
 
-bool Exchange::holds(Request& request) const noexcept {
+bool Deliveries::holds(Request& request) const noexcept {
   if (moving_.contains(&request)) return true;
   const auto& waiting = request.way == Way::kReceive ? receives_ : sends_;
   const auto found = waiting.find(request.name());
   return found != waiting.end() && found->second == &request;
 }
 
-void Exchange::give_up_all() {
+void Deliveries::give_up_all() {
   std::vector<Request*> all(moving_.begin(), moving_.end());
   for (const auto* waiting : {&receives_, &sends_}) {
     for (const auto& [name, request] : *waiting) all.push_back(request);
@@ -201,7 +201,7 @@ void Exchange::give_up_all() {
   for (Request* request : all) give_up(*request);
 }
 
-void Exchange::fail_all(const std::string& why) noexcept {
+void Deliveries::fail_all(const std::string& why) noexcept {
   const auto fail = [&](Request& request) {
     try {
       end(request, SHARDREC_TRANSPORT_FAILED, why);
@@ -217,7 +217,7 @@ void Exchange::fail_all(const std::string& why) noexcept {
   moving_.clear();
 }
 
-void Exchange::end(Request& request, int32_t status, std::string text) {
+void Deliveries::end(Request& request, int32_t status, std::string text) {
   transport_.ended(request, status, std::move(text));
 }
 
