@@ -6,10 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "compute/bags.h"
 #include "compute/kernels.h"
-#include "compute/math/initial_values.h"
 
 namespace shardrec::compute {
 
@@ -30,7 +30,11 @@ struct InitialRows {
   int64_t width = 0;
   int64_t first_row = 0;
   std::span<const ColumnMap> columns;  // they tile [0, width)
-  math::UniformValues values;
+  // Uniform in [low, high), from the seed, the table's name, its row and column only.
+  int64_t seed = 0;
+  std::string_view table;
+  float low = 0;
+  float high = 0;
 };
 
 // The sums of a block's bags, as they travel: out = [rows, width] floats. A row per bag that is not

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "compute/math/initial_values.h"
 #include "plan/optimizer_step.h"
 
 namespace shardrec::embedding {
@@ -108,9 +107,10 @@ void Shard::fill(const Layout& layout, int64_t seed, compute::Backend& backend) 
                 .width = width_,
                 .first_row = first_row_,
                 .columns = column_map_,
-                .values = {.key = compute::math::table_key(static_cast<uint64_t>(seed), table.name),
-                           .low = static_cast<float>(table.init_min.value_or(-bound)),
-                           .high = static_cast<float>(table.init_max.value_or(bound))}});
+                .seed = seed,
+                .table = table.name,
+                .low = static_cast<float>(table.init_min.value_or(-bound)),
+                .high = static_cast<float>(table.init_max.value_or(bound))});
 }
 
 std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {
