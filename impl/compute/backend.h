@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 
+#include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
 #include "compute/operations.h"
 #include "compute/output_operations.h"
@@ -41,6 +42,10 @@ class Backend {
 
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
   virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
+
+  virtual void pack_bag_gradients(std::span<const BagGradients> blocks) = 0;
+  virtual void pack_sequence_gradients(std::span<const SequenceGradients> blocks) = 0;
+
   // Of rows of so many columns.
   virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;
   virtual std::unique_ptr<RowGroups> make_row_groups() = 0;

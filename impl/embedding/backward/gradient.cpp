@@ -4,28 +4,6 @@
 #include <cstring>
 
 namespace shardrec::embedding {
-namespace {
-
-// out = sum of the gradients of some samples, columns [column, column + columns).
-void add_samples(std::span<const uint32_t> samples, const OutputView& gradient, int64_t column,
-                 float* out, int64_t columns, const compute::Kernels& kernels) {
-  if (samples.empty()) {
-    std::fill(out, out + columns, 0.0F);
-    return;
-  }
-  kernels.widen(gradient.at(samples[0], column), gradient.element, out, columns);
-  for (const uint32_t sample : samples.subspan(1)) {
-    constexpr int64_t kPiece = 256;
-    float piece[kPiece];
-    for (int64_t c = 0; c < columns; c += kPiece) {
-      const int64_t count = std::min(kPiece, columns - c);
-      kernels.widen(gradient.at(sample, column + c), gradient.element, piece, count);
-      kernels.add(piece, out + c, count);
-    }
-  }
-}
-
-}  // namespace
 
 GradientPacking::GradientPacking(const Layout& layout)
     : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
@@ -33,7 +11,14 @@ GradientPacking::GradientPacking(const Layout& layout)
     for (const Block& block : layout.blocks_of(owner)) may_lend_.push_back(may_lend(block));
   }
   targets_.resize(may_lend_.size());
-  tasks_.reserve(may_lend_.size());
+  bags_.reserve(may_lend_.size());
+  sequences_.reserve(may_lend_.size());
+  for (const Part& part : layout.parts()) {
+    auto& columns = columns_.emplace_back();
+    for (const ColumnPiece& piece : part.columns) {
+      columns.push_back({piece.offset, piece.col, piece.cols});
+    }
+  }
 }
 
 // Are the gradients of a block what the caller gives, side by side, but for a late division?
@@ -87,7 +72,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       const bool is_lent = lent != nullptr && may_lend_[target] != 0;
       targets_[target++] = {.block = &sent[b],
-                            .part = &part,
+                            .part = blocks[b].part,
                             .feature = blocks[b].feature,
                             .rows = static_cast<float*>(static_cast<void*>(out)),
                             .lent = is_lent ? lent + b : nullptr};
@@ -97,7 +82,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
       if (blocks[b].sequence) continue;
       Target& again = targets_[first_target + b];
       again.unscaled = static_cast<float*>(static_cast<void*>(out));
-      out += rows_bytes(sent[b].rows, again.part->width);
+      out += rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     }
     messages_[static_cast<size_t>(owner)] = {message, out};
   }
@@ -105,88 +90,82 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
                            const OutputView& gradient, float divisor, const StepContext& context) {
-  const auto& output_of = layout_.output().output;
-  tasks_.clear();
-  for (size_t t = 0; t < targets_.size(); ++t) {
-    const int32_t feature = targets_[t].feature;
-    bool wanted = targets_[t].block->rows != 0 && output_of[static_cast<size_t>(feature)] == output;
-    if (wanted && targets_[t].lent != nullptr) {
-      const int64_t column =
-          layout_.output().column[static_cast<size_t>(feature)] + targets_[t].part->columns[0].col;
-      *targets_[t].lent = {static_cast<const float*>(gradient.at(0, column)), gradient.stride,
-                           true};
-      wanted = false;
+  bags_.clear();
+  sequences_.clear();
+  for (const Target& target : targets_) {
+    const int32_t output_of = layout_.output().output[static_cast<size_t>(target.feature)];
+    if (target.block->rows == 0 || output_of != output) continue;
+    if (target.lent != nullptr) {
+      lend(target, gradient);
+    } else if (output == 0) {
+      bags_.push_back(bag_gradients(routed, expansion, target, gradient, divisor));
+    } else {
+      sequences_.push_back(sequence_gradients(routed, target, gradient, divisor));
     }
-    tasks_.add(wanted ? routed.chunks(feature) : int64_t{0});
   }
-  context.threads.parallel_for(tasks_.count(), 1, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const auto [t, chunk] = tasks_.find(task);
-      const int32_t table = targets_[t].part->table;
-      const compute::ScaleGradient scale{
-          .divisor = owner_divides(table) ? 1 : divisor,
-          .max_gradient = static_cast<float>(layout_.model().optimizer_of(table).max_gradient),
-          .element = gradient.element};
-      if (output == 0) {
-        pack_bags(routed, expansion, targets_[t], chunk, gradient, scale, context.kernels);
-      } else {
-        pack_sequence(routed, targets_[t], chunk, gradient, scale, context.kernels);
-      }
-    }
-  });
+  context.backend.pack_bag_gradients(bags_);
+  context.backend.pack_sequence_gradients(sequences_);
 }
 
-void GradientPacking::pack_bags(const RoutedBatch& routed, const Expansion& expansion,
-                                const Target& target, int64_t chunk, const OutputView& gradient,
-                                compute::ScaleGradient scale,
-                                const compute::Kernels& kernels) const {
+void GradientPacking::lend(const Target& target, const OutputView& gradient) {
+  const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)] +
+                         columns_[static_cast<size_t>(target.part)][0].column;
+  *target.lent = {static_cast<const float*>(gradient.column(column)), gradient.stride, true};
+}
+
+compute::BagGradients GradientPacking::bag_gradients(const RoutedBatch& routed,
+                                                     const Expansion& expansion,
+                                                     const Target& target,
+                                                     const OutputView& gradient,
+                                                     float divisor) const {
   const plan::Feature& feature = layout_.model().features[static_cast<size_t>(target.feature)];
   const bool mean = feature.pooling == SHARDREC_POOLING_MEAN;
-  const auto lengths = routed.lengths(target.feature);
-  const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)];
-  int64_t row = target.block->chunk_rows[chunk];
-  const int64_t row_end = target.block->chunk_rows[chunk + 1];
-  if (expansion.present()) scale.element = compute::Element::kFloat32;  // of the sums
-  for (int64_t bag = chunk * kChunk; row < row_end; ++bag) {
-    if (!target.block->holds(row, bag)) continue;
-    if (mean) scale.length = static_cast<float>(lengths[static_cast<size_t>(bag)]);
-    float* to = target.rows + row * target.part->width;
-    for (const ColumnPiece& piece : target.part->columns) {
-      float* out = to + piece.offset;
-      const void* given = out;
-      if (expansion.present()) {
-        add_samples(expansion.samples(target.feature).of(bag), gradient, column + piece.col, out,
-                    piece.cols, kernels);
-      } else {
-        given = gradient.at(bag, column + piece.col);
-      }
-      if (target.unscaled != nullptr) {
-        const compute::ScaleGradient only_mean{.length = scale.length, .element = scale.element};
-        kernels.scale_gradient(only_mean, given,
-                               target.unscaled + row * target.part->width + piece.offset,
-                               piece.cols);
-      }
-      kernels.scale_gradient(scale, given, out, piece.cols);
-    }
-    ++row;
-  }
+  const auto part = static_cast<size_t>(target.part);
+  return {.bags = target.block,
+          .lengths = mean ? routed.lengths(target.feature).data() : nullptr,
+          .samples = expansion.samples(target.feature),
+          .gradient = gradient_of(target, gradient),
+          .columns = columns_[part],
+          .width = layout_.parts()[part].width,
+          .divisor = divisor_of(target, divisor),
+          .max_gradient = max_gradient_of(target),
+          .out = target.rows,
+          .unscaled = target.unscaled};
 }
 
-void GradientPacking::pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                                    const OutputView& gradient, const compute::ScaleGradient& scale,
-                                    const compute::Kernels& kernels) const {
+compute::SequenceGradients GradientPacking::sequence_gradients(const RoutedBatch& routed,
+                                                               const Target& target,
+                                                               const OutputView& gradient,
+                                                               float divisor) const {
+  const Part& part = layout_.parts()[static_cast<size_t>(target.part)];
   const auto intervals = routed.intervals(target.feature);
-  const Part& part = *target.part;
-  float* to = target.rows + int64_t{target.block->chunk_rows[chunk]} * part.width;
-  const int64_t last = std::min((chunk + 1) * kChunk, routed.items(target.feature));
-  for (int64_t id = chunk * kChunk; id < last; ++id) {
-    const int32_t interval = intervals.empty() ? 0 : intervals[static_cast<size_t>(id)];
-    if (interval < part.first_interval || interval >= part.end_interval) continue;
-    for (const ColumnPiece& piece : part.columns) {
-      kernels.scale_gradient(scale, gradient.at(id, piece.col), to + piece.offset, piece.cols);
-    }
-    to += part.width;
-  }
+  return {.ids = routed.ids(target.feature),
+          .intervals = intervals.empty() ? nullptr : intervals.data(),
+          .first_interval = part.first_interval,
+          .end_interval = part.end_interval,
+          .chunk_rows = target.block->chunk_rows,
+          .gradient = gradient_of(target, gradient),
+          .columns = columns_[static_cast<size_t>(target.part)],
+          .width = part.width,
+          .divisor = divisor_of(target, divisor),
+          .max_gradient = max_gradient_of(target),
+          .out = target.rows};
+}
+
+compute::OutputGradient GradientPacking::gradient_of(const Target& target,
+                                                     const OutputView& gradient) const {
+  const int64_t column = layout_.output().column[static_cast<size_t>(target.feature)];
+  return {gradient.column(column), gradient.element, static_cast<size_t>(gradient.stride)};
+}
+
+float GradientPacking::divisor_of(const Target& target, float divisor) const {
+  const int32_t table = layout_.parts()[static_cast<size_t>(target.part)].table;
+  return owners_divide_ && layout_.table(table).owner_applies_divisor ? 1 : divisor;
+}
+
+float GradientPacking::max_gradient_of(const Target& target) const {
+  const int32_t table = layout_.parts()[static_cast<size_t>(target.part)].table;
+  return static_cast<float>(layout_.model().optimizer_of(table).max_gradient);
 }
 
 void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,

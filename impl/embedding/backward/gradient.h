@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
-#include "core/grouped_tasks.h"
+#include "compute/gradient_operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"
@@ -48,30 +46,32 @@ class GradientPacking {
   // A block of a message to its part's owner.
   struct Target {
     const SentBlock* block = nullptr;
-    const Part* part = nullptr;
+    int32_t part = 0;
     int32_t feature = 0;
     float* rows = nullptr;
     float* unscaled = nullptr;     // null: not wanted
     GradientRows* lent = nullptr;  // null: packed
   };
-  void pack_bags(const RoutedBatch& routed, const Expansion& expansion, const Target& target,
-                 int64_t chunk, const OutputView& gradient, compute::ScaleGradient scale,
-                 const compute::Kernels& kernels) const;
-  void pack_sequence(const RoutedBatch& routed, const Target& target, int64_t chunk,
-                     const OutputView& gradient, const compute::ScaleGradient& scale,
-                     const compute::Kernels& kernels) const;
+  void lend(const Target& target, const OutputView& gradient);
+  compute::BagGradients bag_gradients(const RoutedBatch& routed, const Expansion& expansion,
+                                      const Target& target, const OutputView& gradient,
+                                      float divisor) const;
+  compute::SequenceGradients sequence_gradients(const RoutedBatch& routed, const Target& target,
+                                                const OutputView& gradient, float divisor) const;
+  compute::OutputGradient gradient_of(const Target& target, const OutputView& gradient) const;
+  float divisor_of(const Target& target, float divisor) const;
+  float max_gradient_of(const Target& target) const;
 
   bool may_lend(const Block& block) const;
-  bool owner_divides(int32_t table) const {
-    return owners_divide_ && layout_.table(table).owner_applies_divisor;
-  }
-
   const Layout& layout_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<Target> targets_;    // all blocks of all messages
   std::vector<uint8_t> may_lend_;  // by target
   bool owners_divide_ = false;
-  core::GroupedTasks tasks_;  // chunks by target, while packing
+  std::vector<std::vector<compute::ColumnMap>> columns_;  // by part
+  // While packing.
+  std::vector<compute::BagGradients> bags_;
+  std::vector<compute::SequenceGradients> sequences_;
 };
 
 }  // namespace shardrec::embedding

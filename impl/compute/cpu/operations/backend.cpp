@@ -4,6 +4,7 @@
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
 #include "compute/cpu/operations/context.h"
+#include "compute/cpu/operations/gradient_packing.h"
 #include "compute/cpu/operations/gradient_rows.h"
 #include "compute/cpu/operations/initial_rows.h"
 #include "compute/cpu/operations/kept_gradients.h"
@@ -40,6 +41,12 @@ class CpuBackend final : public Backend {
   }
   void encode_rows(std::span<const RowEncoding> blocks) override { codes_.run(blocks, context_); }
   void decode_rows(std::span<const RowDecoding> blocks) override { codes_.run(blocks, context_); }
+  void pack_bag_gradients(std::span<const BagGradients> blocks) override {
+    packing_.run(blocks, context_);
+  }
+  void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
+    packing_.run(blocks, context_);
+  }
   std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
     return std::make_unique<cpu::SlottedGradients>(width, context_);
   }
@@ -65,6 +72,7 @@ class CpuBackend final : public Backend {
   cpu::NodeSummation node_sums_;
   cpu::Assembly assembly_;
   cpu::RowCodes codes_;
+  cpu::GradientPacking packing_;
   cpu::RowUpdates rows_;
 };
 

@@ -1,0 +1,51 @@
+// Operations on the way of gradients from outputs to the owners of rows (operations.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "compute/bags.h"
+#include "compute/kernels.h"
+
+namespace shardrec::compute {
+
+// The gradient of some columns of an output: a row per sample, or per id of a sequence.
+struct OutputGradient {
+  const void* rows = nullptr;  // the first column of the feature
+  Element element = Element::kFloat32;
+  size_t stride = 0;  // elements
+};
+
+// The gradients of a block as they travel: out = [rows, width] floats, of each bag that is not empty
+// clamp(gradient / divisor, +-max_gradient) / length (ScaleGradient). The gradient of a bag is the
+// sum of those of its samples, in ascending order.
+struct BagGradients {
+  const SentBags* bags = nullptr;
+  const uint32_t* lengths = nullptr;  // [samples], null: not divided
+  BagSamples samples;
+  OutputGradient gradient;
+  std::span<const ColumnMap> columns;  // of out; column: of the feature
+  int64_t width = 0;
+  float divisor = 1;
+  float max_gradient = 0;
+  float* out = nullptr;
+  float* unscaled = nullptr;  // where wanted, as out, but neither divided by divisor nor clamped
+};
+
+// Those of the ids of a sequence that went to the block's intervals: out = [ids there, width].
+struct SequenceGradients {
+  int64_t ids = 0;                     // of the sequence
+  const int32_t* intervals = nullptr;  // [ids]: interval of each, or kDroppedId; null: all 0
+  int32_t first_interval = 0;          // of the block: [first_interval, end_interval)
+  int32_t end_interval = 1;
+  const uint32_t* chunk_rows = nullptr;  // as SentBags
+  OutputGradient gradient;
+  std::span<const ColumnMap> columns;
+  int64_t width = 0;
+  float divisor = 1;
+  float max_gradient = 0;
+  float* out = nullptr;
+};
+
+}  // namespace shardrec::compute
