@@ -45,6 +45,8 @@ class Backend {
 
   virtual void pack_bag_gradients(std::span<const BagGradients> blocks) = 0;
   virtual void pack_sequence_gradients(std::span<const SequenceGradients> blocks) = 0;
+  virtual void take_weight_products(std::span<const WeightProducts> blocks) = 0;
+  virtual void sum_weight_products(std::span<const WeightGradients> features) = 0;
 
   // Of rows of so many columns.
   virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;

@@ -7,6 +7,7 @@
 
 #include "compute/bags.h"
 #include "compute/kernels.h"
+#include "compute/operations.h"
 
 namespace shardrec::compute {
 
@@ -45,6 +46,38 @@ struct SequenceGradients {
   int64_t width = 0;
   float divisor = 1;
   float max_gradient = 0;
+  float* out = nullptr;
+};
+
+// Products of the rows of a block's ids with the gradients of their bags, for gradients of weights:
+// out = [ids, ranges] floats, each a 16-lane sum over a range of columns.
+struct WeightProducts {
+  TableRows table;
+  Ids ids;
+  const Bags* bags = nullptr;
+  std::span<const ColumnRange> ranges;
+  const float* gradients = nullptr;  // [bags that are not empty, width]
+  float* out = nullptr;
+};
+
+// The products of one part, a row per id that it got, and which of its ranges is meant.
+struct ProductRows {
+  const float* rows = nullptr;
+  int64_t ranges = 0;
+};
+struct ProductTerm {
+  int32_t part = 0;  // into the parts of the table
+  int32_t range = 0;
+};
+
+// The gradients of the weights of a feature: out[i] = the sum of the terms of the interval of id i,
+// in their order, from 0.
+struct WeightGradients {
+  int64_t ids = 0;
+  const int32_t* intervals = nullptr;   // [ids]: interval of each, or kDroppedId; null: all 0
+  std::span<const ProductRows> parts;   // of the table
+  std::span<const ProductTerm> terms;   // none: out is 0
+  std::span<const int32_t> first_term;  // [intervals + 1]
   float* out = nullptr;
 };
 

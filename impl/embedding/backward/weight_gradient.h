@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/kernels.h"
+#include "compute/gradient_operations.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
@@ -34,30 +33,17 @@ class WeightProducts {
   explicit WeightProducts(const Layout& layout);
 
   // gradients: the messages of the step, checked (Update::group). Writes the messages to the
-  // sources into `buffer`; `work` is scratch.
+  // sources into `buffer`.
   void compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
                std::span<const Shard> shards, const StepContext& context, core::Scratch& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
  private:
-  // Bags [first, last) of one block.
-  struct Task {
-    const ReceivedBlock* block = nullptr;
-    const Shard* shard = nullptr;
-    std::span<const compute::ColumnRange> ranges;
-    const int64_t* offsets = nullptr;  // first id of each bag
-    const float* gradients = nullptr;  // a row per bag
-    float* out = nullptr;              // [ids, ranges]
-    int64_t first = 0;
-    int64_t last = 0;
-  };
-  static void run(const Task& task, const compute::Kernels& kernels);
-
   const Layout& layout_;
   std::vector<int32_t> shard_of_block_;                    // by own block: index into shards
   std::vector<std::vector<compute::ColumnRange>> ranges_;  // by own block
-  std::vector<Task> tasks_;
+  std::vector<compute::WeightProducts> products_;
   std::vector<comm::ConstBytes> messages_;
 };
 
@@ -72,24 +58,19 @@ class WeightGradients {
                 std::span<const comm::ConstBytes> messages, const StepContext& context, float* out);
 
  private:
-  // A product of a part that has rows of an interval.
-  struct Term {
-    int32_t part = 0;  // index into TableLayout::parts
-    int32_t range = 0;
-    int64_t col = 0;
+  // Which products make up the gradient of a weight of a table.
+  struct TableTerms {
+    std::vector<compute::ProductTerm> terms;  // by interval, ascending columns
+    std::vector<int32_t> first;               // by interval
   };
-  struct Source {
-    const float* products = nullptr;
-    int64_t ranges = 0;
-  };
-  void assemble_feature(const RoutedBatch& routed, int32_t feature, int64_t* next,
-                        float* out) const;
+  TableTerms terms_of(int32_t table) const;
 
   const Layout& layout_;
-  std::vector<size_t> range_counts_;                   // by part
-  std::vector<std::vector<std::vector<Term>>> terms_;  // by table, by interval, ascending columns
-  std::vector<size_t> first_source_;                   // by feature
-  std::vector<Source> sources_;                        // by feature, then by part of its table
+  std::vector<size_t> range_counts_;           // by part
+  std::vector<TableTerms> terms_;              // by table
+  std::vector<size_t> first_source_;           // by feature
+  std::vector<compute::ProductRows> sources_;  // by feature, then by part of its table
+  std::vector<compute::WeightGradients> features_;
 };
 
 }  // namespace shardrec::embedding

@@ -12,6 +12,7 @@
 #include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_groups.h"
 #include "compute/cpu/operations/row_updates.h"
+#include "compute/cpu/operations/weight_products.h"
 
 namespace shardrec::compute {
 namespace {
@@ -47,6 +48,12 @@ class CpuBackend final : public Backend {
   void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
     packing_.run(blocks, context_);
   }
+  void take_weight_products(std::span<const WeightProducts> blocks) override {
+    weight_products_.run(blocks, context_);
+  }
+  void sum_weight_products(std::span<const WeightGradients> features) override {
+    cpu::sum_weight_products(features, context_);
+  }
   std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
     return std::make_unique<cpu::SlottedGradients>(width, context_);
   }
@@ -73,6 +80,7 @@ class CpuBackend final : public Backend {
   cpu::Assembly assembly_;
   cpu::RowCodes codes_;
   cpu::GradientPacking packing_;
+  cpu::WeightProductTasks weight_products_;
   cpu::RowUpdates rows_;
 };
 
