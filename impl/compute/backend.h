@@ -26,6 +26,8 @@ namespace shardrec::compute {
 class Backend {
  public:
   virtual ~Backend() = default;
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
 
   virtual void fill(const InitialRows& rows) = 0;
 
@@ -69,8 +71,6 @@ class Backend {
 
  protected:
   Backend() = default;
-  Backend(const Backend&) = delete;
-  Backend& operator=(const Backend&) = delete;
 };
 
 // The CPU's, with these kernels. work: memory of one operation at a time.

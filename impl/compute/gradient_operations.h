@@ -24,7 +24,7 @@ struct OutputGradient {
 struct BagGradients {
   const SentBags* bags = nullptr;
   const uint32_t* lengths = nullptr;  // [samples], null: not divided
-  BagSamples samples;
+  BagSamples samples = {};
   OutputGradient gradient;
   std::span<const ColumnMap> columns;  // of out; column: of the feature
   int64_t width = 0;

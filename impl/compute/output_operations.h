@@ -58,7 +58,7 @@ struct PooledOutput {
   int64_t bags = 0;
   const uint32_t* lengths = nullptr;  // [bags]
   bool mean = false;                  // sums are divided by the lengths
-  BagSamples samples;                 // where each bag is written
+  BagSamples samples = {};            // where each bag is written
   int64_t cols = 0;
   void* out = nullptr;  // a row per sample
   Element out_element = Element::kFloat32;
