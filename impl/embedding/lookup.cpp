@@ -59,7 +59,6 @@ void Lookup::begin(const BatchArguments& arguments) {
                "begin was called twice: call forward for the batch that has begun first");
   }
   end_batch();
-  if (state_ == State::kForwarded) trains_ = false;
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
   if (weight_gradient_state_ != nullptr) weight_gradient_state_->ready = false;
@@ -183,7 +182,6 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
     state_ = State::kIdle;
     throw core::Error(error);
   }
-  plan_.clear();
   collection_->settle();
   timer.next(Phase::kLookup);
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
@@ -219,22 +217,12 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
   timer.next(Phase::kLookup);
   if (output_codec_ == nullptr) partial_sums_.compute_own(context);
   look_up_directly(output, out);
-  if (trains_) {
-    timer.next(Phase::kIndexPlan);
-    group_rows();
-  }
   timer.next(Phase::kOutputExchange);
   output_views_ = collection_->receive();
   if (output_codec_ != nullptr) {
     output_views_ = output_codec_->decode_outputs(routed_, output_views_, context, *output_buffer_);
   }
   count_bytes(messages, collection_->counters().bytes_output);
-}
-
-// The index plan of the batch, where it is not there already.
-void Lookup::group_rows() {
-  collection_->update().group(inbox_, collection_->settings().step_after(collection_->step()),
-                              plan_);
 }
 
 void Lookup::exchange_node_sums() {

@@ -76,7 +76,6 @@ class Lookup {
   // Looks up the own boxes of the output that is asked for while the others' sums travel.
   void exchange_and_look_up(int32_t output, const OutputView& out);
   void exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer);
-  void group_rows();
   void look_up_directly(int32_t output, const OutputView& out);
   void exchange_node_sums();
   size_t output_bytes(int32_t output) const;
@@ -131,7 +130,6 @@ class Lookup {
   std::span<const comm::ConstBytes> output_views_;
   uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held
   IndexPlan plan_;
-  bool trains_ = true;  // the last batch was not only looked up: neither will this one be
   GradientPacking packing_;
   // Null: what is exchanged is what was packed. Else the buffers of outputs and gradients are this
   // rank's own, for the floats that it packs and then for those that it got.

@@ -48,8 +48,14 @@ void Lookup::finish(Finish how) {
       sent = gradient_codec_->buffer();
     }
     gradient_memory_->lending.lend();
-    auto gradients =
-        collection_->exchange(Exchange::kGradient, "backward", name_, messages, std::move(sent));
+    collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(sent));
+    if (has_gradients) {
+      timer.next(Phase::kIndexPlan);
+      collection_->update().group(inbox_, collection_->settings().step_after(collection_->step()),
+                                  plan_);
+      timer.next(Phase::kGradientExchange);
+    }
+    auto gradients = collection_->receive();
     const GradientDecision decision = decide(gradients, collection_->layout().rank(),
                                              collection_->communicator().reads_in_place());
     if (decision.verdict == GradientVerdict::kError) {
@@ -94,8 +100,6 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const StepContext context = collection_->step_context();
-  trains_ = true;
-  group_rows();
   update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
               collection_->settings().step_after(collection_->step()), plan_, context);
   if (weight_gradient_state_ != nullptr) {

@@ -268,8 +268,8 @@ TEST_F(Observe, TraceHoldsThePhasesOfEachRankInsideTheirCalls) {
   EXPECT_EQ(trace.at("otherData").at("dropped_events"), 0);
   const std::map<std::string, std::set<std::string>> calls = {
       {"begin", {"route"}},
-      {"forward", {"input exchange", "lookup", "index plan", "output exchange"}},
-      {"backward", {"gradient exchange", "update"}}};
+      {"forward", {"input exchange", "lookup", "output exchange"}},
+      {"backward", {"gradient exchange", "index plan", "update"}}};
   for (const int rank : {0, 1}) {
     std::map<std::string, int> count;
     for (const auto& event : trace.at("traceEvents")) {
@@ -295,36 +295,6 @@ TEST_F(Observe, TraceHoldsThePhasesOfEachRankInsideTheirCalls) {
       for (const std::string& phase : phases) EXPECT_GT(count[phase], 0) << phase;
     }
     EXPECT_EQ(count["update"], 1);
-  }
-}
-
-// Rows are grouped ahead of a backward that will come, not of one that did not come last time.
-TEST_F(Observe, ALookupThatOnlyLooksUpStopsGroupingRows) {
-  SR_OK(shardrec_trace_start(1000));
-  run_step([](int, shardrec_collection* tables) {
-    shardrec_lookup* lookup = nullptr;
-    SR_OK(shardrec_lookup_create(tables, nullptr, &lookup));
-    std::vector<float> out(8);
-    const shardrec_tensor none = matrix(out.data(), 0, 8);
-    for (int batch = 0; batch < 3; ++batch) {
-      SR_OK(shardrec_lookup_begin(lookup, 0, nullptr, nullptr, nullptr));
-      SR_OK(shardrec_lookup_forward(lookup, 0, &none));
-    }
-    shardrec_lookup_destroy(&lookup);
-  });
-  shardrec_trace_stop();
-  const nlohmann::json trace = trace_json();
-  for (const int rank : {0, 1}) {
-    int lookups = 0;
-    int groupings = 0;
-    for (const auto& event : trace.at("traceEvents")) {
-      if (event.at("pid") != rank || event.at("ph") != "X") continue;
-      lookups += event.at("name") == "forward" ? 1 : 0;
-      groupings += event.at("name") == "index plan" ? 1 : 0;
-    }
-    EXPECT_EQ(lookups, 5);
-    // Two of the step's lookup, one more in its backward, and the first of the others.
-    EXPECT_EQ(groupings, 4);
   }
 }
 

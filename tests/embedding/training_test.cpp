@@ -225,7 +225,6 @@ TEST(Accumulate, ABackwardOfAFrozenTableLeavesNothingForTheNext) {
   });
 }
 
-// Rows are grouped in forward: what is set between forward and backward must hold all the same.
 TEST(Settings, FreezingAndThawingBetweenForwardAndBackwardHold) {
   run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
     for (const bool freezes : {true, false}) {

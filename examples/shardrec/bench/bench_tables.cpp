@@ -121,25 +121,22 @@ StepTimes BenchRank::step(int64_t number) {
   const Vector lengths(batch.lengths);
   const Matrix out(out_.data(), output_dtype_, size_, width_);
   const Matrix gradient(gradient_.data(), output_dtype_, size_, width_);
-  const auto index_plan = [&] { return tables_.stat_f64(SHARDREC_STAT_SECONDS_INDEX_PLAN); };
   const BenchPhases before = phases();
   barrier();
 
-  const double planned = index_plan();
   const double cpu = cpu_now();
   const double t0 = bench_now();
   lookup_.begin(size_, values, lengths);
   const double t1 = bench_now();
   lookup_.forward(0, out);
   const double t2 = bench_now();
-  const double plan_in_forward = index_plan() - planned;
   lookup_.set_gradient(0, gradient);
   lookup_.backward();
   const double t3 = bench_now();
 
   StepTimes times{.begin = t1 - t0,
-                  .forward = t2 - t0 - plan_in_forward,
-                  .backward = t3 - t2 + plan_in_forward,
+                  .forward = t2 - t0,
+                  .backward = t3 - t2,
                   .cpu = cpu_now() - cpu,
                   .phases = phases()};
   for (size_t p = 0; p < before.size(); ++p) times.phases[p] -= before[p];

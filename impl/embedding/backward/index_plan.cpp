@@ -13,11 +13,8 @@ IndexPlan::IndexPlan(const Layout& layout, compute::Backend& backend)
 }
 
 void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
-  clear();
-  wanted_.assign(wanted.begin(), wanted.end());
   blocks_.clear();  // never more than there is room for: the parts keep spans of it
   parts_.clear();
-  most_ids_ = 0;
   const auto own_blocks = layout_.blocks_of(layout_.rank());
   size_t block = 0;
   for (size_t p = 0; p < bags_.size(); ++p) {
@@ -39,23 +36,19 @@ void IndexPlan::build(const Inbox& inbox, std::span<const uint8_t> wanted) {
                            .sequence = own_blocks[block].sequence});
       }
     }
-    if (wanted[p] != 0) most_ids_ = std::max(most_ids_, ids);
-    const bool takes_part = wanted[p] != 0 && ids < compute::RowGroups::kMostIds;
-    bags_[p] = takes_part ? bags : 0;
+    if (wanted[p] != 0 && ids >= compute::RowGroups::kMostIds) {
+      core::fail(
+          SHARDREC_UNSUPPORTED,
+          core::sentence("a step has ", ids, " ids of one box, at most ",
+                         compute::RowGroups::kMostIds - 1, " are supported: use smaller batches"));
+    }
+    bags_[p] = wanted[p] != 0 ? bags : 0;
     parts_.push_back({.rows = layout_.parts()[static_cast<size_t>(part)].rows, .blocks = {}});
-    if (takes_part)
+    if (wanted[p] != 0) {
       parts_.back().blocks = {blocks_.begin() + static_cast<ptrdiff_t>(first), blocks_.end()};
+    }
   }
   groups_->build(parts_, inbox.weighted(), inbox.most_samples());
-  built_ = true;
-}
-
-void IndexPlan::check() const {
-  if (most_ids_ < compute::RowGroups::kMostIds) return;
-  core::fail(
-      SHARDREC_UNSUPPORTED,
-      core::sentence("a step has ", most_ids_, " ids of one box, at most ",
-                     compute::RowGroups::kMostIds - 1, " are supported: use smaller batches"));
 }
 
 }  // namespace shardrec::embedding

@@ -1,11 +1,9 @@
 // Step 4 of the exchange: the occurrences of the rows of this rank's parts in one batch, grouped by
 // row (compute/row_groups.h).
 //
-// It knows bags, not where their gradients lie, so that it can be built as soon as the ids have
-// arrived: while the sums of other ranks travel, ahead of backward.
+// It knows bags, not where their gradients lie, so that it is built while the gradients travel.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -23,19 +21,9 @@ class IndexPlan {
   // Of the rank's own parts, in the order of Layout::parts_of().
   IndexPlan(const Layout& layout, compute::Backend& backend);
 
-  // Of the batch in the inbox. wanted: by part, does it take part?
+  // Of the batch in the inbox. wanted: by part, does it take part? Throws UNSUPPORTED for 2^32 ids of
+  // a part and more.
   void build(const Inbox& inbox, std::span<const uint8_t> wanted);
-  // Forgets the batch.
-  void clear() { built_ = false; }
-  // Is it that of the batch since the last clear(), of just these parts?
-  bool built(std::span<const uint8_t> wanted) const {
-    return built_ && std::equal(wanted.begin(), wanted.end(), wanted_.begin(), wanted_.end());
-  }
-
-  // Throws UNSUPPORTED where a part has 2^32 ids and more: the plan is then without it. A batch that
-  // is only looked up may have them.
-  void check() const;
-
   std::span<const int64_t> rows(size_t part) const { return groups_->rows(part); }  // ascending
   std::span<const int64_t> run(size_t part) const { return groups_->run(part); }    // [rows + 1]
   // Of a part: its bags that are not empty (of a sequence, its ids) are numbered feature after
@@ -49,9 +37,6 @@ class IndexPlan {
  private:
   const Layout& layout_;
   std::unique_ptr<compute::RowGroups> groups_;
-  std::vector<uint8_t> wanted_;  // by part
-  bool built_ = false;
-  int64_t most_ids_ = 0;       // of a part
   std::vector<int64_t> bags_;  // by part
   std::vector<compute::GroupedBlock> blocks_;
   std::vector<compute::GroupedPart> parts_;

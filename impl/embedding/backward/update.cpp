@@ -93,13 +93,12 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
   for (size_t s = 0; s < shards_.size(); ++s) {
     wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
-  if (!plan.built(wanted_)) plan.build(inbox, wanted_);
+  plan.build(inbox, wanted_);
 }
 
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
                   float owner_scale, std::span<const TableStep> steps, const IndexPlan& plan,
                   const StepContext& context) {
-  plan.check();
   gradients_.open(inbox, gradients);
   gradients_.locate(inbox, plan, context.backend);
   plan_ = &plan;

@@ -39,8 +39,8 @@ class Update {
  public:
   Update(const Layout& layout, std::span<Shard> shards, compute::Backend& backend);
 
-  // Builds the index plan that a step of these tables' settings needs, where `plan` is not it
-  // already: frozen tables have no rows. steps: by table.
+  // Builds the index plan that a step of these tables' settings needs: frozen tables have no rows.
+  // steps: by table. Needs no gradients.
   void group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan);
   // Step one, after group(): finds the gradients of the plan's rows. owner_scale: of gradients that
   // are divided late. The plan, the steps and the gradients stay where they are until apply() has
