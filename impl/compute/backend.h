@@ -1,4 +1,5 @@
-// A back end: what touches ids, rows and gradients, as operations on whole batches (operations.h).
+// A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
+// said where its struct is: operations.h, output_operations.h, gradient_operations.h, row_groups.h.
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
@@ -31,10 +32,12 @@ class Backend {
 
   virtual void fill(const InitialRows& rows) = 0;
 
+  // Forward, on the owner of rows.
   virtual void sum_bags(std::span<const BagSums> blocks) = 0;
   // output_bytes: of the whole output that the blocks are in.
   virtual void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) = 0;
 
+  // On the rank that adds up the sums of its node, and on the source, which assembles outputs.
   // rows[i] = the rows that sums[i] will have; where they are written to is not read.
   virtual void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) = 0;
   virtual void add_on_nodes(std::span<const NodeSum> sums) = 0;
@@ -42,15 +45,17 @@ class Backend {
   virtual void assemble_bags(std::span<const PooledOutput> outputs) = 0;
   virtual void assemble_sequences(std::span<const SequenceOutput> outputs) = 0;
 
+  // Rows of outputs or gradients in fewer bytes, while they travel.
   virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
   virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
 
+  // Backward, on the source; then the gradients of weights, on owners and on the source.
   virtual void pack_bag_gradients(std::span<const BagGradients> blocks) = 0;
   virtual void pack_sequence_gradients(std::span<const SequenceGradients> blocks) = 0;
   virtual void take_weight_products(std::span<const WeightProducts> blocks) = 0;
   virtual void sum_weight_products(std::span<const WeightGradients> features) = 0;
 
-  // Of rows of so many columns.
+  // Backward, on the owner. width: columns of the rows.
   virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;
   virtual std::unique_ptr<RowGroups> make_row_groups() = 0;
   virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;

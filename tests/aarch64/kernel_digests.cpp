@@ -261,8 +261,8 @@ void kernels_of_floats(const Kernels& kernels) {
 
   Digest values;
   std::vector<float> table(size_t{50} * 37);
-  math::fill_uniform({.key = math::table_key(5, "users"), .low = -0.3F, .high = 0.7F}, (int64_t{1} << 33) - 20,
-               50, 3, 37, table.data(), 37);
+  math::fill_uniform({.key = math::table_key(5, "users"), .low = -0.3F, .high = 0.7F},
+                     (int64_t{1} << 33) - 20, 50, 3, 37, table.data(), 37);
   values.add(table);
   values.print("fill_uniform", "fp32");
 }
