@@ -1,5 +1,5 @@
 // A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
-// said where its struct is: operations.h, output_operations.h, gradient_operations.h, row_groups.h.
+// said where its struct is: operations.h, batch_operations.h, output_operations.h, gradient_operations.h, row_groups.h.
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 
+#include "compute/batch_operations.h"
 #include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
 #include "compute/operations.h"
@@ -31,6 +32,12 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   virtual void fill(const InitialRows& rows) = 0;
+
+  // Begin: the caller's batch. The results are by feature, and there when the call returns.
+  virtual void read_lengths(std::span<const BagLengths> features,
+                            std::span<CheckedLengths> checked) = 0;
+  virtual void sort_samples(std::span<const SamplesByBag> features,
+                            std::span<WrongInteger> wrong) = 0;
 
   // Forward, on the owner of rows.
   virtual void sum_bags(std::span<const BagSums> blocks) = 0;

@@ -1,5 +1,5 @@
 // One batch on its way through a collection: the four files to read in this order are this one,
-// route.h and output.h (the exchange), compute/kernels.h (the back end), collection.h.
+// route.h and output.h (the exchange), compute/backend.h (the back end), collection.h.
 //
 //   idle -- begin --> begun -- forward --> forwarded -- backward, accumulate or skip --> idle
 //                                              \---- begin (evaluation) --> begun

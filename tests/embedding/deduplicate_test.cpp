@@ -118,7 +118,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   embedding::CheckedBatch batch;
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
-  ASSERT_TRUE(batch.fill(arguments, source, tools.threads()).good());
+  ASSERT_TRUE(batch.fill(arguments, source, tools.context().backend).good());
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
@@ -179,9 +179,10 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch;
-  ASSERT_TRUE(
-      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, tools.threads())
-          .good());
+  ASSERT_TRUE(batch
+                  .fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source,
+                        tools.context().backend)
+                  .good());
   embedding::RoutedBatch routed(source, false);
   routed.set_deduplicates(true);
   core::Scratch buffer;

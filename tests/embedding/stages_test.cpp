@@ -204,7 +204,7 @@ class World {
     routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false));
     buffers_.push_back(std::make_unique<core::Scratch>());
     routed_.back()->set_deduplicates(deduplicates_);
-    Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.threads());
+    Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.context().backend);
     verdict = routed_.back()->route(*checked_.back(), verdict, tools_.context(), *buffers_.back());
     EXPECT_TRUE(verdict.good());
   }

@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "compute/backend.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
 #include "embedding/tables/layout.h"
@@ -36,7 +36,7 @@ struct BatchArguments {
 class CheckedBatch {
  public:
   // Returns the first defect of the arguments, of the lengths, or none.
-  Verdict fill(const BatchArguments& arguments, const Layout& layout, core::Threads& threads);
+  Verdict fill(const BatchArguments& arguments, const Layout& layout, compute::Backend& backend);
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }
@@ -72,12 +72,12 @@ class CheckedBatch {
 
  private:
   Verdict refuse(const Verdict& verdict);
+  // All but the integers themselves; sets ids_ and first_bags_.
+  Verdict check_tensors(const BatchArguments& arguments, int64_t features);
   // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
   Verdict read_sizes(const BatchArguments& arguments, int64_t features);
-  template <class Length>
-  Verdict read_lengths(const Length* lengths, const Layout& layout, core::Threads& threads);
-  template <class Offset>
-  Verdict read_offsets(const Offset* offsets, const Layout& layout, core::Threads& threads);
+  // Of lengths or, where are_offsets, of offsets.
+  Verdict read_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
 
   int64_t batch_size_ = 0;
   bool no_more_data_ = false;
@@ -90,7 +90,9 @@ class CheckedBatch {
   Expansion expansion_;
   std::vector<int64_t> first_bags_;  // [features + 1]
   std::vector<int64_t> first_ids_;   // [features + 1]
-  std::vector<Verdict> verdicts_;    // by feature
+  // While lengths are read, by feature.
+  std::vector<compute::BagLengths> given_;
+  std::vector<compute::CheckedLengths> checked_;
 };
 
 }  // namespace shardrec::embedding

@@ -8,9 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "compute/backend.h"
 #include "compute/bags.h"
 #include "core/memory.h"
-#include "core/threads.h"
 #include "embedding/batch/verdict.h"
 #include "embedding/tables/layout.h"
 #include "shardrec/tensor.h"
@@ -27,29 +27,23 @@ class Expansion {
   // feature. first_bags: [features + 1]. Returns the first value that is no bag, or none. Sequences
   // have no place in output 0: their part of the inverse index is not read.
   Verdict build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
-                int64_t batch_size, const Layout& layout, core::Threads& threads);
+                int64_t batch_size, const Layout& layout, compute::Backend& backend);
 
   // The samples of the bags of a pooled feature.
   compute::BagSamples samples(int32_t feature) const {
     if (!present_) return {};
-    const Feature& own = features_[static_cast<size_t>(feature)];
-    return {own.starts, own.samples};
+    return samples_[static_cast<size_t>(feature)];
   }
 
   size_t memory() const { return memory_.capacity(); }
 
  private:
-  struct Feature {
-    uint32_t* starts = nullptr;   // [bags + 1]
-    uint32_t* samples = nullptr;  // [batch_size], by bag
-    Verdict verdict;
-  };
-
-  template <class Bag>
-  void build_feature(const Bag* inverse, int32_t feature, int64_t bags, int64_t batch_size);
-
   bool present_ = false;
-  std::vector<Feature> features_;
+  std::vector<compute::BagSamples> samples_;  // by feature
+  // While it is built: of the pooled features.
+  std::vector<int32_t> pooled_;
+  std::vector<compute::SamplesByBag> sorted_;
+  std::vector<compute::WrongInteger> wrong_;
   core::Scratch memory_;
 };
 

@@ -3,6 +3,7 @@
 #include "compute/cpu/operations/assembly.h"
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
+#include "compute/cpu/operations/batch_checks.h"
 #include "compute/cpu/operations/context.h"
 #include "compute/cpu/operations/gradient_packing.h"
 #include "compute/cpu/operations/gradient_rows.h"
@@ -23,6 +24,14 @@ class CpuBackend final : public Backend {
       : context_{kernels, threads, work} {}
 
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
+  void read_lengths(std::span<const BagLengths> features,
+                    std::span<CheckedLengths> checked) override {
+    cpu::read_lengths(features, checked, context_);
+  }
+  void sort_samples(std::span<const SamplesByBag> features,
+                    std::span<WrongInteger> wrong) override {
+    cpu::sort_samples(features, wrong, context_);
+  }
   void sum_bags(std::span<const BagSums> blocks) override { bag_sums_.run(blocks, context_); }
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
     bag_outputs_.run(blocks, output_bytes, context_);
