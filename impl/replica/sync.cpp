@@ -22,10 +22,20 @@ comm::Collectives collectives_on(comm::Communicator& group) {
   return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};
 }
 
+}  // namespace
+
+ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
+                         std::shared_ptr<comm::Communicator> replicas)
+    : mesh_(std::move(mesh)),
+      replicas_(std::move(replicas)),
+      of_mesh_(collectives_on(*mesh_)),
+      of_replicas_(collectives_on(*replicas_)) {}
+
 // Runs body. An error that not all ranks of the mesh throw alike ends the groups, whose ranks would
-// wait for this one.
+// wait for this one; where it says which rank is gone, later calls say the same, and not what these
+// groups have heard of this rank's end.
 template <class Body>
-void or_end(std::span<comm::Communicator* const> groups, Body body) {
+void ReplicaSync::or_end(std::span<comm::Communicator* const> groups, Body body) {
   try {
     body();
   } catch (const comm::AgreedError&) {
@@ -39,6 +49,9 @@ void or_end(std::span<comm::Communicator* const> groups, Body body) {
         group->fail(kName);
       }
     }
+    if (error.status() == SHARDREC_TIMEOUT || error.status() == SHARDREC_PEER_FAILED) {
+      ended_.emplace(error);
+    }
     throw;
   } catch (...) {
     for (comm::Communicator* group : groups) group->fail(kName);
@@ -46,16 +59,8 @@ void or_end(std::span<comm::Communicator* const> groups, Body body) {
   }
 }
 
-}  // namespace
-
-ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
-                         std::shared_ptr<comm::Communicator> replicas)
-    : mesh_(std::move(mesh)),
-      replicas_(std::move(replicas)),
-      of_mesh_(collectives_on(*mesh_)),
-      of_replicas_(collectives_on(*replicas_)) {}
-
 void ReplicaSync::average(embedding::Collection& collection) {
+  if (ended_) throw core::Error(*ended_);
   collection.require_whole();
   if (replicas_->size() == 1) return;
   comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};

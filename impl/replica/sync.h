@@ -4,10 +4,15 @@
 // Thread rule: as the collection's.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
+#include "core/error.h"
+#include "core/memory.h"
 #include "embedding/collection.h"
 
 namespace shardrec::replica {
@@ -23,7 +28,7 @@ class ReplicaSync {
   // training settings differ, every rank of the mesh throws comm::AgreedError (MISMATCH) and all is
   // as before. Any other error, memory that runs out included, ends both groups of this rank, and
   // the mesh while it compares: no peer waits for this rank or trains on tables that are averaged
-  // in part.
+  // in part. Where it was that a rank is gone or did not come in time, every later call throws the same.
   void average(embedding::Collection& collection);
 
   // Number of this rank's replica.
@@ -37,6 +42,8 @@ class ReplicaSync {
   }
 
  private:
+  template <class Body>
+  void or_end(std::span<comm::Communicator* const> groups, Body body);
   void compare_settings(embedding::Collection& collection);
   void average_pieces(embedding::Collection& collection);
 
@@ -46,6 +53,7 @@ class ReplicaSync {
   comm::Collectives of_replicas_;
   core::Scratch rows_;  // a block of rows, side by side
   int64_t step_in_common_ = 0;
+  std::optional<core::Error> ended_;
 };
 
 }  // namespace shardrec::replica
