@@ -21,6 +21,8 @@ class KeptGradients {
   static constexpr int64_t kMostRows = UINT32_MAX;
 
   virtual ~KeptGradients() = default;
+  KeptGradients(const KeptGradients&) = delete;
+  KeptGradients& operator=(const KeptGradients&) = delete;
 
   virtual std::span<const int64_t> rows() const = 0;  // ascending
   // Adds a lookup's rows, ascending, with their gradients, [rows, width]. Where memory runs out,
@@ -35,8 +37,6 @@ class KeptGradients {
 
  protected:
   KeptGradients() = default;
-  KeptGradients(const KeptGradients&) = delete;
-  KeptGradients& operator=(const KeptGradients&) = delete;
 };
 
 }  // namespace shardrec::compute

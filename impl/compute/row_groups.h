@@ -40,6 +40,8 @@ class RowGroups {
   static constexpr int64_t kMostIds = int64_t{1} << 32;
 
   virtual ~RowGroups() = default;
+  RowGroups(const RowGroups&) = delete;
+  RowGroups& operator=(const RowGroups&) = delete;
 
   // weighted: has any block weights? most_samples: of a feature, from all sources together.
   virtual void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) = 0;
@@ -55,8 +57,6 @@ class RowGroups {
 
  protected:
   RowGroups() = default;
-  RowGroups(const RowGroups&) = delete;
-  RowGroups& operator=(const RowGroups&) = delete;
 };
 
 }  // namespace shardrec::compute
