@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/collection_contents.h"
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "comm/world.h"
@@ -183,24 +184,7 @@ struct Seams {
   }
 };
 
-// What a rank of a communicator needs to save and load.
-class Ranks {
- public:
-  explicit Ranks(comm::Communicator& communicator)
-      : collectives_(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),
-                     communicator.size()),
-        channel_(communicator.open_channel(comm::Purpose::kControl)),
-        rank_(communicator.rank()),
-        size_(communicator.size()) {}
-
-  Group group() { return {collectives_, *channel_, rank_, size_}; }
-
- private:
-  comm::Collectives collectives_;
-  std::shared_ptr<comm::Channel> channel_;
-  int rank_;
-  int size_;
-};
+using Ranks = GroupChannels;
 
 inline Contents contents_of(const plan::Model& model, const plan::Plan& plan, int64_t step,
                             const RankTables& tables) {

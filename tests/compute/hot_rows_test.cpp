@@ -67,10 +67,9 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
     const RowUpdate job = occurrences.job();
     ASSERT_GT(job.run[2] - job.run[1], kHotOccurrences);
     const Kernels& kernels = cpu_kernels();
-    const size_t lane_bytes = (row_update_scratch_bytes(width) + 63) / 64 * 64;
     core::Scratch work;
-    constexpr int64_t kLanes = 24;
-    std::byte* const scratch = work.resize(lane_bytes * kLanes);
+    core::Scratch own;
+    std::byte* const scratch = own.resize(row_update_scratch_bytes(width));
     std::vector<float> one_thread(static_cast<size_t>(3 * width));
     kernels.row_gradients(job, one_thread.data(), 0, 3, scratch);
 
@@ -80,7 +79,7 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
       hot.clear();
       const int first = hot.add(job, 1);
       const int second = hot.add(job, 0);
-      hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
+      hot.sum({kernels, threads, work});
       std::vector<float> sum(static_cast<size_t>(width));
       for (const auto& [number, row] : {std::pair(first, 1), std::pair(second, 0)}) {
         const RowUpdate part = hot.job(number, job);
@@ -129,10 +128,9 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
     }
     RowUpdate job = occurrences.job();
     job.gradient_scale = 1;
-    const size_t lane_bytes = (row_update_scratch_bytes(width) + 63) / 64 * 64;
     core::Scratch work;
-    constexpr int64_t kLanes = 24;
-    std::byte* const scratch = work.resize(lane_bytes * kLanes);
+    core::Scratch own;
+    std::byte* const scratch = own.resize(row_update_scratch_bytes(width));
     for (int set = 0; set < compute::cpu_kernel_count(); ++set) {
       const Kernels& kernels = cpu_kernels_at(set);
       for (int64_t u = 0; u < 3; ++u) {
@@ -151,7 +149,7 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
           core::Threads threads(count);
           HotRows hot;
           const int number = hot.add(job, u);
-          hot.sum({kernels, threads, work}, scratch, lane_bytes, kLanes);
+          hot.sum({kernels, threads, work});
           std::vector<float> sum(static_cast<size_t>(width));
           kernels.row_gradients(hot.job(number, job), sum.data(), 0, 1, scratch);
           EXPECT_TRUE(is_expected(sum)) << "as a hot row, by " << count << " threads";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -184,27 +186,19 @@ void Assembly::run(std::span<const PooledOutput> outputs, const Context& context
     widest = std::max(widest, output.cols);
     chunks_.add(chunks_of(output.bags));
   }
-  const int64_t chunks = chunks_.count();
-  const int64_t shares = std::min<int64_t>(chunks, int64_t{8} * context.threads.count());
   const size_t row_bytes = align_up(static_cast<size_t>(widest) * sizeof(float));
-  const size_t share_bytes =
-      2 * row_bytes + align_up((most_addends + most_nodes) * sizeof(int64_t));
-  std::byte* scratch = context.work.resize(static_cast<size_t>(shares) * share_bytes);
-  context.threads.parallel_for(shares, 1, [&](int64_t first_share, int64_t last_share) {
-    for (int64_t share = first_share; share < last_share; ++share) {
-      std::byte* own = scratch + static_cast<size_t>(share) * share_bytes;
-      auto* next = static_cast<int64_t*>(static_cast<void*>(own + 2 * row_bytes));
-      const Workspace workspace{
-          .next_row = next,
-          .next_sum = next + most_addends,
-          .row = static_cast<float*>(static_cast<void*>(own)),
-          .node_sum = static_cast<float*>(static_cast<void*>(own + row_bytes))};
-      for (int64_t c = chunks * share / shares; c < chunks * (share + 1) / shares; ++c) {
+  const size_t scratch_bytes = 2 * row_bytes + (most_addends + most_nodes) * sizeof(int64_t);
+  for_each_with_scratch(
+      chunks_.count(), scratch_bytes, context, [&](int64_t c, std::byte* scratch) {
+        auto* next = static_cast<int64_t*>(static_cast<void*>(scratch + 2 * row_bytes));
+        const Workspace workspace{
+            .next_row = next,
+            .next_sum = next + most_addends,
+            .row = static_cast<float*>(static_cast<void*>(scratch)),
+            .node_sum = static_cast<float*>(static_cast<void*>(scratch + row_bytes))};
         const auto place = chunks_.find(c);
         assemble_bags(outputs[place.group], place.task, context.kernels, workspace);
-      }
-    }
-  });
+      });
 }
 
 void Assembly::run(std::span<const SequenceOutput> outputs, const Context& context) {
@@ -215,19 +209,13 @@ void Assembly::run(std::span<const SequenceOutput> outputs, const Context& conte
     most_addends = std::max(most_addends, output.addends.size());
     chunks_.add(chunks_of(output.ids));
   }
-  const int64_t chunks = chunks_.count();
-  const int64_t shares = std::min<int64_t>(chunks, int64_t{8} * context.threads.count());
-  int64_t* next_rows =
-      context.work.resize_as<int64_t>(static_cast<size_t>(shares) * most_addends).data();
-  context.threads.parallel_for(shares, 1, [&](int64_t first_share, int64_t last_share) {
-    for (int64_t share = first_share; share < last_share; ++share) {
-      for (int64_t c = chunks * share / shares; c < chunks * (share + 1) / shares; ++c) {
-        const auto place = chunks_.find(c);
-        assemble_sequence(outputs[place.group], place.task, context.kernels,
-                          next_rows + static_cast<size_t>(share) * most_addends);
-      }
-    }
-  });
+  const size_t scratch_bytes = most_addends * sizeof(int64_t);
+  for_each_with_scratch(chunks_.count(), scratch_bytes, context,
+                        [&](int64_t c, std::byte* scratch) {
+                          const auto place = chunks_.find(c);
+                          assemble_sequence(outputs[place.group], place.task, context.kernels,
+                                            static_cast<int64_t*>(static_cast<void*>(scratch)));
+                        });
 }
 
 }  // namespace shardrec::compute::cpu

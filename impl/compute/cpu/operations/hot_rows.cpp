@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -34,7 +36,7 @@ int HotRows::add(const RowUpdate& job, int64_t u) {
   return static_cast<int>(rows_.size()) - 1;
 }
 
-void HotRows::sum(const Context& context, std::byte* work, size_t lane_bytes, int64_t lanes) {
+void HotRows::sum(const Context& context) {
   if (rows_.empty()) return;
   const Row& last = rows_.back();
   const size_t blocks = last.first_block + static_cast<size_t>(last.blocks);
@@ -42,12 +44,14 @@ void HotRows::sum(const Context& context, std::byte* work, size_t lane_bytes, in
       sums_.resize_as<float>(last.first_float + static_cast<size_t>(last.blocks * last.job.width))
           .data();
   int64_t most_blocks = 0;
+  size_t scratch_bytes = 0;
   gradients_.resize(blocks);
   one_row_.clear();
   tasks_.clear();
   for (size_t r = 0; r < rows_.size(); ++r) {
     Row& row = rows_[r];
     row.job.run = runs_.data() + row.first_run;
+    scratch_bytes = std::max(scratch_bytes, row_update_scratch_bytes(row.job.width));
     most_blocks = std::max(most_blocks, row.blocks);
     one_row_.insert(one_row_.end(), {0, row.blocks});
     for (int64_t b = 0; b < row.blocks; ++b) {
@@ -60,18 +64,13 @@ void HotRows::sum(const Context& context, std::byte* work, size_t lane_bytes, in
   }
   numbers_.resize(static_cast<size_t>(most_blocks));
   std::iota(numbers_.begin(), numbers_.end(), 0U);
-  const int64_t used = std::min(lanes, std::ssize(tasks_));
-  context.threads.parallel_for(used, 1, [&](int64_t first, int64_t end) {
-    for (int64_t lane = first; lane < end; ++lane) {
-      for (int64_t t = std::ssize(tasks_) * lane / used; t < std::ssize(tasks_) * (lane + 1) / used;
-           ++t) {
-        const Task& task = tasks_[static_cast<size_t>(t)];
-        const Row& row = rows_[task.row];
-        context.kernels.row_gradients(row.job, sums + row.first_float, task.first, task.last,
-                                      work + static_cast<size_t>(lane) * lane_bytes);
-      }
-    }
-  });
+  for_each_with_scratch(std::ssize(tasks_), scratch_bytes, context,
+                        [&](int64_t t, std::byte* scratch) {
+                          const Task& task = tasks_[static_cast<size_t>(t)];
+                          const Row& row = rows_[task.row];
+                          context.kernels.row_gradients(row.job, sums + row.first_float, task.first,
+                                                        task.last, scratch);
+                        });
 }
 
 RowUpdate HotRows::job(int number, RowUpdate job) const {

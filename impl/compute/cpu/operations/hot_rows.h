@@ -20,9 +20,8 @@ class HotRows {
   void clear();
   // Row u of a job, which stays valid until sum(). Returns its number here.
   int add(const RowUpdate& job, int64_t u);
-  // Sums the blocks of all rows that were added. lane_bytes: scratch of a kernel call; work has
-  // room for `lanes` of them.
-  void sum(const Context& context, std::byte* work, size_t lane_bytes, int64_t lanes);
+  // Sums the blocks of all rows that were added.
+  void sum(const Context& context);
   // The job with row u as its first row, whose occurrences are the sums of its blocks.
   RowUpdate job(int number, RowUpdate job) const;
 

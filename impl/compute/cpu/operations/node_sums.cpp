@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -74,19 +76,13 @@ void NodeSummation::run(std::span<const NodeSum> sums, const Context& context) {
     most_addends = std::max(most_addends, sum.addends.size());
     chunks_.add(chunks_of(sum.samples));
   }
-  const int64_t chunks = chunks_.count();
-  const int64_t shares = std::min<int64_t>(chunks, int64_t{8} * context.threads.count());
-  int64_t* next_rows =
-      context.work.resize_as<int64_t>(static_cast<size_t>(shares) * most_addends).data();
-  context.threads.parallel_for(shares, 1, [&](int64_t first_share, int64_t last_share) {
-    for (int64_t share = first_share; share < last_share; ++share) {
-      int64_t* next_row = next_rows + static_cast<size_t>(share) * most_addends;
-      for (int64_t c = chunks * share / shares; c < chunks * (share + 1) / shares; ++c) {
-        const auto place = chunks_.find(c);
-        add_chunk(sums[place.group], place.task, context.kernels, next_row);
-      }
-    }
-  });
+  const size_t scratch_bytes = most_addends * sizeof(int64_t);
+  for_each_with_scratch(chunks_.count(), scratch_bytes, context,
+                        [&](int64_t c, std::byte* scratch) {
+                          const auto place = chunks_.find(c);
+                          add_chunk(sums[place.group], place.task, context.kernels,
+                                    static_cast<int64_t*>(static_cast<void*>(scratch)));
+                        });
 }
 
 }  // namespace shardrec::compute::cpu

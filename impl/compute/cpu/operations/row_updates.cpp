@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compute/cpu/operations/shares.h"
 #include "compute/probe/memory_profile.h"
 
 namespace shardrec::compute::cpu {
@@ -11,8 +12,6 @@ namespace {
 constexpr int64_t kPieceOccurrences = 4096;
 // Of gradients in a step: beyond them, or what the last cache holds, they come from memory.
 constexpr int64_t kLeastFarBytes = int64_t{16} << 20;
-
-int64_t most_lanes(const core::Threads& threads) { return int64_t{8} * threads.count(); }
 
 int64_t occurrences_of(const TouchedRows& shard) {
   return shard.rows == 0 ? 0 : shard.job.run[shard.rows];
@@ -25,11 +24,10 @@ RowUpdates::RowUpdates()
 
 void RowUpdates::open(std::span<const TouchedRows> shards, const Context& context) {
   shards_.assign(shards.begin(), shards.end());
-  lane_bytes_ = 0;
+  scratch_bytes_ = 0;
   size_t gradient_bytes = 0;
   for (const TouchedRows& shard : shards_) {
-    const size_t scratch = row_update_scratch_bytes(shard.job.width);
-    lane_bytes_ = std::max(lane_bytes_, (scratch + 63) / 64 * 64);
+    scratch_bytes_ = std::max(scratch_bytes_, row_update_scratch_bytes(shard.job.width));
     gradient_bytes += static_cast<size_t>(shard.bags * shard.job.width) * sizeof(float);
   }
   for (TouchedRows& shard : shards_) shard.job.far_gradients = gradient_bytes > far_bytes_;
@@ -56,9 +54,7 @@ void RowUpdates::cut(const Context& context) {
       first = last;
     }
   }
-  const int64_t lanes = most_lanes(context.threads);
-  std::byte* work = context.work.resize(lane_bytes_ * static_cast<size_t>(lanes));
-  hot_.sum(context, work, lane_bytes_, lanes);
+  hot_.sum(context);
 }
 
 // Only the last row of a piece can be a hot one.
@@ -81,17 +77,11 @@ RowUpdates::Share RowUpdates::share_of(const Piece& piece) const {
 // Calls body(shard, share, scratch) for every piece, with the scratch of a kernel call.
 template <class Body>
 void RowUpdates::for_each_piece(const Context& context, Body body) {
-  const auto pieces = static_cast<int64_t>(pieces_.size());
-  const int64_t lanes = std::min(pieces, most_lanes(context.threads));
-  std::byte* scratch = context.work.resize(lane_bytes_ * static_cast<size_t>(lanes));
-  context.threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {
-    for (int64_t lane = first; lane < last; ++lane) {
-      for (int64_t p = pieces * lane / lanes; p < pieces * (lane + 1) / lanes; ++p) {
-        const Piece& piece = pieces_[static_cast<size_t>(p)];
-        body(piece.shard, share_of(piece), scratch + static_cast<size_t>(lane) * lane_bytes_);
-      }
-    }
-  });
+  for_each_with_scratch(std::ssize(pieces_), scratch_bytes_, context,
+                        [&](int64_t p, std::byte* scratch) {
+                          const Piece& piece = pieces_[static_cast<size_t>(p)];
+                          body(piece.shard, share_of(piece), scratch);
+                        });
 }
 
 void RowUpdates::gradients(std::span<float* const> out, const Context& context) {

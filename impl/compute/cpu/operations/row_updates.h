@@ -52,8 +52,8 @@ class RowUpdates {
   std::vector<TouchedRows> shards_;
   std::vector<Piece> pieces_;
   HotRows hot_;
-  size_t lane_bytes_ = 0;  // scratch of a kernel call
-  size_t far_bytes_;       // gradients of more come from memory
+  size_t scratch_bytes_ = 0;  // of a kernel call
+  size_t far_bytes_;          // gradients of more come from memory
   core::Scratch norms_memory_;
   std::vector<float*> norms_;  // by shard
 };
