@@ -81,8 +81,9 @@ class Lookup {
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
-  // The messages of a step that all ranks apply.
-  void apply(std::span<const comm::ConstBytes> gradients, bool accumulate, PhaseTimer& timer);
+  // The messages of a step that all ranks apply. steps: by table.
+  void apply(std::span<const comm::ConstBytes> gradients, std::span<const TableStep> steps,
+             bool accumulate, PhaseTimer& timer);
   void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
                                  const StepContext& context);
   void take_step(Update& update, const StepContext& context, PhaseTimer& timer);

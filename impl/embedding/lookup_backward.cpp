@@ -49,10 +49,10 @@ void Lookup::finish(Finish how) {
     }
     gradient_memory_->lending.lend();
     collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(sent));
+    const auto steps = collection_->settings().step_after(collection_->step());
     if (has_gradients) {
       timer.next(Phase::kIndexPlan);
-      collection_->update().group(inbox_, collection_->settings().step_after(collection_->step()),
-                                  plan_);
+      collection_->update().group(inbox_, steps, plan_);
       timer.next(Phase::kGradientExchange);
     }
     auto gradients = collection_->receive();
@@ -68,7 +68,7 @@ void Lookup::finish(Finish how) {
       }
       {
         const Reading reading(gradients, collection_->communicator());
-        apply(gradients, accumulate, timer);
+        apply(gradients, steps, accumulate, timer);
       }
       count_bytes(messages, collection_->counters().bytes_gradient);
       // The caller may change its gradients when this returns: the peers must have read them.
@@ -94,14 +94,13 @@ void Lookup::end_step() noexcept {
   state_ = State::kIdle;
 }
 
-void Lookup::apply(std::span<const comm::ConstBytes> gradients, bool accumulate,
-                   PhaseTimer& timer) {
+void Lookup::apply(std::span<const comm::ConstBytes> gradients, std::span<const TableStep> steps,
+                   bool accumulate, PhaseTimer& timer) {
   Counters& counters = collection_->counters();
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const StepContext context = collection_->step_context();
-  update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1,
-              collection_->settings().step_after(collection_->step()), plan_, context);
+  update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1, steps, plan_, context);
   if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(gradients, context);

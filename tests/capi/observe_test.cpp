@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <functional>
@@ -260,6 +261,27 @@ TEST_F(Observe, MetricsTextIsPrometheusAndHoldsTheCounters) {
   EXPECT_EQ(after.at("shardrec_live_objects", {}), 0);
 }
 
+// The phases of a rank's call, in their order.
+std::vector<std::string> phases_of(const nlohmann::json& trace, int rank, const std::string& call) {
+  const auto& events = trace.at("traceEvents");
+  const auto is_call = [&](const nlohmann::json& event) {
+    return event.at("pid") == rank && event.at("ph") == "X" && event.at("name") == call;
+  };
+  const auto found = std::find_if(events.begin(), events.end(), is_call);
+  if (found == events.end()) return {};
+  const double start = found->at("ts");
+  const double end = start + found->at("dur").get<double>();
+  std::multimap<double, std::string> phases;  // short ones may begin at one time
+  for (const auto& event : events) {
+    if (event.at("pid") != rank || event.at("ph") != "X" || event == *found) continue;
+    const double at = event.at("ts");
+    if (at >= start && at < end) phases.emplace(at, event.at("name"));
+  }
+  std::vector<std::string> names;
+  for (const auto& [at, name] : phases) names.push_back(name);
+  return names;
+}
+
 TEST_F(Observe, TraceHoldsThePhasesOfEachRankInsideTheirCalls) {
   SR_OK(shardrec_trace_start(1000));
   run_step([](int, shardrec_collection*) {});
@@ -295,6 +317,10 @@ TEST_F(Observe, TraceHoldsThePhasesOfEachRankInsideTheirCalls) {
       for (const std::string& phase : phases) EXPECT_GT(count[phase], 0) << phase;
     }
     EXPECT_EQ(count["update"], 1);
+    EXPECT_EQ(phases_of(trace, rank, "backward"),
+              (std::vector<std::string>{"gradient exchange", "index plan", "gradient exchange",
+                                        "index plan", "update", "gradient exchange"}))
+        << "rows are grouped while gradients travel";
   }
 }
 
