@@ -3,8 +3,10 @@
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
-// The operations of a back end take place in the order of the calls. Those of the CPU are over when
-// the call returns.
+// The operations of a back end take place in the order of the calls, and may be over later than the
+// call: wait() returns when all are. Until then the lists of structs that a call was given, and what
+// of the host's memory they point to, stay as they are. Where a call says so, its results are there
+// when it returns. Those of the CPU are over when the call returns.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -15,6 +17,7 @@
 #include <span>
 
 #include "compute/batch_operations.h"
+#include "compute/buffer.h"
 #include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
 #include "compute/operations.h"
@@ -30,6 +33,13 @@ class Backend {
   virtual ~Backend() = default;
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
+
+  // Memory that the operations reach, and nobody else.
+  virtual const std::shared_ptr<Memory>& memory() = 0;
+  // Memory that the host reaches too: for messages.
+  virtual const std::shared_ptr<Memory>& host_memory() = 0;
+
+  virtual void wait() = 0;
 
   virtual void fill(const InitialRows& rows) = 0;
 

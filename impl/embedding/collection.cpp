@@ -73,7 +73,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
     for (const int32_t part : layout_->parts_of(rank)) {
-      shards_.emplace_back(*layout_, part);
+      shards_.emplace_back(*layout_, part, *backend_->memory());
       shards_.back().fill(*layout_, options_.seed, *backend_);
     }
     update_ = std::make_unique<Update>(*layout_, shards_, *backend_);

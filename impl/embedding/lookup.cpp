@@ -10,10 +10,10 @@ namespace shardrec::embedding {
 
 namespace {
 
-std::unique_ptr<WireCodec> codec_of(const Collection& collection,
-                                    shardrec_compression compression) {
+std::unique_ptr<WireCodec> codec_of(Collection& collection, shardrec_compression compression) {
   if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
-  return std::make_unique<WireCodec>(collection.layout(), compression);
+  return std::make_unique<WireCodec>(collection.layout(), compression,
+                                     collection.backend().host_memory());
 }
 
 }  // namespace
@@ -22,11 +22,12 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
     : collection_(std::move(collection)),
       options_(options),
       place_(*collection_),
-      routed_(collection_->layout(), options.weight_gradient),
+      batch_(collection_->backend().memory()),
+      routed_(collection_->layout(), options.weight_gradient, collection_->backend().memory()),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
-      inbox_(collection_->layout()),
+      inbox_(collection_->layout(), collection_->backend().memory()),
       partial_sums_(collection_->layout()),
-      assembly_(collection_->layout()),
+      assembly_(collection_->layout(), collection_->backend().memory()),
       direct_(collection_->layout()),
       plan_(collection_->layout(), collection_->backend()),
       packing_(collection_->layout()),
@@ -34,10 +35,11 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   if (options_.weight_gradient) {
-    weight_gradient_state_ = std::make_unique<WeightGradientState>(collection_->layout());
+    weight_gradient_state_ = std::make_unique<WeightGradientState>(
+        collection_->layout(), new_message_buffer(), collection_->backend().memory());
   }
   if (collection_->layout().sums_on_nodes()) {
-    node_sums_ = std::make_unique<NodeSumState>(collection_->layout());
+    node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), new_message_buffer());
   }
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);

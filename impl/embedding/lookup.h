@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "compute/buffer.h"
 #include "embedding/backward/gradient.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/weight_gradient.h"
@@ -68,8 +69,8 @@ class Lookup {
   enum class Finish : uint8_t { kBackward, kAccumulate, kSkip };
   // The messages of one batch; two in turn, so that begin need not wait for slow readers.
   struct Outgoing {
-    SharedBuffer buffer = std::make_shared<core::Scratch>();
-    comm::Ticket ticket;
+    SharedBuffer buffer;
+    comm::Ticket ticket{};
     bool posted = false;
   };
 
@@ -99,6 +100,9 @@ class Lookup {
   // Adds the bytes of messages to other ranks.
   void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
   void count_memory();
+  SharedBuffer new_message_buffer() const {
+    return std::make_shared<compute::Buffer>(collection_->backend().host_memory());
+  }
   float divisor() const;
   bool owners_apply_divisor() const;
 
@@ -110,7 +114,7 @@ class Lookup {
   State state_ = State::kIdle;
   bool holds_input_ = false;  // views of the peers' input messages
   int turn_ = 0;
-  Outgoing outgoing_[2];
+  Outgoing outgoing_[2]{{new_message_buffer()}, {new_message_buffer()}};
 
   CheckedBatch batch_;
   Verdict verdict_;
@@ -120,14 +124,15 @@ class Lookup {
   PartialSums partial_sums_;
   // Where partial sums are added up on their nodes.
   struct NodeSumState {
-    explicit NodeSumState(const Layout& layout) : sums(layout) {}
+    NodeSumState(const Layout& layout, SharedBuffer messages)
+        : sums(layout), buffer(std::move(messages)) {}
     NodeSums sums;
-    SharedBuffer buffer = std::make_shared<core::Scratch>();
+    SharedBuffer buffer;
   };
   std::unique_ptr<NodeSumState> node_sums_;
   OutputAssembly assembly_;
   DirectLookup direct_;
-  SharedBuffer output_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer output_buffer_ = new_message_buffer();
   std::span<const comm::ConstBytes> output_views_;
   uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held
   IndexPlan plan_;
@@ -138,15 +143,17 @@ class Lookup {
   std::unique_ptr<WireCodec> gradient_codec_;
   // Peers may read the messages after this lookup is gone, and ask for what it has lent.
   struct GradientMemory {
-    core::Scratch buffer;
+    explicit GradientMemory(const std::shared_ptr<compute::Memory>& memory) : buffer(memory) {}
+    compute::Buffer buffer;
     Lending lending;
   };
-  std::shared_ptr<GradientMemory> gradient_memory_ = std::make_shared<GradientMemory>();
+  std::shared_ptr<GradientMemory> gradient_memory_ =
+      std::make_shared<GradientMemory>(collection_->backend().host_memory());
   SharedBuffer gradient_buffer_{gradient_memory_, &gradient_memory_->buffer};
-  SharedBuffer statistics_buffer_ = std::make_shared<core::Scratch>();
-  SharedBuffer norms_buffer_ = std::make_shared<core::Scratch>();
-  SharedBuffer replicas_buffer_ = std::make_shared<core::Scratch>();
-  SharedBuffer replica_sums_buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer statistics_buffer_ = new_message_buffer();
+  SharedBuffer norms_buffer_ = new_message_buffer();
+  SharedBuffer replicas_buffer_ = new_message_buffer();
+  SharedBuffer replica_sums_buffer_ = new_message_buffer();
   struct Gradient {
     bool given = false;
     OutputView borrowed;
@@ -155,11 +162,13 @@ class Lookup {
   bool gradients_laid_out_ = false;
   // Where the option asks for them.
   struct WeightGradientState {
-    explicit WeightGradientState(const Layout& layout) : products(layout), gradients(layout) {}
+    WeightGradientState(const Layout& layout, SharedBuffer messages,
+                        const std::shared_ptr<compute::Memory>& own)
+        : products(layout), gradients(layout), buffer(std::move(messages)), memory(own) {}
     WeightProducts products;
     WeightGradients gradients;
-    SharedBuffer buffer = std::make_shared<core::Scratch>();
-    core::Scratch memory;
+    SharedBuffer buffer;
+    compute::Buffer memory;
     std::span<float> values;  // [ids]
     bool ready = false;
   };

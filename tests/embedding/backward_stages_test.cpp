@@ -49,7 +49,7 @@ std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout);
+    Inbox inbox(layout, compute::cpu_memory());
     inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
@@ -120,7 +120,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
   for (const bool lent : {false, true}) {
     for (int owner = 0; owner < world_.ranks(); ++owner) {
       const Layout& layout = world_.layout(owner);
-      Inbox inbox(layout);
+      Inbox inbox(layout, compute::cpu_memory());
       inbox.open(world_.messages_to(owner));
       const auto blocks = layout.blocks_of(owner);
       const auto parts = layout.parts_of(owner);
@@ -134,7 +134,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       if (parts.size() > 1) wanted[0] = 0;
       IndexPlan plan(layout, tools_.context().backend);
       plan.build(inbox, wanted);
-      ReceivedGradients gradients(layout);
+      ReceivedGradients gradients(layout, compute::cpu_memory());
       gradients.open(inbox, views);
       gradients.locate(inbox, plan, tools_.context().backend);
 
@@ -179,7 +179,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
 
 TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   const Layout& layout = world_.layout(0);
-  Inbox inbox(layout);
+  Inbox inbox(layout, compute::cpu_memory());
   inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {
@@ -187,7 +187,7 @@ TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   }
   messages.back().resize(messages.back().size() + 8);
   const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
-  ReceivedGradients gradients(layout);
+  ReceivedGradients gradients(layout, compute::cpu_memory());
   EXPECT_THROW(gradients.open(inbox, views), core::Error);
 }
 

@@ -74,7 +74,7 @@ class NodeSumsOfFour : public ::testing::Test {
   plan::Model model_;
   plan::Plan plan_{{4, 2}, std::vector<plan::TablePlan>(1)};
   embedding::StepTools tools_{2};
-  core::Scratch sums_;
+  compute::Buffer sums_{compute::cpu_memory()};
 };
 
 TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {

@@ -50,7 +50,7 @@ struct Own {
 class Rank {
  public:
   Rank(const std::vector<int64_t>& rows, shardrec_replication way, int rank, int ranks)
-      : layout_(layout_of(rows, way, rank, ranks)), gradients_(layout_) {}
+      : layout_(layout_of(rows, way, rank, ranks)), gradients_(layout_, compute::cpu_memory()) {}
 
   ReplicatedGradients& gradients() { return gradients_; }
 
@@ -69,8 +69,8 @@ class Rank {
  private:
   Layout layout_;
   ReplicatedGradients gradients_;
-  core::Scratch rows_;
-  core::Scratch sums_;
+  compute::Buffer rows_{compute::cpu_memory()};
+  compute::Buffer sums_{compute::cpu_memory()};
 };
 
 std::vector<comm::ConstBytes> messages_to(const std::vector<std::unique_ptr<Rank>>& ranks, int to) {
@@ -205,7 +205,7 @@ void expect_corrupt(const std::function<void()>& read) {
 }
 
 // A copy at the alignment that messages have.
-comm::ConstBytes aligned(const std::vector<std::byte>& message, core::Scratch& memory) {
+comm::ConstBytes aligned(const std::vector<std::byte>& message, compute::Buffer& memory) {
   std::byte* to = memory.resize(message.size());
   std::copy(message.begin(), message.end(), to);
   return {to, message.size()};
@@ -221,7 +221,7 @@ TEST_P(Tampered, MessagesAreCorruptDataOfTheirRank) {
   auto messages = messages_to(ranks, 0);
   std::vector<std::byte> copy(messages[1].begin(), messages[1].end());
   damage.apply(copy);
-  core::Scratch memory;
+  compute::Buffer memory{compute::cpu_memory()};
   auto bad = messages;
   bad[1] = aligned(copy, memory);
   expect_corrupt([&] { ranks[0]->add_up(bad); });
@@ -259,7 +259,7 @@ TEST(Tampered, BitsBeyondTheSlotAreCorruptData) {
   }
   auto messages = messages_to(ranks, 1);
   std::vector<std::byte> copy(messages[1].begin(), messages[1].end());
-  core::Scratch memory;
+  compute::Buffer memory{compute::cpu_memory()};
   put(copy, 8, uint64_t{1} << 35);
   messages[1] = aligned(copy, memory);
   ranks[1]->add_up(messages);

@@ -196,9 +196,9 @@ class World {
     const shardrec_tensor weights = test::vector_of(batch.weights);
     BatchArguments arguments{.batch_size = batch.samples, .values = &values, .lengths = &lengths};
     if (weighted_) arguments.weights = &weights;
-    checked_.push_back(std::make_unique<CheckedBatch>());
-    routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false));
-    buffers_.push_back(std::make_unique<core::Scratch>());
+    checked_.push_back(std::make_unique<CheckedBatch>(compute::cpu_memory()));
+    routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, compute::cpu_memory()));
+    buffers_.push_back(std::make_unique<compute::Buffer>(compute::cpu_memory()));
     routed_.back()->set_deduplicates(deduplicates_);
     Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.context().backend);
     verdict = routed_.back()->route(*checked_.back(), verdict, tools_.context(), *buffers_.back());
@@ -216,7 +216,7 @@ class World {
   std::vector<RankBatch> batches_;
   std::vector<std::unique_ptr<CheckedBatch>> checked_;
   std::vector<std::unique_ptr<RoutedBatch>> routed_;
-  std::vector<std::unique_ptr<core::Scratch>> buffers_;
+  std::vector<std::unique_ptr<compute::Buffer>> buffers_;
 };
 
 class Stages : public ::testing::TestWithParam<int> {

@@ -31,7 +31,7 @@ bool GradientPacking::may_lend(const Block& block) const {
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
-                              Lending* lending, core::Scratch& buffer) {
+                              Lending* lending, compute::Buffer& buffer) {
   owners_divide_ = late;
   const auto lends_to = [&](int owner) {
     return lends && (lending != nullptr || owner == layout_.rank());
@@ -169,7 +169,7 @@ float GradientPacking::max_gradient_of(const Target& target) const {
 }
 
 void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,
-                              core::Scratch& buffer) {
+                              compute::Buffer& buffer) {
   GradientHeader header;
   header.decision = decision;
   header.verdict = verdict;
@@ -178,7 +178,7 @@ void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,
   std::fill(messages_.begin(), messages_.end(), comm::ConstBytes{out, sizeof header});
 }
 
-void GradientPacking::seal(bool accumulate, uint64_t settings, core::Scratch& buffer) {
+void GradientPacking::seal(bool accumulate, uint64_t settings, compute::Buffer& buffer) {
   for (const comm::ConstBytes message : messages_) {
     std::byte* at = buffer.data() + (message.data() - buffer.data());
     GradientHeader header;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/gradient_operations.h"
-#include "core/memory.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"
@@ -26,7 +26,7 @@ class GradientPacking {
   // gradients are floats and there until the step is taken: blocks that need no change are not
   // packed, those for this rank or, with a lending, those for all.
   void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
-               core::Scratch& buffer);
+               compute::Buffer& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -35,10 +35,10 @@ class GradientPacking {
             const OutputView& gradient, float divisor, const StepContext& context);
 
   // Completes the headers of the messages in `buffer`, before they are sent.
-  void seal(bool accumulate, uint64_t settings, core::Scratch& buffer);
+  void seal(bool accumulate, uint64_t settings, compute::Buffer& buffer);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
-  void decline(GradientVerdict decision, const Verdict& verdict, core::Scratch& buffer);
+  void decline(GradientVerdict decision, const Verdict& verdict, compute::Buffer& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 

@@ -6,11 +6,13 @@
 
 namespace shardrec::embedding {
 
-ReceivedGradients::ReceivedGradients(const Layout& layout)
+ReceivedGradients::ReceivedGradients(const Layout& layout,
+                                     const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       own_blocks_(layout.blocks_of(layout.rank())),
       blocks_(static_cast<size_t>(layout.ranks()) * own_blocks_.size()),
-      rows_(layout.parts_of(layout.rank()).size()) {
+      rows_(layout.parts_of(layout.rank()).size()),
+      memory_(memory) {
   located_.reserve(blocks_.size());
 }
 

@@ -12,7 +12,7 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/wire.h"
@@ -22,7 +22,7 @@ namespace shardrec::embedding {
 
 class ReceivedGradients {
  public:
-  explicit ReceivedGradients(const Layout& layout);
+  ReceivedGradients(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
   // messages: of a step that all ranks apply. Throws CORRUPT_DATA, naming the rank, when one is not
   // what the batch needs.
@@ -43,7 +43,7 @@ class ReceivedGradients {
   std::vector<GradientRows> blocks_;  // [source * blocks + block]
   std::vector<compute::GradientBlock> located_;
   std::vector<const float**> rows_;  // by part
-  core::Scratch memory_;
+  compute::Buffer memory_;
 };
 
 }  // namespace shardrec::embedding

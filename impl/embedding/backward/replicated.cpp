@@ -8,8 +8,9 @@
 
 namespace shardrec::embedding {
 
-ReplicatedGradients::ReplicatedGradients(const Layout& layout)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
+ReplicatedGradients::ReplicatedGradients(const Layout& layout,
+                                         const std::shared_ptr<compute::Memory>& memory)
+    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())), partial_(memory) {
   if (layout.ranks() == 1) return;
   for (size_t t = 0; t < layout.table_count(); ++t) {
     const auto table = static_cast<int32_t>(t);
@@ -35,7 +36,7 @@ Slot ReplicatedGradients::slot(size_t n, int rank) const {
 }
 
 // A message: for each table, the touched rows of the receiver's slot.
-void ReplicatedGradients::pack(std::span<const RowGradients> own, core::Scratch& buffer) {
+void ReplicatedGradients::pack(std::span<const RowGradients> own, compute::Buffer& buffer) {
   // [first, last) of own[n].rows.
   const auto rows_in = [&](size_t n, const Slot& slot) {
     const auto& rows = own[n].rows;
@@ -101,7 +102,7 @@ void ReplicatedGradients::add_pairwise(size_t width, const compute::Kernels& ker
 }
 
 void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
-                                 const compute::Kernels& kernels, core::Scratch& buffer) {
+                                 const compute::Kernels& kernels, compute::Buffer& buffer) {
   // The sums of all ranks need no more room than what they sent.
   size_t room = 0;
   for (const comm::ConstBytes message : messages) room += message.size();

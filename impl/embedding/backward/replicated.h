@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/kernels.h"
 #include "core/memory.h"
 #include "embedding/backward/slot_rows.h"
@@ -30,7 +31,7 @@ struct RowGradients {
 
 class ReplicatedGradients {
  public:
-  explicit ReplicatedGradients(const Layout& layout);
+  ReplicatedGradients(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
   // Does any table need the exchanges? The same on all ranks; a single one needs none.
   bool needed() const { return !tables_.empty(); }
@@ -39,10 +40,10 @@ class ReplicatedGradients {
   std::span<const int32_t> tables() const { return tables_; }
 
   // First exchange. own: by tables().
-  void pack(std::span<const RowGradients> own, core::Scratch& buffer);
+  void pack(std::span<const RowGradients> own, compute::Buffer& buffer);
   // Second exchange: adds up this rank's slots. Throws CORRUPT_DATA.
   void add_up(std::span<const comm::ConstBytes> messages, const compute::Kernels& kernels,
-              core::Scratch& buffer);
+              compute::Buffer& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // The sums of all slots; the messages stay until the update is done. Throws CORRUPT_DATA.
   void take(std::span<const comm::ConstBytes> messages);
@@ -84,7 +85,7 @@ class ReplicatedGradients {
   std::vector<SlotCursor> cursors_;    // by rank
   std::vector<const float*> addends_;  // by rank, null: it has not touched the row
   std::vector<int64_t> touched_;
-  core::Scratch partial_;
+  compute::Buffer partial_;
 };
 
 }  // namespace shardrec::embedding

@@ -26,10 +26,12 @@ int64_t column_at(const Part& part, int64_t offset) {
 }  // namespace
 
 SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> shards,
-                                   std::span<const int> values)
+                                   std::span<const int> values,
+                                   const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       values_(values.begin(), values.end()),
       rows_(shards.size()),
+      memory_(memory),
       own_sums_(shards.size()),
       totals_(shards.size()),
       messages_(static_cast<size_t>(layout.ranks())) {
@@ -91,7 +93,7 @@ void SharedStatistics::prepare(std::span<const std::span<const int64_t>> rows) {
   });
 }
 
-void SharedStatistics::pack(core::Scratch& buffer) {
+void SharedStatistics::pack(compute::Buffer& buffer) {
   // Two walks over the same pieces: sizes, then contents. A message holds, own shard after own
   // shard and neighbour after neighbour of its reader, the sums of the overlap.
   const auto for_each_piece = [&](int reader, auto visit) {

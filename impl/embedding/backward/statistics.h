@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 
@@ -18,8 +18,8 @@ namespace shardrec::embedding {
 class SharedStatistics {
  public:
   // values: by table, floats per row and range; 0 for tables that have nothing to add up.
-  SharedStatistics(const Layout& layout, std::span<const Shard> shards,
-                   std::span<const int> values);
+  SharedStatistics(const Layout& layout, std::span<const Shard> shards, std::span<const int> values,
+                   const std::shared_ptr<compute::Memory>& memory);
 
   // Does any table need the exchange? The same on all ranks.
   bool needed() const { return needed_; }
@@ -34,7 +34,7 @@ class SharedStatistics {
   float* sums(size_t shard) { return own_sums_[shard]; }
 
   // Writes the messages into buffer.
-  void pack(core::Scratch& buffer);
+  void pack(compute::Buffer& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
   // Adds up: totals() are [rows, values] of each own shard that shares. Throws CORRUPT_DATA.
@@ -81,7 +81,7 @@ class SharedStatistics {
   std::vector<Arrival> arrivals_;                          // in the order of the messages
   std::vector<std::vector<compute::ColumnRange>> ranges_;  // by part, empty where not shared
   std::vector<std::span<const int64_t>> rows_;             // by own shard
-  core::Scratch memory_;
+  compute::Buffer memory_;
   std::vector<float*> own_sums_;  // by own shard; null where not shared
   std::vector<float*> totals_;
   std::vector<comm::ConstBytes> messages_;

@@ -69,11 +69,12 @@ Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& 
     : layout_(layout),
       shards_(shards),
       wanted_(shards.size()),
-      replicated_(layout),
-      statistics_(layout, shards, sums_by_table(layout.model())),
-      norms_(layout, shards, norms_by_table(layout.model())),
+      replicated_(layout, backend.memory()),
+      statistics_(layout, shards, sums_by_table(layout.model()), backend.memory()),
+      norms_(layout, shards, norms_by_table(layout.model()), backend.memory()),
       rows_(shards.size()),
-      gradients_(layout),
+      gradients_(layout, backend.memory()),
+      buffer_memory_(backend.memory()),
       buffers_(shards.size()),
       sums_(shards.size()),
       row_steps_(shards.size()),
@@ -194,7 +195,7 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(const StepContext& context, core::Scratch& buffer) {
+void Update::pack_replicas(const StepContext& context, compute::Buffer& buffer) {
   sum_gradients(context, [&](size_t shard) { return replicated_of_[shard] >= 0; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
@@ -204,7 +205,7 @@ void Update::pack_replicas(const StepContext& context, core::Scratch& buffer) {
 }
 
 void Update::add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
-                          core::Scratch& buffer) {
+                          compute::Buffer& buffer) {
   replicated_.add_up(messages, context.kernels, buffer);
 }
 
@@ -214,7 +215,7 @@ void Update::take_replicas(std::span<const comm::ConstBytes> messages, const Ste
   open_rows(context);
 }
 
-void Update::pack_statistics(const StepContext& context, core::Scratch& buffer) {
+void Update::pack_statistics(const StepContext& context, compute::Buffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -240,7 +241,7 @@ void Update::apply(const StepContext& context) {
   context.backend.update_rows(row_steps_);
 }
 
-void Update::pack_norms(const StepContext& context, core::Scratch& buffer) {
+void Update::pack_norms(const StepContext& context, compute::Buffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};

@@ -9,7 +9,7 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
@@ -61,15 +61,15 @@ class Update {
   // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
   // replicated by rows.
   bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(const StepContext& context, core::Scratch& buffer);
+  void pack_replicas(const StepContext& context, compute::Buffer& buffer);
   void add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
-                    core::Scratch& buffer);
+                    compute::Buffer& buffer);
   void take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(const StepContext& context, core::Scratch& buffer);
+  void pack_statistics(const StepContext& context, compute::Buffer& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
@@ -79,7 +79,7 @@ class Update {
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
   bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(const StepContext& context, core::Scratch& buffer);
+  void pack_norms(const StepContext& context, compute::Buffer& buffer);
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
   void rescale(std::span<const comm::ConstBytes> messages, const StepContext& context);
 
@@ -112,8 +112,8 @@ class Update {
   SharedStatistics norms_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
   ReceivedGradients gradients_;
-  core::Scratch buffer_memory_;  // gradients on their way to kept_ or to other ranks
-  std::vector<float*> buffers_;  // by own shard; null: not wanted
+  compute::Buffer buffer_memory_;  // gradients on their way to kept_ or to other ranks
+  std::vector<float*> buffers_;    // by own shard; null: not wanted
   // What the back end is asked, by own shard.
   std::vector<compute::TouchedRows> touched_;
   std::vector<compute::RowSums> sums_;

@@ -59,7 +59,7 @@ WeightProducts::WeightProducts(const Layout& layout)
 
 void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
                              std::span<const Shard> shards, const StepContext& context,
-                             core::Scratch& buffer) {
+                             compute::Buffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto part_of = [&](size_t b) -> const Part& {
     return layout_.parts()[static_cast<size_t>(blocks[b].part)];

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/gradient_operations.h"
-#include "core/memory.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
@@ -35,7 +35,7 @@ class WeightProducts {
   // gradients: the messages of the step, checked (Update::group). Writes the messages to the
   // sources into `buffer`.
   void compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-               std::span<const Shard> shards, const StepContext& context, core::Scratch& buffer);
+               std::span<const Shard> shards, const StepContext& context, compute::Buffer& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
 #include "embedding/tables/layout.h"
@@ -35,6 +35,9 @@ struct BatchArguments {
 // begin only. One thread at a time; filling it again reuses its memory.
 class CheckedBatch {
  public:
+  explicit CheckedBatch(const std::shared_ptr<compute::Memory>& memory)
+      : lengths_memory_(memory), expansion_(memory) {}
+
   // Returns the first defect of the arguments, of the lengths, or none.
   Verdict fill(const BatchArguments& arguments, const Layout& layout, compute::Backend& backend);
 
@@ -85,7 +88,7 @@ class CheckedBatch {
   const void* values_ = nullptr;
   const float* weights_ = nullptr;
   int64_t ids_ = 0;
-  core::Scratch lengths_memory_;
+  compute::Buffer lengths_memory_;
   std::span<uint32_t> lengths_;
   Expansion expansion_;
   std::vector<int64_t> first_bags_;  // [features + 1]

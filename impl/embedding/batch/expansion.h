@@ -10,7 +10,7 @@
 
 #include "compute/backend.h"
 #include "compute/bags.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 #include "embedding/batch/verdict.h"
 #include "embedding/tables/layout.h"
 #include "shardrec/tensor.h"
@@ -19,6 +19,8 @@ namespace shardrec::embedding {
 
 class Expansion {
  public:
+  explicit Expansion(const std::shared_ptr<compute::Memory>& memory) : memory_(memory) {}
+
   // Every bag is the sample of its number.
   void clear() { present_ = false; }
   bool present() const { return present_; }
@@ -44,7 +46,7 @@ class Expansion {
   std::vector<int32_t> pooled_;
   std::vector<compute::SamplesByBag> sorted_;
   std::vector<compute::WrongInteger> wrong_;
-  core::Scratch memory_;
+  compute::Buffer memory_;
 };
 
 }  // namespace shardrec::embedding

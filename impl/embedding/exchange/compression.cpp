@@ -22,9 +22,11 @@ compute::Element element_of_compression(shardrec_compression compression) {
 
 }  // namespace
 
-WireCodec::WireCodec(const Layout& layout, shardrec_compression compression)
+WireCodec::WireCodec(const Layout& layout, shardrec_compression compression,
+                     std::shared_ptr<compute::Memory> messages)
     : layout_(layout),
       element_(element_of_compression(compression)),
+      buffer_(std::make_shared<compute::Buffer>(std::move(messages))),
       encoded_(static_cast<size_t>(layout.ranks())),
       decoded_(static_cast<size_t>(layout.ranks())),
       first_byte_(static_cast<size_t>(layout.ranks()) + 1) {
@@ -103,7 +105,7 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
 
 std::span<const comm::ConstBytes> WireCodec::decode_outputs(
     const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-    const StepContext& context, core::Scratch& memory) {
+    const StepContext& context, compute::Buffer& memory) {
   begin(Way::kDecode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
@@ -147,7 +149,7 @@ std::span<const comm::ConstBytes> WireCodec::encode_gradients(
 
 std::span<const comm::ConstBytes> WireCodec::decode_gradients(
     const Inbox& inbox, std::span<const comm::ConstBytes> messages, const StepContext& context,
-    core::Scratch& memory) {
+    compute::Buffer& memory) {
   begin(Way::kDecode);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
@@ -162,7 +164,7 @@ std::span<const comm::ConstBytes> WireCodec::decode_gradients(
 
 std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::ConstBytes> messages,
                                                      const StepContext& context,
-                                                     core::Scratch& memory) {
+                                                     compute::Buffer& memory) {
   std::byte* out = memory.resize(to_);
   std::vector<comm::ConstBytes>& results = way_ == Way::kEncode ? encoded_ : decoded_;
   for (size_t m = 0; m < messages.size(); ++m) {

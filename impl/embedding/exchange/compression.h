@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/operations.h"
-#include "core/memory.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
@@ -35,7 +35,8 @@ namespace shardrec::embedding {
 class WireCodec {
  public:
   // compression: not NONE.
-  WireCodec(const Layout& layout, shardrec_compression compression);
+  WireCodec(const Layout& layout, shardrec_compression compression,
+            std::shared_ptr<compute::Memory> messages);
 
   // The messages of PartialSums, none of whose blocks is direct, as they travel; in buffer().
   std::span<const comm::ConstBytes> encode_outputs(const Inbox& inbox,
@@ -46,7 +47,7 @@ class WireCodec {
   std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
                                                    std::span<const comm::ConstBytes> messages,
                                                    const StepContext& context,
-                                                   core::Scratch& memory);
+                                                   compute::Buffer& memory);
 
   // The same of the messages of GradientPacking, of a step that all ranks apply; none is lent.
   std::span<const comm::ConstBytes> encode_gradients(const RoutedBatch& routed,
@@ -55,7 +56,7 @@ class WireCodec {
   std::span<const comm::ConstBytes> decode_gradients(const Inbox& inbox,
                                                      std::span<const comm::ConstBytes> messages,
                                                      const StepContext& context,
-                                                     core::Scratch& memory);
+                                                     compute::Buffer& memory);
 
   // Of what was encoded; written again by the next encoding.
   const SharedBuffer& buffer() const { return buffer_; }
@@ -80,13 +81,13 @@ class WireCodec {
   void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
   void end_message(comm::ConstBytes message, const char* what, const char* operation);
   std::span<const comm::ConstBytes> convert(std::span<const comm::ConstBytes> messages,
-                                            const StepContext& context, core::Scratch& memory);
+                                            const StepContext& context, compute::Buffer& memory);
   compute::RowCoding coding_of(const Run& run) const;
 
   const Layout& layout_;
   compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
   std::vector<std::vector<compute::ColumnRange>> boxes_;   // by part; none with 16 bits
-  SharedBuffer buffer_ = std::make_shared<core::Scratch>();
+  SharedBuffer buffer_;
   std::vector<comm::ConstBytes> encoded_;
   std::vector<comm::ConstBytes> decoded_;
   // Of the messages that are being converted.

@@ -47,11 +47,12 @@ void check_lengths(const ReceivedBlock& block, int source) {
 
 }  // namespace
 
-Inbox::Inbox(const Layout& layout)
+Inbox::Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
-      blocks_(per_source_ * static_cast<size_t>(layout.ranks())) {
+      blocks_(per_source_ * static_cast<size_t>(layout.ranks())),
+      ids_memory_(memory) {
   coded_.reserve(blocks_.size());
 }
 

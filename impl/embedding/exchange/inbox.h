@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/kernels.h"
-#include "core/memory.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -30,7 +30,7 @@ struct ReceivedBlock : compute::Bags {
 
 class Inbox {
  public:
-  explicit Inbox(const Layout& layout);
+  Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
   // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message
   // does not hold what it says. After a bad verdict there are no blocks.
@@ -74,7 +74,7 @@ class Inbox {
     const std::byte* codes = nullptr;
   };
   std::vector<Coded> coded_;
-  core::Scratch ids_memory_;
+  compute::Buffer ids_memory_;
   int refused_ = -1;
   int differing_ = -1;
   bool all_done_ = false;

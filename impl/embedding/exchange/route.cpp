@@ -16,12 +16,16 @@ T* at(std::byte* base, size_t offset) {
 
 }  // namespace
 
-RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
+RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
+                         const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       weight_gradient_(weight_gradient),
       features_(layout.model().features.size()),
       messages_(static_cast<size_t>(layout.ranks())),
-      message_offsets_(static_cast<size_t>(layout.ranks()) + 1) {
+      message_offsets_(static_cast<size_t>(layout.ranks()) + 1),
+      chunk_memory_(memory),
+      feature_memory_(memory),
+      dictionary_memory_(memory) {
   first_block_.push_back(0);
   for (int owner = 0; owner < layout.ranks(); ++owner) {
     first_block_.push_back(first_block_.back() + layout.blocks_of(owner).size());
@@ -51,7 +55,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient)
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           const StepContext& context, core::Scratch& buffer) {
+                           const StepContext& context, compute::Buffer& buffer) {
   const auto features = static_cast<int64_t>(features_.size());
   ids_sent_ = 0;
   pieces_.clear();
@@ -147,7 +151,7 @@ BlockRecord RoutedBatch::record_of(const Block& block, const BlockWriter& writer
 
 // Decides forms and places, and writes headers and records.
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
-                          core::Scratch& buffer) {
+                          compute::Buffer& buffer) {
   const bool has_blocks = verdict.good() && batch.bags() != 0;
   const bool weighted = has_blocks && batch.weighted();
   size_t offset = 0;

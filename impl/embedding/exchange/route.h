@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/kernels.h"
-#include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/wire.h"
@@ -20,8 +20,7 @@
 
 namespace shardrec::embedding {
 
-// A buffer that peers may be reading while its rank lets go of it.
-using SharedBuffer = std::shared_ptr<core::Scratch>;
+using compute::SharedBuffer;
 
 // One block of one outgoing message.
 struct SentBlock : compute::SentBags {
@@ -34,7 +33,8 @@ struct SentBlock : compute::SentBags {
 class RoutedBatch {
  public:
   // weight_gradient: option of the lookup; the intervals of pooled features are then kept too.
-  RoutedBatch(const Layout& layout, bool weight_gradient);
+  RoutedBatch(const Layout& layout, bool weight_gradient,
+              const std::shared_ptr<compute::Memory>& memory);
 
   // From now on, ids travel once per block where that takes fewer bytes.
   void set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
@@ -42,7 +42,7 @@ class RoutedBatch {
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
   Verdict route(const CheckedBatch& batch, const Verdict& verdict, const StepContext& context,
-                core::Scratch& buffer);
+                compute::Buffer& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -147,7 +147,7 @@ class RoutedBatch {
   Verdict first_verdict(const CheckedBatch& batch);
 
   void make_room(const CheckedBatch& batch);
-  void lay_out(const CheckedBatch& batch, const Verdict& verdict, core::Scratch& buffer);
+  void lay_out(const CheckedBatch& batch, const Verdict& verdict, compute::Buffer& buffer);
   BlockRecord record_of(const Block& block, const BlockWriter& writer) const;
   // route_deduplicate.cpp: rewrites the finished messages to other ranks, in place.
   void deduplicate(std::byte* base, bool weighted, core::Threads& threads);
@@ -169,9 +169,9 @@ class RoutedBatch {
   std::vector<Piece> pieces_;
   std::vector<comm::ConstBytes> messages_;
   std::vector<size_t> message_offsets_;
-  core::Scratch chunk_memory_;
-  core::Scratch feature_memory_;  // kept lengths and intervals
-  core::Scratch dictionary_memory_;
+  compute::Buffer chunk_memory_;
+  compute::Buffer feature_memory_;  // kept lengths and intervals
+  compute::Buffer dictionary_memory_;
   bool deduplicates_ = false;
   int64_t ids_sent_ = 0;
   int64_t looked_up_ = 0;

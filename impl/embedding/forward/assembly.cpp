@@ -21,7 +21,8 @@ const float* floats_at(comm::ConstBytes message, size_t byte) {
 
 }  // namespace
 
-OutputAssembly::OutputAssembly(const Layout& layout) : layout_(layout) {
+OutputAssembly::OutputAssembly(const Layout& layout, const std::shared_ptr<compute::Memory>& memory)
+    : layout_(layout), chunk_sums_memory_(memory) {
   size_t sources = 0;
   size_t addends = 0;
   size_t nodes = 0;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/output_operations.h"
-#include "core/memory.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"
@@ -21,7 +21,7 @@ namespace shardrec::embedding {
 // Adds the partial sums of the rank's own bags and writes outputs.
 class OutputAssembly {
  public:
-  explicit OutputAssembly(const Layout& layout);
+  OutputAssembly(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
   // messages: one per owner, as PartialSums wrote them; they and the routed batch are read until
   // the next call. direct: by own block, is it written by DirectLookup? Throws CORRUPT_DATA when a
@@ -77,7 +77,7 @@ class OutputAssembly {
   std::vector<compute::SentRows> addends_;
   std::vector<compute::NodeRows> nodes_;
   std::vector<Sum> sums_;  // none where nothing is added up on nodes
-  core::Scratch chunk_sums_memory_;
+  compute::Buffer chunk_sums_memory_;
   std::vector<compute::NodeSumCount> sum_counts_;  // by sum
   std::vector<size_t> message_ends_;               // of messages of sums, by rank
   std::vector<compute::PooledOutput> pooled_;      // while assembling

@@ -144,7 +144,7 @@ void NodeSums::add_sum(int source, const Sum& sum, const Partial* partials) {
       {.addends = std::span(addends_).subspan(first), .samples = samples, .cols = sum.cols});
 }
 
-void NodeSums::compute(const StepContext& context, core::Scratch& buffer) {
+void NodeSums::compute(const StepContext& context, compute::Buffer& buffer) {
   counts_.resize(node_sums_.size());
   context.backend.count_node_sums(node_sums_, counts_);
   size_t bytes = 0;

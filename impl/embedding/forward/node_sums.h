@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/output_operations.h"
-#include "core/memory.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/step_context.h"
 
@@ -29,7 +29,7 @@ class NodeSums {
                                          const StepContext& context);
 
   // Adds, and writes the messages of sums into `buffer`.
-  void compute(const StepContext& context, core::Scratch& buffer);
+  void compute(const StepContext& context, compute::Buffer& buffer);
 
   // One per rank; empty for those of this node.
   std::span<const comm::ConstBytes> messages() const { return messages_; }

@@ -45,7 +45,7 @@ std::byte* PartialSums::write_header(const ReceivedBlock& block, std::byte* out)
 
 void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
                           std::span<const Shard> shards, const StepContext& context,
-                          core::Scratch& buffer) {
+                          compute::Buffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto for_each_sent = [&](const Section& section, auto visit) {
     const auto received = inbox.blocks(section.source);

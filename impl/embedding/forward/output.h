@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "compute/operations.h"
-#include "core/memory.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
@@ -24,7 +24,7 @@ class PartialSums {
   // Lays out the output messages in `buffer` and sums every bag for the messages to other ranks.
   // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
-               const StepContext& context, core::Scratch& buffer);
+               const StepContext& context, compute::Buffer& buffer);
 
   // Sums what this rank sends to itself: nobody else waits for it.
   void compute_own(const StepContext& context) { context.backend.sum_bags(own_sums_); }

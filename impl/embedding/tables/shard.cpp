@@ -52,7 +52,7 @@ compute::Element element_of(shardrec_dtype dtype) {
   }
 }
 
-Shard::Shard(const Layout& layout, int32_t part) : part_(part) {
+Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part_(part) {
   const Part& description = layout.parts()[static_cast<size_t>(part)];
   table_ = description.table;
   first_row_ = description.row;
@@ -63,11 +63,11 @@ Shard::Shard(const Layout& layout, int32_t part) : part_(part) {
   for (const ColumnPiece& piece : description.columns) {
     column_map_.push_back({piece.offset, piece.col, piece.cols});
   }
-  weights_ = core::Pages(weight_bytes(layout, description));
-  state_memory_ = core::Pages(state_bytes(layout, description));
+  weights_ = memory.allocate_zeros(weight_bytes(layout, description));
+  state_memory_ = memory.allocate_zeros(state_bytes(layout, description));
   const compute::StateNeeds needs =
       compute::state_needs(plan::kind_of(layout.model().optimizer_of(table_).kind));
-  auto* state = static_cast<float*>(static_cast<void*>(state_memory_.data()));
+  auto* state = static_cast<float*>(static_cast<void*>(state_memory_->data));
   for (int m = 0; m < needs.matrices; ++m) {
     matrices_.push_back(state);
     state += rows_ * width_;

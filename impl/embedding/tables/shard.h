@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "compute/backend.h"
 #include "compute/operations.h"
-#include "core/memory.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
@@ -14,7 +14,7 @@ namespace shardrec::embedding {
 class Shard {
  public:
   // Allocates; fill() gives the weights their initial values, the state is 0.
-  Shard(const Layout& layout, int32_t part);
+  Shard(const Layout& layout, int32_t part, compute::Memory& memory);
 
   // Values depend on (seed, table name, row, column) only.
   void fill(const Layout& layout, int64_t seed, compute::Backend& backend);
@@ -25,8 +25,8 @@ class Shard {
   int64_t width() const { return width_; }
   compute::Element element() const { return element_; }
   // Row r begins at element r * width().
-  std::byte* weights() { return weights_.data(); }
-  const std::byte* weights() const { return weights_.data(); }
+  std::byte* weights() { return weights_->data; }
+  const std::byte* weights() const { return weights_->data; }
   // Columns [offset, offset + width) of all rows, or all of them.
   compute::TableRows table_rows(int64_t offset, int64_t width) const {
     return {weights() + static_cast<size_t>(offset) * compute::element_bytes(element_), element_,
@@ -49,7 +49,7 @@ class Shard {
   // Where an update finds all this.
   void describe(compute::RowUpdate& job) const;
 
-  size_t memory() const { return weights_.size() + state_memory_.size(); }
+  size_t memory() const { return weights_->size + state_memory_->size; }
 
   // Bytes that the shard of a part takes.
   static uint64_t bytes_of(const Layout& layout, int32_t part);
@@ -61,8 +61,8 @@ class Shard {
   int64_t rows_ = 0;
   int64_t width_ = 0;
   compute::Element element_ = compute::Element::kFloat32;
-  core::Pages weights_;
-  core::Pages state_memory_;
+  std::unique_ptr<compute::MemoryBlock> weights_;
+  std::unique_ptr<compute::MemoryBlock> state_memory_;
   std::vector<float*> matrices_;
   std::vector<float*> row_values_;  // [value * ranges + range]
   std::vector<compute::ColumnRange> columns_;

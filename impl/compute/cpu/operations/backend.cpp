@@ -23,6 +23,9 @@ class CpuBackend final : public Backend {
   CpuBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work)
       : context_{kernels, threads, work} {}
 
+  const std::shared_ptr<Memory>& memory() override { return cpu_memory(); }
+  const std::shared_ptr<Memory>& host_memory() override { return cpu_memory(); }
+  void wait() override {}
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
   void read_lengths(std::span<const BagLengths> features,
                     std::span<CheckedLengths> checked) override {
