@@ -1,26 +1,20 @@
 // The object behind shardrec_checkpoint.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "checkpoint/host_tensors.h"
 #include "checkpoint/load.h"
+#include "checkpoint/names.h"
 #include "checkpoint/store.h"
 #include "collection_object.h"
 #include "dense_objects.h"
 #include "shardrec/checkpoint.h"
 
 namespace shardrec::capi {
-
-// A host tensor that was set: a copy.
-struct HostTensor {
-  shardrec_dtype dtype = SHARDREC_FLOAT32;
-  std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
-};
 
 // What was added is known by its handle: whoever is in a call on it keeps a commit out, and one
 // that was destroyed is told.
@@ -45,7 +39,8 @@ struct CheckpointObject {
   std::vector<Added<shardrec_collection>> collections;
   std::vector<Added<shardrec_mlp>> layers;
   std::vector<Added<shardrec_ddp>> parameters;
-  std::map<std::string, HostTensor> tensors;
+  checkpoint::HostTensors tensors;
+  checkpoint::UsedNames names;  // of all of these
   checkpoint::Lineage lineage;
   std::optional<checkpoint::Opened> opened;
 

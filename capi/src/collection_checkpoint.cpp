@@ -18,8 +18,7 @@ void with_checkpoint(const char* name, shardrec_collection* handle, const char* 
   use->membership->require_open();
   comm::tell_shortage(use->membership->communicator(), name, [&] {
     const std::string path(require_text(directory, "directory"));
-    std::shared_ptr<core::Control> control;
-    if (control_handle != nullptr) control = enter(control_handle, Access::kShared).share();
+    const auto control = shared_control(control_handle);
     body(*use, path, control.get());
   });
 }

@@ -33,22 +33,6 @@ comm::Reduction reduction_of(shardrec_reduction reduction) {
   }
 }
 
-void all_reduce(Comm& comm, const core::FlatView& view, comm::Reduction reduction) {
-  const uint64_t detail =
-      uint64_t{static_cast<uint8_t>(reduction)} << 32 | static_cast<uint32_t>(view.dtype);
-  const comm::Operation operation = operation_of(CommCall::kAllReduce, "all_reduce", detail);
-  switch (view.dtype) {
-    case SHARDREC_FLOAT32:
-      return comm.collectives.all_reduce(operation, reduction, view.as<float>());
-    case SHARDREC_FLOAT64:
-      return comm.collectives.all_reduce(operation, reduction, view.as<double>());
-    case SHARDREC_INT32:
-      return comm.collectives.all_reduce(operation, reduction, view.as<int32_t>());
-    default:
-      return comm.collectives.all_reduce(operation, reduction, view.as<int64_t>());
-  }
-}
-
 void check_reducible(int32_t dtype, comm::Reduction reduction) {
   const bool real = dtype == SHARDREC_FLOAT32 || dtype == SHARDREC_FLOAT64;
   const bool integer = dtype == SHARDREC_INT32 || dtype == SHARDREC_INT64;
@@ -132,7 +116,10 @@ shardrec_status shardrec_comm_all_reduce(shardrec_comm* comm, const shardrec_ten
     const comm_ns::Reduction how = reduction_of(reduction);
     const core::FlatView view = core::flat_view(tensor, "tensor");
     check_reducible(view.dtype, how);
-    collective_call(use, "all_reduce", [&] { all_reduce(*use, view, how); });
+    collective_call(use, "all_reduce", [&] {
+      comm_ns::all_reduce(use->collectives, operation_of(CommCall::kAllReduce, "all_reduce"), how,
+                          view);
+    });
   });
 }
 

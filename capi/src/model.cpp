@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
+#include "plan/find.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
@@ -90,19 +91,10 @@ shardrec_status shardrec_model_feature_columns(const shardrec_model* model, int3
                                                int64_t* out_width) {
   return guard([&] {
     const auto use = enter(model, Access::kExclusive);
-    if (feature < 0 || static_cast<size_t>(feature) >= use->features.size()) {
-      core::fail(SHARDREC_NOT_FOUND,
-                 core::sentence("there is no feature ", feature, "; the model has ",
-                                use->features.size(), " features"),
-                 {.value = feature, .limit = static_cast<int64_t>(use->features.size())});
-    }
-    const auto index = static_cast<size_t>(feature);
-    const auto table = static_cast<size_t>(use->features[index].table);
-    const plan::OutputLayout layout = plan::output_layout(*use);
-    const bool sequence = use->features[index].pooling == SHARDREC_POOLING_NONE;
-    if (out_column != nullptr) *out_column = layout.column[index];
-    if (out_columns != nullptr) *out_columns = use->tables[table].dim;
-    if (out_width != nullptr) *out_width = sequence ? use->tables[table].dim : layout.width;
+    const plan::FeatureColumns columns = plan::find_feature_columns(*use, feature);
+    if (out_column != nullptr) *out_column = columns.first;
+    if (out_columns != nullptr) *out_columns = columns.count;
+    if (out_width != nullptr) *out_width = columns.output_width;
   });
 }
 

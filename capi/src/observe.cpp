@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collection_object.h"
+#include "comm/exposition.h"
 #include "comm_object.h"
 #include "core/exposition.h"
 #include "core/trace.h"
@@ -19,11 +20,6 @@ using core::sentence;
 
 constexpr int64_t kMostEvents = int64_t{1} << 24;
 
-std::string labels_of(const Membership& membership) {
-  return sentence(core::label("comm", sentence(membership.number())), ",",
-                  core::label("rank", sentence(membership.communicator().rank())));
-}
-
 std::vector<embedding::ObservedCollection> observed_collections() {
   auto objects = open_objects<shardrec_collection>();
   std::sort(objects.begin(), objects.end(), [](const auto& a, const auto& b) {
@@ -33,7 +29,7 @@ std::vector<embedding::ObservedCollection> observed_collections() {
   });
   std::vector<embedding::ObservedCollection> observed;
   for (const auto& object : objects) {
-    std::string labels = sentence(labels_of(*object->membership), ",",
+    std::string labels = sentence(comm::labels_of(*object->membership), ",",
                                   core::label("collection", sentence(object->number)));
     // Of the whole object, whose parts end in their order.
     observed.push_back({std::shared_ptr<embedding::Collection>(object, object->collection.get()),
@@ -42,15 +38,10 @@ std::vector<embedding::ObservedCollection> observed_collections() {
   return observed;
 }
 
-void write_communicators(core::Exposition& out) {
-  auto comms = open_objects<shardrec_comm>();
-  std::sort(comms.begin(), comms.end(), [](const auto& a, const auto& b) {
-    return a->membership->number() < b->membership->number();
-  });
-  out.family("shardrec_comm_up", "gauge", "1 while the communicator is open and alive, else 0.");
-  for (const auto& comm : comms) {
-    out.sample(labels_of(*comm->membership), int64_t{comm->membership->is_up()});
-  }
+std::vector<std::shared_ptr<const Membership>> memberships() {
+  std::vector<std::shared_ptr<const Membership>> found;
+  for (const auto& comm : open_objects<shardrec_comm>()) found.push_back(comm->membership);
+  return found;
 }
 
 }  // namespace
@@ -65,7 +56,7 @@ shardrec_status shardrec_metrics_text(char** out_text) {
     core::Exposition out;
     out.family("shardrec_live_objects", "gauge", "Handles that are open.");
     out.sample("", live_objects());
-    write_communicators(out);
+    comm::write_communicators(out, memberships());
     embedding::write_collections(out, observed_collections());
     *out_text = copy_text(out.text());
   });

@@ -7,7 +7,7 @@
 #include "guard.h"
 #include "model_object.h"
 #include "options.h"
-#include "plan/bytes.h"
+#include "plan/find.h"
 #include "plan_collective.h"
 
 using namespace shardrec::capi;
@@ -15,27 +15,6 @@ namespace core = shardrec::core;
 namespace plan = shardrec::plan;
 
 namespace {
-
-// The boxes of a table; NOT_FOUND when there is no such table.
-const plan::TablePlan& table_plan(const PlanObject& object, int32_t table) {
-  const auto count = static_cast<int64_t>(object.plan.tables.size());
-  if (table < 0 || table >= count) {
-    core::fail(SHARDREC_NOT_FOUND,
-               core::sentence("there is no table ", table, "; the plan has ", count, " tables"),
-               {.value = table, .limit = count});
-  }
-  return object.plan.tables[static_cast<size_t>(table)];
-}
-
-void require_box(const PlanObject& object, int32_t table, int32_t box, size_t boxes) {
-  const auto count = static_cast<int64_t>(boxes);
-  if (box >= 0 && box < count) return;
-  const std::string& name = object.model.tables[static_cast<size_t>(table)].name;
-  core::fail(
-      SHARDREC_NOT_FOUND,
-      core::sentence("there is no box ", box, "; table \"", name, "\" has ", count, " boxes"),
-      {.value = box, .limit = count, .table = name});
-}
 
 template <class Value>
 void give(Value* out, Value value) {
@@ -155,7 +134,7 @@ shardrec_status shardrec_plan_box_count(const shardrec_plan* plan, int32_t table
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     require_out(out, "out");
-    *out = static_cast<int32_t>(table_plan(*use, table).boxes.size());
+    *out = static_cast<int32_t>(plan::find_table(use->plan, table).boxes.size());
   });
 }
 
@@ -164,9 +143,7 @@ shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int3
                                   int64_t* out_col, int64_t* out_cols) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    const std::vector<plan::Box>& boxes = table_plan(*use, table).boxes;
-    require_box(*use, table, box, boxes.size());
-    const plan::Box& found = boxes[static_cast<size_t>(box)];
+    const plan::Box& found = plan::find_box(use->plan, use->model, table, box);
     give(out_rank, found.rank);
     give(out_row, found.row);
     give(out_rows, found.rows);
@@ -179,12 +156,7 @@ shardrec_status shardrec_plan_box_bytes(const shardrec_plan* plan, int32_t table
                                         int64_t* out_weights, int64_t* out_states) {
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
-    const plan::TablePlan& boxes = table_plan(*use, table);
-    require_box(*use, table, box, boxes.replicated ? 1 : boxes.boxes.size());
-    const auto which = static_cast<size_t>(table);
-    const plan::Bytes bytes = boxes.replicated ? plan::bytes_of_whole(use->model, which)
-                                               : plan::bytes_of_box(use->plan, use->model, which,
-                                                                    static_cast<size_t>(box));
+    const plan::Bytes bytes = plan::find_box_bytes(use->plan, use->model, table, box);
     give(out_weights, bytes.weights);
     give(out_states, bytes.states);
   });

@@ -230,21 +230,23 @@ TEST_F(ProfileCache, LeavesNoTemporaryFileAfterAFailure) {
   EXPECT_EQ(environment_.list(root_), std::vector<std::string>{name});
 }
 
+// A variable of the environment, taken out for the life of this object.
+struct Variable {
+  explicit Variable(const char* variable) : name(variable) {
+    const char* value = getenv(name);
+    was_set = value != nullptr;
+    if (was_set) before = value;
+    unsetenv(name);
+  }
+  ~Variable() {
+    if (was_set) setenv(name, before.c_str(), 1);
+  }
+  const char* name;
+  bool was_set;
+  std::string before;
+};
+
 TEST_F(ProfileCache, IsWhereTheEnvironmentSays) {
-  struct Variable {
-    explicit Variable(const char* variable) : name(variable) {
-      const char* value = getenv(name);
-      was_set = value != nullptr;
-      if (was_set) before = value;
-      unsetenv(name);
-    }
-    ~Variable() {
-      if (was_set) setenv(name, before.c_str(), 1);
-    }
-    const char* name;
-    bool was_set;
-    std::string before;
-  };
   const Variable own("SHARDREC_CACHE_DIR");
   const Variable base("XDG_CACHE_HOME");
   const Variable home("HOME");
@@ -260,6 +262,41 @@ TEST_F(ProfileCache, IsWhereTheEnvironmentSays) {
   setenv("SHARDREC_CACHE_DIR", "", 1);
   EXPECT_EQ(profile_directory(), "/x/shardrec");
   for (const char* name : {"SHARDREC_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) unsetenv(name);
+}
+
+TEST_F(ProfileCache, KeepsQuietProfilesAndWarnsOfWhatItDoesNotKeep) {
+  const Variable own("SHARDREC_CACHE_DIR");
+  const Variable base("XDG_CACHE_HOME");
+  const Variable home("HOME");
+  const auto status_of_profile = [&] {
+    try {
+      (void)require_profile(environment_);
+      return SHARDREC_OK;
+    } catch (const core::Error& error) {
+      return error.status();
+    }
+  };
+  keep_profile(environment_, example());
+  EXPECT_EQ(warnings(), 1);  // there is no directory
+  EXPECT_EQ(status_of_profile(), SHARDREC_NOT_FOUND);
+
+  setenv("SHARDREC_CACHE_DIR", root_.c_str(), 1);
+  MemoryProfile disturbed = example();
+  disturbed.quiet = false;
+  keep_profile(environment_, disturbed);
+  EXPECT_EQ(warnings(), 1);
+  EXPECT_EQ(status_of_profile(), SHARDREC_NOT_FOUND);
+
+  keep_profile(environment_, example());
+  EXPECT_EQ(warnings(), 0);
+  EXPECT_EQ(require_profile(environment_), example());
+
+  const std::string file = core::join_path(root_, "file");
+  core::write_file_atomically(environment_, root_, "file", {});
+  setenv("SHARDREC_CACHE_DIR", file.c_str(), 1);  // where no directory can be made
+  keep_profile(environment_, example());
+  EXPECT_EQ(warnings(), 1);
+  unsetenv("SHARDREC_CACHE_DIR");
 }
 
 TEST(Prefetch, WithoutAProfileIsTheUsualOne) {

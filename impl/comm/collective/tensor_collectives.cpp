@@ -26,9 +26,12 @@ void expect(const Operation& operation, size_t from, ConstBytes message, size_t 
 }
 
 // What must be equal on all ranks beside the number of elements.
+uint64_t detail_of(int argument, int32_t dtype) {
+  return uint64_t{static_cast<uint32_t>(argument)} << 32 | static_cast<uint32_t>(dtype);
+}
+
 void set_detail(Operation& operation, const RowTensor& tensor, int argument) {
-  operation.detail =
-      uint64_t{static_cast<uint32_t>(argument)} << 32 | static_cast<uint32_t>(tensor.dtype);
+  operation.detail = detail_of(argument, tensor.dtype);
   operation.size = static_cast<uint64_t>(tensor.size());
 }
 
@@ -126,6 +129,21 @@ Finding exchange_notes(Collectives& collectives, const Operation& operation,
 }
 
 }  // namespace
+
+void all_reduce(Collectives& collectives, Operation operation, Reduction reduction,
+                const core::FlatView& tensor) {
+  operation.detail = detail_of(static_cast<int>(reduction), tensor.dtype);
+  switch (tensor.dtype) {
+    case SHARDREC_FLOAT32:
+      return collectives.all_reduce(operation, reduction, tensor.as<float>());
+    case SHARDREC_FLOAT64:
+      return collectives.all_reduce(operation, reduction, tensor.as<double>());
+    case SHARDREC_INT32:
+      return collectives.all_reduce(operation, reduction, tensor.as<int32_t>());
+    default:
+      return collectives.all_reduce(operation, reduction, tensor.as<int64_t>());
+  }
+}
 
 void broadcast(Collectives& collectives, Operation operation, int root, const RowTensor& tensor) {
   set_detail(operation, tensor, root);

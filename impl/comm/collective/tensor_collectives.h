@@ -11,8 +11,14 @@
 
 #include "comm/collective/collectives.h"
 #include "core/row_tensor.h"
+#include "core/tensor.h"
 
 namespace shardrec::comm {
+
+// Reduces in place. dtype FLOAT32, FLOAT64, INT32 or INT64; the bits are those of
+// Collectives::all_reduce.
+void all_reduce(Collectives& collectives, Operation operation, Reduction reduction,
+                const core::FlatView& tensor);
 
 // The elements of rank root are copied over those of all others.
 void broadcast(Collectives& collectives, Operation operation, int root,

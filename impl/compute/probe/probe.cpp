@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +12,8 @@
 #include "compute/probe/area.h"
 #include "compute/probe/choice.h"
 #include "compute/probe/prefetch.h"
+#include "compute/probe/profile_cache.h"
+#include "core/error.h"
 #include "core/host.h"
 #include "core/threads.h"
 
@@ -356,6 +360,19 @@ MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes
   profile.quiet = was_quiet(profile) && (threads == 1 || together.measured());
   profile.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (control != nullptr) control->add(control->total() - control->done());
+  return profile;
+}
+
+MemoryProfile probe_this_machine(int threads, core::Control* control) {
+  static std::mutex* const probing = std::make_unique<std::mutex>().release();
+  const std::unique_lock alone(*probing, std::try_to_lock);
+  if (!alone.owns_lock()) {
+    core::fail(SHARDREC_BUSY,
+               "another probe is running in this process; two would measure each other");
+  }
+  const int count = threads == 0 ? core::default_thread_count(1) : threads;
+  MemoryProfile profile = probe_memory(count, control, probe_sizes(this_machine(), count));
+  keep_profile(core::default_environment(), profile);
   return profile;
 }
 

@@ -53,4 +53,9 @@ void keep_to_time(ProbeSizes& sizes, std::chrono::duration<double> spent, int64_
 // With one thread and with `threads`. control may be null; throws CANCELLED, OUT_OF_MEMORY.
 MemoryProfile probe_memory(int threads, core::Control* control, ProbeSizes sizes);
 
+// probe_memory() in sizes for this machine, then keep_profile(). threads: 0 takes as many as one rank
+// of this machine has by default. Throws BUSY while another thread of the process is in this call,
+// whose measurement it would disturb.
+MemoryProfile probe_this_machine(int threads, core::Control* control);
+
 }  // namespace shardrec::compute::probe

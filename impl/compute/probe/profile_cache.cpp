@@ -71,6 +71,24 @@ void store_profile(core::Environment& environment, const std::string& directory,
   core::write_file_atomically(environment, directory, name, std::as_bytes(std::span(text)));
 }
 
+void keep_profile(core::Environment& environment, const MemoryProfile& profile) {
+  const std::string directory = profile_directory();
+  const auto warn = [](const std::string& why) {
+    core::log(SHARDREC_LOG_WARNING, -1, "the memory profile is not stored: " + why);
+  };
+  if (!profile.quiet) {
+    warn("other work disturbed the measurement; probe again when the machine is idle");
+  } else if (directory.empty()) {
+    warn("none of SHARDREC_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
+  } else {
+    try {
+      store_profile(environment, directory, profile);
+    } catch (const core::Error& error) {
+      warn(error.sentence());
+    }
+  }
+}
+
 std::optional<MemoryProfile> load_profile(core::Environment& environment,
                                           const std::string& directory, const Machine& machine) {
   if (directory.empty()) return std::nullopt;
@@ -89,6 +107,21 @@ std::optional<MemoryProfile> load_profile(core::Environment& environment,
                              "; `shardrec probe` makes a new one"));
   }
   return std::nullopt;
+}
+
+MemoryProfile require_profile(core::Environment& environment) {
+  const std::string directory = profile_directory();
+  auto profile = load_profile(environment, directory, this_machine());
+  if (!profile) {
+    core::fail(SHARDREC_NOT_FOUND,
+               directory.empty()
+                   ? "there is no memory profile: none of SHARDREC_CACHE_DIR, XDG_CACHE_HOME and "
+                     "HOME is set"
+                   : core::sentence("there is no memory profile of this machine in ", directory,
+                                    "; shardrec_probe makes one"),
+               {.path = directory});
+  }
+  return *std::move(profile);
 }
 
 const MemoryProfile& memory_profile() noexcept {

@@ -23,10 +23,17 @@ std::string profile_file_name(const Machine& machine);
 void store_profile(core::Environment& environment, const std::string& directory,
                    const MemoryProfile& profile);
 
+// store_profile() where the profile is good enough to be read later, in profile_directory(). Where it
+// cannot be kept, a warning in the log says why: the measurement is still worth its text.
+void keep_profile(core::Environment& environment, const MemoryProfile& profile);
+
 // Empty when there is none. A file that cannot be read, is larger than any profile, broken, of
 // another version or of another machine counts as none, with a warning in the log.
 std::optional<MemoryProfile> load_profile(core::Environment& environment,
                                           const std::string& directory, const Machine& machine);
+
+// The profile of this machine in profile_directory(), as it is now. Throws NOT_FOUND when there is none.
+MemoryProfile require_profile(core::Environment& environment);
 
 // The profile of this machine as the cache had it at the first call in this process; without rows
 // when there was none. Lives until the process ends.

@@ -1,0 +1,78 @@
+#include "checkpoint/gathering.h"
+
+#include <iterator>
+#include <span>
+
+#include "core/error.h"
+
+namespace shardrec::checkpoint {
+
+void Gathering::add(const std::string& name, const CollectionState& collection) {
+  collections_.emplace_back(name, collection);
+}
+
+void Gathering::add(const std::string& name, dense::Mlp& layers) {
+  layers_.push_back({name, &layers, LayersState(layers)});
+}
+
+void Gathering::add(const std::string& name, const dense::Ddp& parameters) {
+  parameters_.emplace_back(name, &parameters);
+}
+
+Contents Gathering::to_save(const HostTensors& tensors) const {
+  require_any(!tensors.empty());
+  Contents contents;
+  for (const auto& [name, state] : collections_) {
+    contents.collections.push_back(contents_to_save(state, name));
+  }
+  add_dense(contents);
+  for (ItemContents& item : tensors.items()) contents.items.push_back(std::move(item));
+  return contents;
+}
+
+Contents Gathering::to_load() const {
+  require_any(false);
+  Contents contents;
+  for (const auto& [name, state] : collections_) {
+    contents.collections.push_back(contents_to_load(state, name));
+  }
+  add_dense(contents);
+  return contents;
+}
+
+void Gathering::begin_filling() const noexcept {
+  for (const auto& [name, state] : collections_) state.collection.set_filled_in_part(true);
+}
+
+void Gathering::apply(const Contents& loaded) noexcept {
+  for (size_t c = 0; const auto& [name, state] : collections_) {
+    apply_loaded(state, loaded.collections[c++]);
+  }
+  for (Layers& added : layers_) added.state.apply();
+}
+
+void Gathering::require_any(bool others) const {
+  if (others || !collections_.empty() || !layers_.empty() || !parameters_.empty()) return;
+  core::fail(SHARDREC_INVALID_STATE, "nothing was added to this checkpoint");
+}
+
+void Gathering::add_dense(Contents& contents) const {
+  for (const Layers& added : layers_) {
+    contents.items.push_back({.kind = ItemKind::kLayers,
+                              .name = added.name,
+                              .description = describe_layers(*added.layers),
+                              .tensors = added.state.tensors()});
+  }
+  for (const auto& [name, ddp] : parameters_) {
+    ItemContents& item = contents.items.emplace_back(ItemContents{
+        .kind = ItemKind::kParameters, .name = name, .description = {}, .tensors = {}});
+    for (const dense::Ddp::Parameter& parameter : ddp->parameters()) {
+      item.tensors.push_back({.name = parameter.name,
+                              .dtype = SHARDREC_FLOAT32,
+                              .shape = parameter.shape,
+                              .data = std::as_writable_bytes(parameter.values).data()});
+    }
+  }
+}
+
+}  // namespace shardrec::checkpoint
