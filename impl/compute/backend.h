@@ -4,8 +4,8 @@
 // instruction sets, nor what a row holds.
 //
 // The operations of a back end take place in the order of the calls, and may be over later than the
-// call: wait() returns when all are. Until then the lists of structs that a call was given, and what
-// of the host's memory they point to, stay as they are. Where a call says so, its results are there
+// call: wait() returns when all are. A call copies the list of structs that it is given; what of the
+// host's memory they point to stays as it is until wait(). Where a call says so, its results are there
 // when it returns. Those of the CPU are over when the call returns.
 //
 // Thread rule: one thread at a time.
@@ -39,7 +39,12 @@ class Backend {
   // Memory that the host reaches too: for messages.
   virtual const std::shared_ptr<Memory>& host_memory() = 0;
 
+  // Returns when all operations are over. Throws what an operation threw that ended after its call;
+  // those behind it did not take place.
   virtual void wait() = 0;
+
+  // Between its memory and the host's, or inside either.
+  virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
 
   virtual void fill(const InitialRows& rows) = 0;
 
@@ -55,10 +60,12 @@ class Backend {
   virtual void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) = 0;
 
   // On the rank that adds up the sums of its node, and on the source, which assembles outputs.
-  // rows[i] = the rows that sums[i] will have; where they are written to is not read.
+  // rows[i] = the rows that sums[i] will have, there when the call returns; where they are written to
+  // is not read.
   virtual void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) = 0;
   virtual void add_on_nodes(std::span<const NodeSum> sums) = 0;
-  virtual void count_chunk_sums(std::span<const NodeSumCount> counts) = 0;
+  // rows[i] = all rows of counts[i], there when the call returns.
+  virtual void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) = 0;
   virtual void assemble_bags(std::span<const PooledOutput> outputs) = 0;
   virtual void assemble_sequences(std::span<const SequenceOutput> outputs) = 0;
 
@@ -95,8 +102,17 @@ class Backend {
   Backend() = default;
 };
 
-// The CPU's, with these kernels. work: memory of one operation at a time.
+// The CPU's, with these kernels. work: memory of one operation at a time. memory: of what its
+// operations leave for others.
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          core::Scratch& work);
+                                          core::Scratch& work,
+                                          std::shared_ptr<Memory> memory = cpu_memory());
+
+// What collections are made with: the CPU's back end, until a test sets another.
+using BackendFactory = std::unique_ptr<Backend> (*)(const Kernels& kernels, core::Threads& threads,
+                                                    core::Scratch& work);
+void set_backend_factory(BackendFactory factory) noexcept;
+std::unique_ptr<Backend> make_backend(const Kernels& kernels, core::Threads& threads,
+                                      core::Scratch& work);
 
 }  // namespace shardrec::compute

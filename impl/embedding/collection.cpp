@@ -65,7 +65,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
-    backend_ = compute::make_cpu_backend(kernels_, *threads_, work_);
+    backend_ = compute::make_backend(kernels_, *threads_, work_);
   });
   check_agreement(plan);
   const GatheredNeeds needs(*collectives_, kCreate, rank, shard_bytes(*layout_),
@@ -76,12 +76,14 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
       shards_.emplace_back(*layout_, part, *backend_->memory());
       shards_.back().fill(*layout_, options_.seed, *backend_);
     }
+    backend_->wait();
     update_ = std::make_unique<Update>(*layout_, shards_, *backend_);
     settings_ = std::make_unique<TrainingSettings>(this->model(), options_.seed);
   });
 }
 
 Collection::~Collection() {
+  finish_operations();
   for (size_t h = 0; h < held_count_; ++h) channel_->release(held_[h].ticket);
 }
 
@@ -170,6 +172,14 @@ std::vector<StoredPiece> Collection::stored_pieces(PieceUse use) {
   return pieces;
 }
 
+void Collection::finish_operations() noexcept {
+  try {
+    backend_->wait();
+  } catch (...) {  // an operation ran out of memory: the call that began it has failed already
+    return;
+  }
+}
+
 void Collection::post(Exchange kind, const char* name, uint64_t detail,
                       std::span<const comm::ConstBytes> messages,
                       std::shared_ptr<const void> owner) {
@@ -183,6 +193,7 @@ void Collection::post(Exchange kind, const char* name, uint64_t detail,
                               " others are held: it must settle them first"),
                {.limit = static_cast<int64_t>(held_.size()), .operation = name});
   }
+  backend_->wait();  // peers read the messages from now on
   held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
 }
 
@@ -202,6 +213,7 @@ std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char
 }
 
 void Collection::settle() {
+  backend_->wait();  // an operation may still read the views
   const size_t count = held_count_;
   held_count_ = 0;
   ++settled_;

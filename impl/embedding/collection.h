@@ -159,6 +159,9 @@ class Collection {
   static constexpr size_t kMostHeld = 6;
   // Exchanges since the last settle().
   size_t held() const { return held_count_; }
+  // Waits for the operations of the back end, where nothing can be done if one fails.
+  void finish_operations() noexcept;
+
   // Lets go of all views and waits until the peers have let go of what this rank sent.
   void settle();
   // Counts the exchanges that were let go of: views of an older count are gone.
@@ -201,6 +204,18 @@ class Collection {
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;
   bool filled_in_part_ = false;
+};
+
+// At its end, no operation of the collection's back end reads or writes what the scope gave it.
+class OperationsScope {
+ public:
+  explicit OperationsScope(Collection& collection) : collection_(collection) {}
+  ~OperationsScope() { collection_.finish_operations(); }
+  OperationsScope(const OperationsScope&) = delete;
+  OperationsScope& operator=(const OperationsScope&) = delete;
+
+ private:
+  Collection& collection_;
 };
 
 // A lookup's room in its collection.

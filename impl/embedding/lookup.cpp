@@ -63,6 +63,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   end_batch();
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
+  const OperationsScope operations(*collection_);  // on the caller's batch
   if (weight_gradient_state_ != nullptr) weight_gradient_state_->ready = false;
   PhaseTimer timer(collection_->counters(), Phase::kRoute);
   Outgoing& outgoing = outgoing_[turn_];
@@ -74,6 +75,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
   verdict_ = routed_.route(batch_, verdict_, collection_->step_context(), *outgoing.buffer);
+  collection_->backend().wait();  // peers read the messages, the caller may change the batch
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);
@@ -133,6 +135,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   }
   collection_->communicator().check_before("forward");
   const OutputView view = output_view(output, out, "out");
+  const OperationsScope operations(*collection_);  // on the caller's output
   if (state_ == State::kForwarded) {
     if (output_epoch_ != collection_->settled()) {
       core::fail(SHARDREC_INVALID_STATE,
@@ -144,12 +147,14 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
       look_up_directly(output, view);
     }
     assemble(output, view);
+    collection_->backend().wait();
     return;
   }
   const core::TraceScope call(collection_->counters().track, "forward");
   try {
     exchange_and_look_up(output, view);
     assemble(output, view);
+    collection_->backend().wait();
   } catch (const core::Error&) {
     // Idle: what all ranks refuse alike. Else peers wait for this rank's sums: they must hear that
     // none will come.
@@ -298,8 +303,10 @@ void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   if (options_.borrow) {
     own.borrowed = view;
   } else {
-    own.given = false;  // memory may run out half way
+    own.given = false;                               // memory may run out half way
+    const OperationsScope operations(*collection_);  // on the caller's gradient
     pack_gradient(output, view);
+    collection_->backend().wait();  // the caller may change it when this returns
   }
   own.given = true;
 }
@@ -342,6 +349,7 @@ void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
 void Lookup::end_batch() noexcept {
   if (!holds_input_) return;
   holds_input_ = false;
+  collection_->finish_operations();
   input_channel_->release(outgoing_[1 - turn_].ticket);
 }
 

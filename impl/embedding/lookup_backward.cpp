@@ -68,7 +68,9 @@ void Lookup::finish(Finish how) {
       }
       {
         const Reading reading(gradients, collection_->communicator());
+        const OperationsScope operations(*collection_);  // on the gradients that are read
         apply(gradients, steps, accumulate, timer);
+        collection_->backend().wait();
       }
       count_bytes(messages, collection_->counters().bytes_gradient);
       // The caller may change its gradients when this returns: the peers must have read them.
@@ -133,9 +135,13 @@ void Lookup::weight_gradient(const shardrec_tensor* out) const {
                    ? "the lookup has no gradients of weights: its option WEIGHT_GRADIENT is 0"
                    : "gradients of weights are there after backward, up to the next begin");
   }
-  const std::span<const float> values = weight_gradient_state_->values;
+  const std::span<float> values = weight_gradient_state_->values;
   const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()));
-  std::copy(values.begin(), values.end(), view.begin());
+  compute::Backend& backend = collection_->backend();
+  backend.copy(static_cast<std::byte*>(static_cast<void*>(view.data())),
+               static_cast<const std::byte*>(static_cast<const void*>(values.data())),
+               values.size_bytes());
+  backend.wait();
 }
 
 void Lookup::take_step(Update& update, const StepContext& context, PhaseTimer& timer) {

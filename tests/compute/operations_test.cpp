@@ -92,8 +92,10 @@ TEST_P(Operations, SumsOnNodesAreWhatTheirPartsAddUpTo) {
   backend_->add_on_nodes({&sum, 1});
   std::vector<uint32_t> chunk_sums(static_cast<size_t>(chunks_of(kSamples)) + 1);
   const NodeSumCount count{std::span(addends).subspan(2), kSamples, chunk_sums.data()};
-  backend_->count_chunk_sums({&count, 1});
+  int64_t counted = 0;
+  backend_->count_chunk_sums({&count, 1}, {&counted, 1});
   EXPECT_EQ(chunk_sums.back(), rows);
+  EXPECT_EQ(counted, rows);
 
   for (const bool added_up : {false, true}) {
     std::vector<NodeRows> nodes = {{.addends = std::span(addends).first(2)},

@@ -54,6 +54,7 @@ OutputAssembly::OutputAssembly(const Layout& layout, const std::shared_ptr<compu
     }
   }
   sum_counts_.reserve(sums_.size());
+  sum_rows_.resize(sums_.size());
   message_ends_.resize(static_cast<size_t>(layout.ranks()));
 }
 
@@ -110,14 +111,15 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
     node.chunk_sums = chunk_sums;
     chunk_sums += routed.chunks(sum.columns->feature) + 1;
   }
-  context.backend.count_chunk_sums(sum_counts_);
+  context.backend.count_chunk_sums(sum_counts_, sum_rows_);
   std::vector<size_t>& at = message_ends_;
   std::fill(at.begin(), at.end(), size_t{0});
-  for (const Sum& sum : sums_) {
+  for (size_t s = 0; s < sums_.size(); ++s) {
+    const Sum& sum = sums_[s];
     const Segment& segment = *sum.columns->segment;
     compute::NodeRows& node = nodes_[sum.columns->first_node + sum.node];
     const auto adder = static_cast<size_t>(layout_.adder(layout_.rank(), segment.nodes[sum.node]));
-    const int64_t rows = node.chunk_sums[routed.chunks(sum.columns->feature)];
+    const int64_t rows = sum_rows_[s];
     node.sums = rows == 0 ? nullptr : floats_at(messages[adder], at[adder]);
     at[adder] += rows_bytes(rows, segment.cols);
   }

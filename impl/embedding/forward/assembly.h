@@ -79,6 +79,7 @@ class OutputAssembly {
   std::vector<Sum> sums_;  // none where nothing is added up on nodes
   compute::Buffer chunk_sums_memory_;
   std::vector<compute::NodeSumCount> sum_counts_;  // by sum
+  std::vector<int64_t> sum_rows_;                  // by sum
   std::vector<size_t> message_ends_;               // of messages of sums, by rank
   std::vector<compute::PooledOutput> pooled_;      // while assembling
   std::vector<compute::SequenceOutput> sequences_;

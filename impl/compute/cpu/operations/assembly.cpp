@@ -152,7 +152,8 @@ void assemble_sequence(const SequenceOutput& output, int64_t chunk, const Kernel
 
 }  // namespace
 
-void Assembly::count(std::span<const NodeSumCount> counts, const Context& context) {
+void Assembly::count(std::span<const NodeSumCount> counts, std::span<int64_t> rows,
+                     const Context& context) {
   size_t addends = 0;
   for (const NodeSumCount& count : counts) addends = std::max(addends, count.addends.size());
   int64_t* next_rows = context.work.resize_as<int64_t>(counts.size() * addends).data();
@@ -162,12 +163,13 @@ void Assembly::count(std::span<const NodeSumCount> counts, const Context& contex
       int64_t* next_row = next_rows + c * addends;
       std::fill_n(next_row, count.addends.size(), int64_t{0});
       uint32_t* chunk_sums = count.chunk_sums;
-      uint32_t rows = 0;
+      uint32_t before = 0;
       for (int64_t bag = 0; bag < count.bags; ++bag) {
-        if (bag % kChunk == 0) *chunk_sums++ = rows;
-        rows += take_bag(count.addends, bag, next_row);
+        if (bag % kChunk == 0) *chunk_sums++ = before;
+        before += take_bag(count.addends, bag, next_row);
       }
-      *chunk_sums = rows;
+      *chunk_sums = before;
+      rows[c] = before;
     }
   });
 }

@@ -13,7 +13,8 @@ namespace shardrec::compute::cpu {
 
 class Assembly {
  public:
-  static void count(std::span<const NodeSumCount> counts, const Context& context);
+  static void count(std::span<const NodeSumCount> counts, std::span<int64_t> rows,
+                    const Context& context);
   void run(std::span<const PooledOutput> outputs, const Context& context);
   void run(std::span<const SequenceOutput> outputs, const Context& context);
 

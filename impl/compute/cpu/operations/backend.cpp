@@ -1,5 +1,7 @@
 #include "compute/backend.h"
 
+#include <cstring>
+
 #include "compute/cpu/operations/assembly.h"
 #include "compute/cpu/operations/bag_outputs.h"
 #include "compute/cpu/operations/bag_sums.h"
@@ -20,10 +22,11 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work)
-      : context_{kernels, threads, work} {}
+  CpuBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work,
+             std::shared_ptr<Memory> memory)
+      : context_{kernels, threads, work, std::move(memory)} {}
 
-  const std::shared_ptr<Memory>& memory() override { return cpu_memory(); }
+  const std::shared_ptr<Memory>& memory() override { return context_.memory; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_memory(); }
   void wait() override {}
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
@@ -43,8 +46,8 @@ class CpuBackend final : public Backend {
     cpu::NodeSummation::count(sums, rows, context_);
   }
   void add_on_nodes(std::span<const NodeSum> sums) override { node_sums_.run(sums, context_); }
-  void count_chunk_sums(std::span<const NodeSumCount> counts) override {
-    cpu::Assembly::count(counts, context_);
+  void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) override {
+    cpu::Assembly::count(counts, rows, context_);
   }
   void assemble_bags(std::span<const PooledOutput> outputs) override {
     assembly_.run(outputs, context_);
@@ -62,6 +65,9 @@ class CpuBackend final : public Backend {
   }
   void take_weight_products(std::span<const WeightProducts> blocks) override {
     weight_products_.run(blocks, context_);
+  }
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    if (bytes != 0) std::memcpy(to, from, bytes);
   }
   void sum_weight_products(std::span<const WeightGradients> features) override {
     cpu::sum_weight_products(features, context_);
@@ -99,8 +105,8 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          core::Scratch& work) {
-  return std::make_unique<CpuBackend>(kernels, threads, work);
+                                          core::Scratch& work, std::shared_ptr<Memory> memory) {
+  return std::make_unique<CpuBackend>(kernels, threads, work, std::move(memory));
 }
 
 }  // namespace shardrec::compute

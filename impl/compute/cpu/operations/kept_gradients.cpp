@@ -19,7 +19,7 @@ void SlottedGradients::add(std::span<const int64_t> rows, const float* gradients
     known = std::lower_bound(known, rows_.end(), row);
     fresh += known == rows_.end() || *known != row ? 1 : 0;
   }
-  if (adds_ == pool_.size()) pool_.emplace_back();
+  if (adds_ == pool_.size()) pool_.emplace_back(context_.memory);
   float* at = pool_[adds_].resize_as<float>(fresh * static_cast<size_t>(width_)).data();
   core::reserve_with_slack(merged_rows_, old + fresh);
   core::reserve_with_slack(merged_slots_, old + fresh);

@@ -26,9 +26,9 @@ class SlottedGradients final : public KeptGradients {
   int64_t width_;
   const Context& context_;
   std::vector<int64_t> rows_;
-  std::vector<uint32_t> slots_;      // by place in rows_
-  std::vector<float*> gradients_;    // by slot
-  std::vector<core::Scratch> pool_;  // gradients of the rows that were new in the k-th add
+  std::vector<uint32_t> slots_;    // by place in rows_
+  std::vector<float*> gradients_;  // by slot
+  std::vector<Buffer> pool_;       // gradients of the rows that were new in the k-th add
   size_t adds_ = 0;
   // Of a merge: the new lists, and the slot of each incoming row.
   std::vector<int64_t> merged_rows_;

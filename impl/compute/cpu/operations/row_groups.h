@@ -18,7 +18,11 @@ namespace shardrec::compute::cpu {
 class BucketedRows final : public RowGroups {
  public:
   // context outlives it.
-  explicit BucketedRows(const Context& context) : context_(context) {}
+  explicit BucketedRows(const Context& context)
+      : context_(context),
+        sorted_memory_(context.memory),
+        bag_memory_(context.memory),
+        unique_memory_(context.memory) {}
 
   void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override;
   std::span<const int64_t> rows(size_t part) const override { return parts_[part].rows; }
@@ -86,9 +90,9 @@ class BucketedRows final : public RowGroups {
   std::vector<OfPart> parts_;
   std::vector<Task> tasks_;
   std::vector<Bucket> buckets_;
-  core::Scratch sorted_memory_;  // bag and weight of each occurrence
-  core::Scratch bag_memory_;     // block of each bag
-  core::Scratch unique_memory_;  // rows, run
+  Buffer sorted_memory_;  // bag and weight of each occurrence
+  Buffer bag_memory_;     // block of each bag
+  Buffer unique_memory_;  // rows, run
 };
 
 }  // namespace shardrec::compute::cpu

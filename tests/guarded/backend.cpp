@@ -1,0 +1,189 @@
+// A back end for tests: the operations of the CPU's, later, on a thread of their stream, over memory
+// that nobody else may touch. Whoever reads a result before it waits, or what lies in the memory of a
+// back end, finds nothing, or ends by a signal. Every program that this file is linked to makes its
+// collections with it where the environment says SHARDREC_TEST_BACKEND=guarded.
+#include "compute/backend.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "guarded/memory.h"
+#include "guarded/stream.h"
+
+namespace shardrec::test {
+namespace {
+
+using namespace compute;
+
+class GuardedGroups final : public RowGroups {
+ public:
+  GuardedGroups(std::unique_ptr<RowGroups> groups, Stream& stream)
+      : groups_(std::move(groups)), stream_(stream) {}
+
+  void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override {
+    stream_.later([&] { groups_->build(parts, weighted, most_samples); });
+    stream_.wait();
+  }
+  std::span<const int64_t> rows(size_t part) const override { return groups_->rows(part); }
+  std::span<const int64_t> run(size_t part) const override { return groups_->run(part); }
+  void describe(size_t part, RowUpdate& job) const override { groups_->describe(part, job); }
+  size_t memory() const override { return groups_->memory(); }
+
+ private:
+  std::unique_ptr<RowGroups> groups_;
+  Stream& stream_;
+};
+
+class GuardedKeptGradients final : public KeptGradients {
+ public:
+  GuardedKeptGradients(std::unique_ptr<KeptGradients> kept, Stream& stream)
+      : kept_(std::move(kept)), stream_(stream) {}
+
+  std::span<const int64_t> rows() const override { return kept_->rows(); }
+  void add(std::span<const int64_t> rows, const float* gradients) override {
+    stream_.later([&, rows, gradients] { kept_->add(rows, gradients); });
+    stream_.wait();
+  }
+  void clear() noexcept override {
+    stream_.finish();
+    kept_->clear();
+  }
+  void finish() override {
+    stream_.later([&] { kept_->finish(); });
+    stream_.wait();
+  }
+  void describe(RowUpdate& job) const override { kept_->describe(job); }
+
+ private:
+  std::unique_ptr<KeptGradients> kept_;
+  Stream& stream_;
+};
+
+class GuardedBackend final : public Backend {
+ public:
+  GuardedBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work)
+      : memory_(std::make_shared<GuardedMemory>()),
+        held_(memory_),
+        cpu_(make_cpu_backend(kernels, threads, work, held_)),
+        stream_(memory_) {}
+
+  const std::shared_ptr<Memory>& memory() override { return held_; }
+  const std::shared_ptr<Memory>& host_memory() override { return cpu_->host_memory(); }
+  void wait() override { stream_.wait(); }
+
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    stream_.later([=, this] { cpu_->copy(to, from, bytes); });
+  }
+  void fill(const InitialRows& rows) override {
+    stream_.later([=, this] { cpu_->fill(rows); });
+  }
+  void read_lengths(std::span<const BagLengths> features,
+                    std::span<CheckedLengths> checked) override {
+    stream_.later([&] { cpu_->read_lengths(features, checked); });
+    stream_.wait();
+  }
+  void sort_samples(std::span<const SamplesByBag> features,
+                    std::span<WrongInteger> wrong) override {
+    stream_.later([&] { cpu_->sort_samples(features, wrong); });
+    stream_.wait();
+  }
+  void sum_bags(std::span<const BagSums> blocks) override { later(&Backend::sum_bags, blocks); }
+  void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
+    stream_.later([this, list = copy_of(blocks), output_bytes] {
+      cpu_->look_up_outputs(list, output_bytes);
+    });
+  }
+  void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_->count_node_sums(sums, rows); });
+    stream_.wait();
+  }
+  void add_on_nodes(std::span<const NodeSum> sums) override { later(&Backend::add_on_nodes, sums); }
+  void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_->count_chunk_sums(counts, rows); });
+    stream_.wait();
+  }
+  void assemble_bags(std::span<const PooledOutput> outputs) override {
+    later(&Backend::assemble_bags, outputs);
+  }
+  void assemble_sequences(std::span<const SequenceOutput> outputs) override {
+    later(&Backend::assemble_sequences, outputs);
+  }
+  void encode_rows(std::span<const RowEncoding> blocks) override {
+    later(&Backend::encode_rows, blocks);
+  }
+  void decode_rows(std::span<const RowDecoding> blocks) override {
+    later(&Backend::decode_rows, blocks);
+  }
+  void pack_bag_gradients(std::span<const BagGradients> blocks) override {
+    later(&Backend::pack_bag_gradients, blocks);
+  }
+  void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
+    later(&Backend::pack_sequence_gradients, blocks);
+  }
+  void take_weight_products(std::span<const WeightProducts> blocks) override {
+    later(&Backend::take_weight_products, blocks);
+  }
+  void sum_weight_products(std::span<const WeightGradients> features) override {
+    later(&Backend::sum_weight_products, features);
+  }
+  std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
+    return std::make_unique<GuardedKeptGradients>(cpu_->make_kept_gradients(width), stream_);
+  }
+  std::unique_ptr<RowGroups> make_row_groups() override {
+    return std::make_unique<GuardedGroups>(cpu_->make_row_groups(), stream_);
+  }
+  void locate_gradients(std::span<const GradientBlock> blocks) override {
+    later(&Backend::locate_gradients, blocks);
+  }
+  void open_rows(std::span<const TouchedRows> shards) override {
+    later(&Backend::open_rows, shards);
+  }
+  void sum_gradients(std::span<float* const> out) override { later(&Backend::sum_gradients, out); }
+  void sum_rows(std::span<const RowSums> shards) override { later(&Backend::sum_rows, shards); }
+  void update_rows(std::span<const RowStep> shards) override {
+    later(&Backend::update_rows, shards);
+  }
+  void sum_norms(std::span<const RowSums> shards) override { later(&Backend::sum_norms, shards); }
+  void rescale_rows(std::span<const float* const> norms) override {
+    later(&Backend::rescale_rows, norms);
+  }
+
+ private:
+  template <class T>
+  static std::vector<T> copy_of(std::span<const T> list) {
+    return {list.begin(), list.end()};
+  }
+  template <class T>
+  void later(void (Backend::*operation)(std::span<const T>), std::span<const T> list) {
+    stream_.later([this, operation, own = copy_of(list)] { (cpu_.get()->*operation)(own); });
+  }
+
+  std::shared_ptr<GuardedMemory> memory_;
+  std::shared_ptr<Memory> held_;
+  std::unique_ptr<Backend> cpu_;
+  Stream stream_;
+};
+
+std::unique_ptr<Backend> guarded_backend(const Kernels& kernels, core::Threads& threads,
+                                         core::Scratch& work) {
+  return std::make_unique<GuardedBackend>(kernels, threads, work);
+}
+
+// Before main.
+const bool chosen = [] {
+  const char* name = std::getenv("SHARDREC_TEST_BACKEND");
+  if (name == nullptr) return false;
+  if (std::strcmp(name, "guarded") != 0) {
+    std::fprintf(stderr, "SHARDREC_TEST_BACKEND=%s: the back end for tests is guarded\n", name);
+    std::exit(2);
+  }
+  set_backend_factory(guarded_backend);
+  return true;
+}();
+
+}  // namespace
+}  // namespace shardrec::test
