@@ -6,27 +6,27 @@
 namespace shardrec::checkpoint {
 namespace {
 
-static_assert(static_cast<int>(Part::kWeights) == SHARDREC_TABLE_WEIGHTS &&
-              static_cast<int>(Part::kState) == SHARDREC_TABLE_STATE &&
-              static_cast<int>(Part::kState2) == SHARDREC_TABLE_STATE_2);
+static_assert(static_cast<int>(TablePart::kWeights) == SHARDREC_TABLE_WEIGHTS &&
+              static_cast<int>(TablePart::kState) == SHARDREC_TABLE_STATE &&
+              static_cast<int>(TablePart::kState2) == SHARDREC_TABLE_STATE_2);
 
-std::vector<Piece> checkpoint_pieces(embedding::Collection& collection, embedding::PieceUse use) {
-  std::vector<Piece> pieces;
-  for (const embedding::StoredPiece& piece : collection.stored_pieces(use)) {
-    const plan::Table& table = collection.model().tables[static_cast<size_t>(piece.table)];
-    const auto part = static_cast<Part>(piece.part);
-    pieces.push_back(
-        {.table = piece.table,
+std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::PieceUse use) {
+  std::vector<BoxTensor> boxes;
+  for (const embedding::StoredPiece& stored : collection.stored_pieces(use)) {
+    const plan::Table& table = collection.model().tables[static_cast<size_t>(stored.table)];
+    const auto part = static_cast<TablePart>(stored.part);
+    boxes.push_back(
+        {.table = stored.table,
          .part = part,
-         .layout = layout_of(table.dtype, collection.model().optimizer_of(piece.table).kind, part),
-         .row = piece.row,
-         .rows = piece.rows,
-         .col = piece.col,
-         .cols = piece.cols,
-         .data = piece.data,
-         .stride = static_cast<int64_t>(piece.stride)});
+         .layout = layout_of(table.dtype, collection.model().optimizer_of(stored.table).kind, part),
+         .row = stored.row,
+         .rows = stored.rows,
+         .col = stored.col,
+         .cols = stored.cols,
+         .data = stored.data,
+         .stride = static_cast<int64_t>(stored.stride)});
   }
-  return pieces;
+  return boxes;
 }
 
 CollectionContents contents_of(const CollectionState& state, const std::string& name) {
@@ -53,7 +53,7 @@ CollectionContents contents_to_save(const CollectionState& state, const std::str
   state.collection.require_whole();
   CollectionContents contents = contents_of(state, name);
   if (state.sync == nullptr) {
-    contents.pieces = checkpoint_pieces(state.collection, embedding::PieceUse::kSave);
+    contents.boxes = boxes_of(state.collection, embedding::PieceUse::kSave);
     return contents;
   }
   if (!state.sync->in_step(state.collection)) {
@@ -63,14 +63,14 @@ CollectionContents contents_to_save(const CollectionState& state, const std::str
                               " shardrec_collection_sync first"));
   }
   if (state.sync->replica() == 0) {
-    contents.pieces = checkpoint_pieces(state.collection, embedding::PieceUse::kSave);
+    contents.boxes = boxes_of(state.collection, embedding::PieceUse::kSave);
   }
   return contents;
 }
 
 CollectionContents contents_to_load(const CollectionState& state, const std::string& name) {
   CollectionContents contents = contents_of(state, name);
-  contents.pieces = checkpoint_pieces(state.collection, embedding::PieceUse::kLoad);
+  contents.boxes = boxes_of(state.collection, embedding::PieceUse::kLoad);
   return contents;
 }
 

@@ -19,11 +19,11 @@ struct CollectionState {
   const plan::Plan& plan;                // of the sharding group
 };
 
-// What a save of the collection writes. Of a mesh the first replica has the pieces, others have
+// What a save of the collection writes. Of a mesh the first replica has the boxes, others have
 // none. Throws INVALID_STATE where replicas may differ, or where a load has left the tables filled
 // in part.
 CollectionContents contents_to_save(const CollectionState& state, const std::string& name);
-// What a load fills: the pieces of this rank.
+// What a load fills: the boxes of this rank.
 CollectionContents contents_to_load(const CollectionState& state, const std::string& name);
 // Step, learning rates and what is frozen, as a load has found them.
 void apply_loaded(const CollectionState& state, const CollectionContents& loaded) noexcept;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "checkpoint/piece.h"
+#include "checkpoint/tensors.h"
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "plan/model.h"
@@ -22,7 +22,7 @@ struct Group {
   int size = 1;
 };
 
-// pieces: this rank's. To save: over all ranks they tile each part of each table exactly once (a
+// boxes: this rank's. To save: over all ranks they tile each part of each table exactly once (a
 // replicated table, or a state that several ranks hold, is passed by one of them). To load: they
 // may overlap, of one rank or of several.
 struct CollectionContents {
@@ -31,7 +31,7 @@ struct CollectionContents {
   std::string plan;  // plan::plan_to_json
   int64_t step = 0;
   std::vector<ManifestTable> tables;  // in the model's order
-  std::vector<Piece> pieces;
+  std::vector<BoxTensor> boxes;
 };
 
 // Host tensors are this rank's own; all others are the same on every rank, and rank 0 writes them.

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/piece.h"
+#include "checkpoint/tensors.h"
 #include "core/error.h"
 #include "dense/mlp.h"
 

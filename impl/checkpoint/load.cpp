@@ -128,34 +128,34 @@ class Staged {
   std::vector<Copy> copies_;
 };
 
-// What this rank holds of the wanted tables: notes for all ranks, pieces for itself.
-struct OwnPieces {
-  std::vector<PieceNote> notes;
-  std::vector<const Piece*> pieces;
+// What this rank holds of the wanted tables: notes for all ranks, boxes for itself.
+struct OwnBoxes {
+  std::vector<BoxNote> notes;
+  std::vector<const BoxTensor*> boxes;
 
   void add(const CollectionContents& wanted, const MatchedCollection& matched, int rank) {
-    for (const Piece& piece : wanted.pieces) {
-      check_piece(piece, *wanted.model);
+    for (const BoxTensor& box : wanted.boxes) {
+      check_box(box, *wanted.model);
       notes.push_back({.rank = rank,
-                       .index = static_cast<int32_t>(pieces.size()),
+                       .index = static_cast<int32_t>(boxes.size()),
                        .collection = matched.collection,
-                       .table = matched.tables[static_cast<size_t>(piece.table)],
-                       .row = piece.row,
-                       .rows = piece.rows,
-                       .col = piece.col,
-                       .cols = piece.cols,
-                       .part = static_cast<int32_t>(piece.part)});
-      pieces.push_back(&piece);
+                       .table = matched.tables[static_cast<size_t>(box.table)],
+                       .row = box.row,
+                       .rows = box.rows,
+                       .col = box.col,
+                       .cols = box.cols,
+                       .part = static_cast<int32_t>(box.part)});
+      boxes.push_back(&box);
     }
   }
 };
 
-std::vector<PieceNote> gather_notes(const Group& group, const comm::Operation& operation,
-                                    const std::vector<PieceNote>& own) {
-  std::vector<PieceNote> all;
+std::vector<BoxNote> gather_notes(const Group& group, const comm::Operation& operation,
+                                  const std::vector<BoxNote>& own) {
+  std::vector<BoxNote> all;
   for (const comm::ConstBytes bytes :
        group.collectives.all_gather(operation, std::as_bytes(std::span(own)))) {
-    std::vector<PieceNote> notes(bytes.size() / sizeof(PieceNote));
+    std::vector<BoxNote> notes(bytes.size() / sizeof(BoxNote));
     if (!bytes.empty()) std::memcpy(notes.data(), bytes.data(), bytes.size());
     all.insert(all.end(), notes.begin(), notes.end());
   }
@@ -193,20 +193,20 @@ void load(const Group& group, const Opened& opened, Contents& wanted, Control* c
   const comm::Operation operation = operation_on("load", opened.directory);
   Files files(opened, environment);
   std::vector<MatchedCollection> matched;
-  OwnPieces own;
+  OwnBoxes own;
   comm::agree(group.collectives, operation, [&] {
     for (const CollectionContents& collection : wanted.collections) {
       matched.push_back(match(opened, collection));
       own.add(collection, matched.back(), group.rank);
     }
   });
-  const std::vector<PieceNote> notes = gather_notes(group, operation, own.notes);
+  const std::vector<BoxNote> notes = gather_notes(group, operation, own.notes);
   std::optional<LoadPlan> plan;
   std::optional<TableLoader> tables;
   Staged dense;
   comm::agree(group.collectives, operation, [&] {
     plan.emplace(opened.manifest, notes, group.size, opened.directory);
-    tables.emplace(group, opened, *plan, own.pieces, files, control);
+    tables.emplace(group, opened, *plan, own.boxes, files, control);
     if (control != nullptr) {
       int64_t total = tables->bytes_to_read();
       if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);

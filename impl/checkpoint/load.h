@@ -36,12 +36,12 @@ Opened open_directory(const std::string& directory,
 Opened open(const Group& group, const std::string& directory,
             core::Environment& environment = core::default_environment());
 
-// Fills the pieces and tensors of `wanted`. Of a collection, step and tables (learning rates, what
+// Fills the boxes and tensors of `wanted`. Of a collection, step and tables (learning rates, what
 // is frozen) are set to what the checkpoint says, in the model's order. Tables are matched by name
 // and must agree in rows, dim, dtype and the kind of their optimizer.
 //
 // before_writing runs on every rank when all is checked but the bytes of the tables, and before any
-// piece changes: an error without that call has changed nothing; after it, pieces may be filled in
+// box changes: an error without that call has changed nothing; after it, boxes may be filled in
 // part, dense tensors are as before. CORRUPT_DATA, NOT_FOUND (a name that the checkpoint has not),
 // INVALID_ARGUMENT (another shape or optimizer), UNSUPPORTED (a state over other columns),
 // IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH.

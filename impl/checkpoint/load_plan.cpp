@@ -16,20 +16,20 @@ int64_t bytes_of(const Need& need, const ManifestTensor& tensor) {
 
 }  // namespace
 
-LoadPlan::LoadPlan(const Manifest& manifest, std::span<const PieceNote> notes, int ranks,
+LoadPlan::LoadPlan(const Manifest& manifest, std::span<const BoxNote> notes, int ranks,
                    const std::string& path)
     : needs_(manifest.tensors.size()) {
-  std::map<std::tuple<int32_t, int32_t, int32_t>, std::vector<const PieceNote*>> pieces;
-  for (const PieceNote& note : notes) {
-    pieces[{note.collection, note.table, note.part}].push_back(&note);
+  std::map<std::tuple<int32_t, int32_t, int32_t>, std::vector<const BoxNote*>> boxes;
+  for (const BoxNote& note : notes) {
+    boxes[{note.collection, note.table, note.part}].push_back(&note);
   }
   for (size_t t = 0; t < manifest.tensors.size(); ++t) {
     const ManifestTensor& tensor = manifest.tensors[t];
     const auto found =
-        pieces.find({tensor.collection, tensor.table, static_cast<int32_t>(tensor.part)});
-    if (found == pieces.end()) continue;
-    for (const PieceNote* note : found->second) {
-      Need need{.rank = note->rank, .piece = note->index};
+        boxes.find({tensor.collection, tensor.table, static_cast<int32_t>(tensor.part)});
+    if (found == boxes.end()) continue;
+    for (const BoxNote* note : found->second) {
+      Need need{.rank = note->rank, .box = note->index};
       need.row = std::max(note->row, tensor.row);
       need.rows = std::min(note->row + note->rows, tensor.row + tensor.rows) - need.row;
       need.col = std::max(note->col, tensor.col);
@@ -48,7 +48,7 @@ LoadPlan::LoadPlan(const Manifest& manifest, std::span<const PieceNote> notes, i
       needs_[t].push_back(need);
     }
     std::sort(needs_[t].begin(), needs_[t].end(), [](const Need& a, const Need& b) {
-      return std::tie(a.row, a.col, a.rank, a.piece) < std::tie(b.row, b.col, b.rank, b.piece);
+      return std::tie(a.row, a.col, a.rank, a.box) < std::tie(b.row, b.col, b.rank, b.box);
     });
   }
   cut(manifest, ranks);

@@ -1,5 +1,5 @@
 // Which rank reads which chunk of a checkpoint's tables, and who else needs it. Computed alike by
-// every rank from the manifest and the pieces of all ranks.
+// every rank from the manifest and the boxes of all ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace shardrec::checkpoint {
 
-// A piece of some rank, as the others know it. Plain bytes: it travels.
-struct PieceNote {
+// A box of some rank, as it is told to all other ranks: the bytes of this struct travel.
+struct BoxNote {
   int32_t rank = 0;
-  int32_t index = 0;       // in the order in which that rank lists its pieces
+  int32_t index = 0;       // in the order in which that rank lists its boxes
   int32_t collection = 0;  // of the manifest, as table
   int32_t table = 0;
   int64_t row = 0;
@@ -25,11 +25,11 @@ struct PieceNote {
   int32_t padding = 0;
 };
 
-// What of a tensor belongs into a piece: rows x columns of the table; for a state by row, all of
-// the tensor's columns.
+// The cells that a tensor of the checkpoint and a box of a rank share: rows x columns of the table.
+// For a state by row, all of the tensor's columns.
 struct Need {
   int32_t rank = 0;
-  int32_t piece = 0;  // PieceNote::index
+  int32_t box = 0;  // BoxNote::index
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;
@@ -48,7 +48,7 @@ struct Chunk {
 class LoadPlan {
  public:
   // notes: of all ranks. Throws UNSUPPORTED when a state is wanted over other columns than it has.
-  LoadPlan(const Manifest& manifest, std::span<const PieceNote> notes, int ranks,
+  LoadPlan(const Manifest& manifest, std::span<const BoxNote> notes, int ranks,
            const std::string& path);
 
   // What of this chunk belongs where: the same order on all ranks.

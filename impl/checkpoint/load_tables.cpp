@@ -77,16 +77,16 @@ void TableLoader::read_own() {
   }
 }
 
-// A chunk whose rows lie in the piece as they do in the file needs no buffer.
+// A chunk whose rows lie in the box as they do in the file needs no buffer.
 bool TableLoader::read_in_place(const Chunk& chunk) {
   plan_.needs_of(chunk, needs_);
   const ManifestTensor& tensor = tensor_of(chunk);
   if (needs_.size() != 1 || needs_[0].rows != chunk.rows || needs_[0].cols != tensor.cols) {
     return false;
   }
-  const Piece& piece = *pieces_[static_cast<size_t>(needs_[0].piece)];
-  if (!piece.compact() || piece.cols != tensor.cols) return false;
-  read_chunk(chunk, {piece.at_row(chunk.row), static_cast<size_t>(bytes_of_chunk(chunk))});
+  const BoxTensor& box = *boxes_[static_cast<size_t>(needs_[0].box)];
+  if (!box.compact() || box.cols != tensor.cols) return false;
+  read_chunk(chunk, {box.at_row(chunk.row), static_cast<size_t>(bytes_of_chunk(chunk))});
   return true;
 }
 
@@ -210,14 +210,14 @@ void TableLoader::unpack(const Chunk& chunk, comm::ConstBytes message) {
 void TableLoader::scatter(const Chunk& chunk, const Need& need, const std::byte* from,
                           bool from_message) {
   const ManifestTensor& tensor = tensor_of(chunk);
-  const Piece& piece = *pieces_[static_cast<size_t>(need.piece)];
+  const BoxTensor& box = *boxes_[static_cast<size_t>(need.box)];
   const int64_t element = tensor.layout.element_bytes();
   const int64_t bytes = tensor.layout.row_bytes(need.cols);
   const std::byte* first = from_message ? from : in_chunk(from, chunk, tensor, need);
   const int64_t stride = from_message ? bytes : tensor.layout.row_bytes(tensor.cols);
-  const int64_t col = tensor.layout.by_row ? 0 : need.col - piece.col;
-  copy_rows(first, stride, piece.at_row(need.row) + col * element, piece.stride * element,
-            need.rows, bytes);
+  const int64_t col = tensor.layout.by_row ? 0 : need.col - box.col;
+  copy_rows(first, stride, box.at_row(need.row) + col * element, box.stride * element, need.rows,
+            bytes);
 }
 
 }  // namespace shardrec::checkpoint

@@ -1,4 +1,4 @@
-// Fills this rank's pieces of tables by a load plan: reads, verifies, sends, receives.
+// Fills this rank's boxes of tables by a load plan: reads, verifies, sends, receives.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@ namespace shardrec::checkpoint {
 
 class TableLoader {
  public:
-  // pieces: of this rank, by PieceNote::index.
+  // boxes: of this rank, by BoxNote::index.
   TableLoader(const Group& group, const Opened& opened, const LoadPlan& plan,
-              std::span<const Piece* const> pieces, Files& files, core::Control* control)
+              std::span<const BoxTensor* const> boxes, Files& files, core::Control* control)
       : group_(group),
         opened_(opened),
         plan_(plan),
-        pieces_(pieces),
+        boxes_(boxes),
         files_(files),
         control_(control),
         outgoing_(static_cast<size_t>(group.size)),
@@ -42,7 +42,7 @@ class TableLoader {
   std::span<const std::byte> read_chunk(const Chunk& chunk, std::span<std::byte> into);
   void verify(const Chunk& chunk, std::span<const std::byte> bytes) const;
   bool read_in_place(const Chunk& chunk);
-  // Copies what a need is about between a chunk, or a message of just it, and the piece.
+  // Copies what a need is about between a chunk, or a message of just it, and the box.
   void scatter(const Chunk& chunk, const Need& need, const std::byte* from, bool from_message);
   void unpack(const Chunk& chunk, comm::ConstBytes message);
   int64_t message_bytes(const Chunk& chunk, int rank);
@@ -58,7 +58,7 @@ class TableLoader {
   const Group& group_;
   const Opened& opened_;
   const LoadPlan& plan_;
-  std::span<const Piece* const> pieces_;
+  std::span<const BoxTensor* const> boxes_;
   Files& files_;
   core::Control* control_;
   std::exception_ptr failure_;

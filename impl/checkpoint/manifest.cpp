@@ -27,7 +27,7 @@ void check_coverage(const Manifest& manifest, shardrec_status status, const std:
          [static_cast<size_t>(tensor.part)]
              .boxes.push_back({0, tensor.row, tensor.rows, tensor.col, tensor.cols});
   }
-  const auto check = [&](const ManifestTable& table, Part part, plan::TablePlan& plan) {
+  const auto check = [&](const ManifestTable& table, TablePart part, plan::TablePlan& plan) {
     std::sort(plan.boxes.begin(), plan.boxes.end(), [](const plan::Box& a, const plan::Box& b) {
       return std::tie(a.row, a.col) < std::tie(b.row, b.col);
     });
@@ -45,7 +45,7 @@ void check_coverage(const Manifest& manifest, shardrec_status status, const std:
   for (size_t c = 0; c < parts.size(); ++c) {
     for (size_t t = 0; t < parts[c].size(); ++t) {
       for (size_t p = 0; p < parts[c][t].size(); ++p) {
-        check(manifest.collections[c].tables[t], static_cast<Part>(p), parts[c][t][p]);
+        check(manifest.collections[c].tables[t], static_cast<TablePart>(p), parts[c][t][p]);
       }
     }
   }

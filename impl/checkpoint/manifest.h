@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/piece.h"
+#include "checkpoint/tensors.h"
 #include "plan/plan.h"
 
 namespace shardrec::checkpoint {
@@ -64,8 +64,8 @@ struct Stored {
 struct ManifestTensor {
   int32_t collection = 0;  // index in Manifest::collections
   int32_t table = 0;       // index in its tables
-  Part part = Part::kWeights;
-  Layout layout = {};  // what the table says of the part
+  TablePart part = TablePart::kWeights;
+  PartLayout layout = {};  // what the table says of the part
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;

@@ -322,11 +322,11 @@ class Reader {
     return tensor;
   }
 
-  static Part read_part(const JsonValue& json, const ManifestTable& table) {
+  static TablePart read_part(const JsonValue& json, const ManifestTable& table) {
     std::string accepted;
     for (int p = 0; p < part_count(table.optimizer); ++p) {
-      const std::string name = name_of(table.optimizer, static_cast<Part>(p));
-      if (json.text() == name) return static_cast<Part>(p);
+      const std::string name = name_of(table.optimizer, static_cast<TablePart>(p));
+      if (json.text() == name) return static_cast<TablePart>(p);
       accepted += (p == 0 ? "" : ", ") + name;
     }
     json.fail("\"" + json.text() + "\" is unknown; accepted: " + accepted);

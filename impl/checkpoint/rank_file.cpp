@@ -17,25 +17,25 @@ bool written_by(const ItemContents& item, int rank) {
 }
 
 // "tables/user/weights/0_0"; without the collection's name where it has none.
-std::string tensor_name(const CollectionContents& collection, const Piece& piece) {
-  const plan::Table& table = collection.model->tables[static_cast<size_t>(piece.table)];
+std::string tensor_name(const CollectionContents& collection, const BoxTensor& box) {
+  const plan::Table& table = collection.model->tables[static_cast<size_t>(box.table)];
   return sentence(collection.name, collection.name.empty() ? "" : "/", table.name, "/",
-                  name_of(collection.model->optimizer_of(piece.table).kind, piece.part), "/",
-                  piece.row, "_", piece.col);
+                  name_of(collection.model->optimizer_of(box.table).kind, box.part), "/", box.row,
+                  "_", box.col);
 }
 
-ManifestTensor describe(const CollectionContents& collection, size_t index, const Piece& piece) {
-  check_piece(piece, *collection.model);
+ManifestTensor describe(const CollectionContents& collection, size_t index, const BoxTensor& box) {
+  check_box(box, *collection.model);
   return {.collection = static_cast<int32_t>(index),
-          .table = piece.table,
-          .part = piece.part,
-          .layout = piece.layout,
-          .row = piece.row,
-          .rows = piece.rows,
-          .col = piece.col,
-          .cols = piece.cols,
-          .stored = {.file = 0, .name = tensor_name(collection, piece)},
-          .chunk_rows = rows_per_chunk(piece.layout.row_bytes(piece.cols))};
+          .table = box.table,
+          .part = box.part,
+          .layout = box.layout,
+          .row = box.row,
+          .rows = box.rows,
+          .col = box.col,
+          .cols = box.cols,
+          .stored = {.file = 0, .name = tensor_name(collection, box)},
+          .chunk_rows = rows_per_chunk(box.layout.row_bytes(box.cols))};
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ ManifestTensor describe(const CollectionContents& collection, size_t index, cons
 int64_t bytes_to_write(const Contents& contents, int rank) {
   int64_t total = 0;
   for (const CollectionContents& collection : contents.collections) {
-    for (const Piece& piece : collection.pieces) {
-      total += piece.rows * piece.layout.row_bytes(piece.cols);
+    for (const BoxTensor& box : collection.boxes) {
+      total += box.rows * box.layout.row_bytes(box.cols);
     }
   }
   for (const ItemContents& item : contents.items) {
@@ -64,8 +64,8 @@ Manifest describe_rank(const Contents& contents, int rank, const std::string& fi
                                .model = rank == 0 ? plan::model_to_json(*collection.model) : "",
                                .plan = rank == 0 ? collection.plan : "",
                                .tables = collection.tables});
-    for (const Piece& piece : collection.pieces) {
-      own.tensors.push_back(describe(collection, c, piece));
+    for (const BoxTensor& box : collection.boxes) {
+      own.tensors.push_back(describe(collection, c, box));
     }
   }
   bool any = !own.tensors.empty();
@@ -119,10 +119,10 @@ void write_rank_file(core::WriteFile& file, const Contents& contents, core::Cont
   };
   size_t t = 0;
   for (const CollectionContents& collection : contents.collections) {
-    for (const Piece& piece : collection.pieces) {
+    for (const BoxTensor& box : collection.boxes) {
       ManifestTensor& tensor = own.tensors[t++];
       tensor.stored.offset = about.header_bytes + infos[next++].begin;
-      for_each_chunk(piece, [&](std::span<const std::byte> chunk) {
+      for_each_chunk(box, [&](std::span<const std::byte> chunk) {
         tensor.checksums.push_back(append(chunk));
       });
     }

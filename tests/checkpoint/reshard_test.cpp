@@ -90,9 +90,9 @@ TEST(Reshard, TablesAreMatchedByNameWhateverTheirOrder) {
     Contents wanted = contents_of(turned, plan, 0, tables);
     load(ranks.group(), open(ranks.group(), scratch.path()), wanted, nullptr, [] {});
   }));
-  const auto first_of = [&](size_t piece) {
+  const auto first_of = [&](size_t box) {
     float value = 0;
-    std::memcpy(&value, tables.pieces()[piece].data, sizeof value);
+    std::memcpy(&value, tables.boxes()[box].data, sizeof value);
     return value;
   };
   EXPECT_EQ(first_of(0), weight_at(1, 0, 0));

@@ -67,17 +67,17 @@ inline float weight_at(size_t table, int64_t row, int64_t col) {
 }
 
 // The bits of a cell of any part; of a state by row, col and cols are those it is taken over.
-inline uint32_t bits_at(const Piece& piece, int64_t row, int64_t col) {
-  const auto table = static_cast<size_t>(piece.table);
-  const float value = piece.layout.by_row ? weight_at(table, row, piece.col * 1000 + piece.cols)
-                                          : weight_at(table, row, col);
-  const uint32_t bits = std::bit_cast<uint32_t>(value) ^ static_cast<uint32_t>(piece.part) << 24;
-  return piece.layout.element_bytes() == 4 ? bits : bits * 2654435761U >> 16;
+inline uint32_t bits_at(const BoxTensor& box, int64_t row, int64_t col) {
+  const auto table = static_cast<size_t>(box.table);
+  const float value = box.layout.by_row ? weight_at(table, row, box.col * 1000 + box.cols)
+                                        : weight_at(table, row, col);
+  const uint32_t bits = std::bit_cast<uint32_t>(value) ^ static_cast<uint32_t>(box.part) << 24;
+  return box.layout.element_bytes() == 4 ? bits : bits * 2654435761U >> 16;
 }
 
 enum class Use : uint8_t { kSave, kLoad };
 
-// The tables of one rank under a plan: memory with gaps between rows, and the pieces that are
+// The tables of one rank under a plan: memory with gaps between rows, and the boxes that are
 // saved (each cell by one rank) or loaded (by every rank that holds it).
 class RankTables {
  public:
@@ -89,19 +89,20 @@ class RankTables {
       const bool by_shard = optimizer.row_statistics == SHARDREC_ROW_STATISTICS_SHARD;
       const auto add = [&](const plan::Box& box, bool owns_row_values) {
         for (int p = 0; p < part_count(optimizer.kind); ++p) {
-          Piece piece{.table = static_cast<int32_t>(t),
-                      .part = static_cast<Part>(p),
-                      .layout = layout_of(table.dtype, optimizer.kind, static_cast<Part>(p)),
-                      .row = box.row,
-                      .rows = box.rows,
-                      .col = box.col,
-                      .cols = box.cols};
-          if (piece.layout.by_row && !owns_row_values) continue;
-          if (piece.layout.by_row && !by_shard) {
-            piece.col = 0;
-            piece.cols = table.dim;
+          const auto part = static_cast<TablePart>(p);
+          BoxTensor tensor{.table = static_cast<int32_t>(t),
+                           .part = part,
+                           .layout = layout_of(table.dtype, optimizer.kind, part),
+                           .row = box.row,
+                           .rows = box.rows,
+                           .col = box.col,
+                           .cols = box.cols};
+          if (tensor.layout.by_row && !owns_row_values) continue;
+          if (tensor.layout.by_row && !by_shard) {
+            tensor.col = 0;
+            tensor.cols = table.dim;
           }
-          add_piece(piece, fill);
+          add_tensor(tensor, fill);
         }
       };
       if (plan.tables[t].replicated && (use == Use::kLoad || rank == 0)) {
@@ -111,10 +112,10 @@ class RankTables {
         if (box.rank == rank) add(box, use == Use::kLoad || by_shard || box.col == 0);
       }
     }
-    for (size_t i = 0; i < pieces_.size(); ++i) pieces_[i].data = memory_[i].data();
+    for (size_t i = 0; i < boxes_.size(); ++i) boxes_[i].data = memory_[i].data();
   }
 
-  const std::vector<Piece>& pieces() const { return pieces_; }
+  const std::vector<BoxTensor>& boxes() const { return boxes_; }
 
   void set_values() {
     each([](std::byte* element, size_t bytes, uint32_t expected) {
@@ -132,8 +133,8 @@ class RankTables {
   // Elements of all memory, gaps included, that are not `fill`.
   int64_t other_than(uint32_t fill) const {
     int64_t count = 0;
-    for (size_t i = 0; i < pieces_.size(); ++i) {
-      const auto bytes = static_cast<size_t>(pieces_[i].layout.element_bytes());
+    for (size_t i = 0; i < boxes_.size(); ++i) {
+      const auto bytes = static_cast<size_t>(boxes_[i].layout.element_bytes());
       for (size_t at = 0; at < memory_[i].size(); at += bytes) {
         count += std::memcmp(memory_[i].data() + at, &fill, bytes) == 0 ? 0 : 1;
       }
@@ -142,30 +143,30 @@ class RankTables {
   }
 
  private:
-  void add_piece(Piece piece, uint32_t fill) {
-    piece.stride = piece.layout.row_width(piece.cols) + static_cast<int64_t>(pieces_.size() % 3);
-    const auto bytes = static_cast<size_t>(piece.layout.element_bytes());
-    memory_.emplace_back(static_cast<size_t>(piece.rows * piece.stride) * bytes);
+  void add_tensor(BoxTensor box, uint32_t fill) {
+    box.stride = box.layout.row_width(box.cols) + static_cast<int64_t>(boxes_.size() % 3);
+    const auto bytes = static_cast<size_t>(box.layout.element_bytes());
+    memory_.emplace_back(static_cast<size_t>(box.rows * box.stride) * bytes);
     for (size_t at = 0; at < memory_.back().size(); at += bytes) {
       std::memcpy(memory_.back().data() + at, &fill, bytes);
     }
-    pieces_.push_back(piece);
+    boxes_.push_back(box);
   }
 
   template <class Visit>
   void each(const Visit& visit) {
-    for (const Piece& piece : pieces_) {
-      const int64_t bytes = piece.layout.element_bytes();
-      for (int64_t row = 0; row < piece.rows; ++row) {
-        for (int64_t i = 0; i < piece.layout.row_width(piece.cols); ++i) {
-          visit(piece.data + (row * piece.stride + i) * bytes, static_cast<size_t>(bytes),
-                bits_at(piece, piece.row + row, piece.col + i));
+    for (const BoxTensor& box : boxes_) {
+      const int64_t bytes = box.layout.element_bytes();
+      for (int64_t row = 0; row < box.rows; ++row) {
+        for (int64_t i = 0; i < box.layout.row_width(box.cols); ++i) {
+          visit(box.data + (row * box.stride + i) * bytes, static_cast<size_t>(bytes),
+                bits_at(box, box.row + row, box.col + i));
         }
       }
     }
   }
 
-  std::vector<Piece> pieces_;
+  std::vector<BoxTensor> boxes_;
   std::vector<std::vector<std::byte>> memory_;
 };
 
@@ -194,7 +195,7 @@ inline Contents contents_of(const plan::Model& model, const plan::Plan& plan, in
                                   .plan = plan::plan_to_json(plan, model),
                                   .step = step,
                                   .tables = manifest_tables(model),
-                                  .pieces = tables.pieces()});
+                                  .boxes = tables.boxes()});
   return contents;
 }
 
@@ -215,7 +216,7 @@ struct Loaded {
   Errors errors;
   int64_t wrong = 0;    // cells without their value, over all ranks
   int64_t changed = 0;  // elements that were written, over all ranks
-  bool begun = false;   // did every rank hear that pieces change from here on?
+  bool begun = false;   // did every rank hear that boxes change from here on?
   int unaware = 0;      // ranks that did not hear it
   std::vector<int64_t> steps;
 };

@@ -13,14 +13,15 @@
 
 namespace shardrec::checkpoint {
 
-enum class Part : uint8_t {
+// A table's weights, or one of its optimizer's states: the values of shardrec_table_part.
+enum class TablePart : uint8_t {
   kWeights,  // rows x cols elements of the table's dtype
   kState,    // the first state of the table's optimizer, float32 (plan::states_of)
-  kState2,   // the second
+  kState2,   // the second one
 };
 
 // What the elements of a part are.
-struct Layout {
+struct PartLayout {
   bool by_row = false;  // one element per row; else rows x cols
   shardrec_dtype dtype = SHARDREC_FLOAT32;
 
@@ -28,16 +29,16 @@ struct Layout {
   int64_t element_bytes() const;
   int64_t row_bytes(int64_t cols) const { return row_width(cols) * element_bytes(); }
 
-  bool operator==(const Layout&) const = default;
+  bool operator==(const PartLayout&) const = default;
 };
 
 // A box of a table in this rank's memory. For a state that is one value per row, [col, col + cols)
 // are the columns over which it is taken: 0 and dim for ROW statistics, the box's columns for SHARD
 // statistics; it is loaded only from a state over the same columns.
-struct Piece {
+struct BoxTensor {
   int32_t table = 0;  // index in the model
-  Part part = Part::kWeights;
-  Layout layout = {};  // what the model says of the part
+  TablePart part = TablePart::kWeights;
+  PartLayout layout = {};  // what the model says of the part
   int64_t row = 0;
   int64_t rows = 0;
   int64_t col = 0;
@@ -55,12 +56,12 @@ struct Piece {
 // The parts of a table, which are in every checkpoint, and what their elements are; throws INTERNAL
 // for a part that the table has not.
 int part_count(shardrec_optimizer optimizer);
-Layout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, Part part);
+PartLayout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, TablePart part);
 // "weights", "state/exp_avg": the name of a part in manifests and tensor names.
-std::string name_of(shardrec_optimizer optimizer, Part part);
+std::string name_of(shardrec_optimizer optimizer, TablePart part);
 
-// Throws INTERNAL when the piece is no box of a table of the model, or has no memory.
-void check_piece(const Piece& piece, const plan::Model& model);
+// Throws INTERNAL when the box does not lie in a table of the model, or has no memory.
+void check_box(const BoxTensor& box, const plan::Model& model);
 
 // Tables are written, read and verified in chunks of whole rows, of at most this size where a row
 // is not larger.
@@ -69,8 +70,8 @@ inline int64_t rows_per_chunk(int64_t row_bytes) {
   return row_bytes >= kChunkBytes ? 1 : kChunkBytes / row_bytes;
 }
 
-// Calls take(bytes) for the elements of the piece, row by row, chunk by chunk.
-void for_each_chunk(const Piece& piece, core::FunctionRef<void(std::span<const std::byte>)> take);
+// Calls take(bytes) for the elements of the box, row by row, chunk by chunk.
+void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const std::byte>)> take);
 
 // A dense tensor in this rank's memory: compact, row-major.
 struct DenseTensor {
