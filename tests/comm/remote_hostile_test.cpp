@@ -33,7 +33,8 @@ struct Siege {
   }
   // What rank 0 throws when it is sent the envelope, and no message.
   core::Error answer(const Bytes& bytes, double seconds = 0.02) {
-    const auto request = carrier->send(0, remote::tag_of(1, 0, remote::Piece::kEnvelope), bytes);
+    const auto request =
+        carrier->send(0, remote::tag_of(1, 0, remote::TransferKind::kEnvelope), bytes);
     zero->comm->set_deadlines({.step = seconds, .setup = 60, .warn = 30});
     const auto error = error_of([&] { receive(*zero->channel, 2, post(*zero->channel, 2)); });
     return error ? *error : core::Error(SHARDREC_OK, "nothing was thrown");
@@ -79,7 +80,8 @@ TEST(HostilePeer, EnvelopesOfOtherGroupsChannelsAndExchangesAreGarbled) {
 TEST(HostilePeer, AnEnvelopeOfAnotherLengthEndsTheWait) {
   Siege siege;
   std::array<std::byte, 17> few{};
-  const auto request = siege.carrier->send(0, remote::tag_of(1, 0, remote::Piece::kEnvelope), few);
+  const auto request =
+      siege.carrier->send(0, remote::tag_of(1, 0, remote::TransferKind::kEnvelope), few);
   const auto error =
       error_of([&] { receive(*siege.zero->channel, 2, post(*siege.zero->channel, 2)); });
   ASSERT_TRUE(error);

@@ -89,8 +89,8 @@ TEST(Envelope, TagsTellMessagesThatAreUnderWayTogetherApart) {
   constexpr uint64_t kInFlight = 2 * Channel::kMostInFlight + 1;
   for (const uint32_t channel : kChannels) {
     for (uint64_t n = 1000; n < 1000 + kInFlight; ++n) {
-      tags.insert(tag_of(channel, n, Piece::kEnvelope));
-      tags.insert(tag_of(channel, n, Piece::kMessage));
+      tags.insert(tag_of(channel, n, TransferKind::kEnvelope));
+      tags.insert(tag_of(channel, n, TransferKind::kMessage));
     }
   }
   EXPECT_EQ(tags.size(), std::size(kChannels) * kInFlight * 2);

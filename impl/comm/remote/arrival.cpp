@@ -7,7 +7,7 @@
 
 namespace shardrec::comm::remote {
 
-bool RemoteChannel::settle_sends(Exchange& exchange) {
+bool RemoteChannel::settle_sends(InFlightExchange& exchange) {
   bool settled = true;
   for (int peer = 0; peer < size(); ++peer) {
     Leg& leg = exchange.legs[static_cast<size_t>(peer)];
@@ -23,7 +23,7 @@ bool RemoteChannel::settle_sends(Exchange& exchange) {
   return settled;
 }
 
-bool RemoteChannel::advance(Exchange& exchange) {
+bool RemoteChannel::advance(InFlightExchange& exchange) {
   if (exchange.arrived()) return true;
   for (int peer = 0; peer < size(); ++peer) {
     if (peer != group_->rank()) advance_leg(exchange, peer);
@@ -33,7 +33,7 @@ bool RemoteChannel::advance(Exchange& exchange) {
   return true;
 }
 
-void RemoteChannel::advance_leg(Exchange& exchange, int peer) {
+void RemoteChannel::advance_leg(InFlightExchange& exchange, int peer) {
   Leg& leg = exchange.legs[static_cast<size_t>(peer)];
   if (leg.inbound == Leg::Inbound::kEnvelope) {
     leg.receiving.wait(0);
@@ -47,7 +47,7 @@ void RemoteChannel::advance_leg(Exchange& exchange, int peer) {
   }
 }
 
-void RemoteChannel::open(Exchange& exchange, int peer) {
+void RemoteChannel::open(InFlightExchange& exchange, int peer) {
   Leg& leg = exchange.legs[static_cast<size_t>(peer)];
   std::string_view wrong = read_envelope(leg.incoming, leg.arrived);
   const Envelope& envelope = leg.arrived;
@@ -77,7 +77,7 @@ void RemoteChannel::open(Exchange& exchange, int peer) {
     leg.view = {memory, envelope.bytes};
     leg.receiving.start([&] {
       return hub_->carrier().receive(group_->on_link(peer),
-                                     tag_of(number_, exchange.sequence, Piece::kMessage),
+                                     tag_of(number_, exchange.sequence, TransferKind::kMessage),
                                      {memory, envelope.bytes});
     });
     leg.inbound = Leg::Inbound::kMessage;
@@ -92,7 +92,7 @@ void RemoteChannel::open(Exchange& exchange, int peer) {
   }
 }
 
-std::optional<Cause> RemoteChannel::difference(const Exchange& exchange, int peer) const {
+std::optional<Cause> RemoteChannel::difference(const InFlightExchange& exchange, int peer) const {
   const Envelope& theirs = exchange.legs[static_cast<size_t>(peer)].arrived;
   const Operation& ours = exchange.operation;
   if (theirs.purpose != purpose_) return Cause::kPurpose;
@@ -102,7 +102,7 @@ std::optional<Cause> RemoteChannel::difference(const Exchange& exchange, int pee
   return std::nullopt;
 }
 
-void RemoteChannel::mismatch(Exchange& exchange) {
+void RemoteChannel::mismatch(InFlightExchange& exchange) {
   std::optional<Cause> cause;
   int other = 0;
   int with_us = 0;

@@ -62,7 +62,7 @@ std::optional<Progress> RemoteChannel::progress() const noexcept {
   return Progress{.channel = number, .posted = posted_.load(), .received = arrived_.load()};
 }
 
-CallSite RemoteChannel::call_site_of(const Exchange& exchange) const noexcept {
+CallSite RemoteChannel::call_site_of(const InFlightExchange& exchange) const noexcept {
   return {
       .rank = group_->rank(), .operation = exchange.operation.name, .sequence = exchange.sequence};
 }
@@ -85,7 +85,7 @@ void RemoteChannel::check_post(const Operation& operation, std::span<const Const
                                                  send.size(), " messages for ", size(), " ranks"));
   }
   if (n < kMostInFlight || at(n - kMostInFlight) == nullptr) return;
-  Exchange& oldest = *at(n - kMostInFlight);
+  InFlightExchange& oldest = *at(n - kMostInFlight);
   if (!oldest.released || !oldest.arrived() || !settle_sends(oldest)) {
     core::fail(SHARDREC_INTERNAL,
                core::sentence("post of \"", operation.name, "\" while exchange ", n - kMostInFlight,
@@ -95,11 +95,11 @@ void RemoteChannel::check_post(const Operation& operation, std::span<const Const
   recycle(oldest.sequence);
 }
 
-Exchange& RemoteChannel::take(uint64_t sequence) {
-  std::unique_ptr<Exchange>& slot = at(sequence);
+InFlightExchange& RemoteChannel::take(uint64_t sequence) {
+  std::unique_ptr<InFlightExchange>& slot = at(sequence);
   if (slot == nullptr) {
     if (pool_.empty()) {
-      slot = std::make_unique<Exchange>(size());
+      slot = std::make_unique<InFlightExchange>(size());
     } else {
       slot = std::move(pool_.back());
       pool_.pop_back();
@@ -110,7 +110,7 @@ Exchange& RemoteChannel::take(uint64_t sequence) {
   return *slot;
 }
 
-void RemoteChannel::finish(Exchange& exchange) noexcept {
+void RemoteChannel::finish(InFlightExchange& exchange) noexcept {
   if (exchange.released && exchange.reclaimed && exchange.arrived()) recycle(exchange.sequence);
 }
 
@@ -119,7 +119,7 @@ void RemoteChannel::recycle(uint64_t sequence) noexcept {
   pool_.push_back(std::move(at(sequence)));
 }
 
-Exchange* RemoteChannel::find(Ticket ticket, const char* call) {
+InFlightExchange* RemoteChannel::find(Ticket ticket, const char* call) {
   const uint64_t n = ticket.sequence;
   const uint64_t next = posted_.load();
   if (n >= next || next - n > kMostInFlight) {
@@ -130,21 +130,21 @@ Exchange* RemoteChannel::find(Ticket ticket, const char* call) {
   return at(n).get();
 }
 
-void RemoteChannel::ask_envelopes(Exchange& exchange) {
+void RemoteChannel::ask_envelopes(InFlightExchange& exchange) {
   for (int i = 1; i < size(); ++i) {
     const int peer = (group_->rank() + i) % size();
     Leg& leg = exchange.legs[static_cast<size_t>(peer)];
     if (leg.inbound != Leg::Inbound::kNothing) continue;
     leg.receiving.start([&] {
       return hub_->carrier().receive(group_->on_link(peer),
-                                     tag_of(number_, exchange.sequence, Piece::kEnvelope),
+                                     tag_of(number_, exchange.sequence, TransferKind::kEnvelope),
                                      leg.incoming);
     });
     leg.inbound = Leg::Inbound::kEnvelope;
   }
 }
 
-void RemoteChannel::send(Exchange& exchange, std::span<const ConstBytes> messages) {
+void RemoteChannel::send(InFlightExchange& exchange, std::span<const ConstBytes> messages) {
   Envelope envelope{.purpose = purpose_,
                     .group = group_->id(),
                     .channel = number_,
@@ -160,14 +160,14 @@ void RemoteChannel::send(Exchange& exchange, std::span<const ConstBytes> message
     const ConstBytes message = messages[static_cast<size_t>(peer)];
     envelope.bytes = message.size();
     write_envelope(envelope, message, leg.outgoing);
-    const auto piece = [&](Piece which, ConstBytes bytes) {
-      leg.sending[static_cast<size_t>(which)].start([&] {
-        return hub_->carrier().send(group_->on_link(peer),
-                                    tag_of(number_, exchange.sequence, which), bytes);
+    const auto start = [&](TransferKind kind, ConstBytes bytes) {
+      leg.sending[static_cast<size_t>(kind)].start([&] {
+        return hub_->carrier().send(group_->on_link(peer), tag_of(number_, exchange.sequence, kind),
+                                    bytes);
       });
     };
-    piece(Piece::kEnvelope, leg.outgoing);
-    if (message.size() > kInlineBytes) piece(Piece::kMessage, message);
+    start(TransferKind::kEnvelope, leg.outgoing);
+    if (message.size() > kInlineBytes) start(TransferKind::kMessage, message);
   }
 }
 
@@ -196,8 +196,8 @@ Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstByte
   if (owner == nullptr) owner = copy_of(send_to, copies);
   if (!copies.empty()) send_to = copies;
   const uint64_t n = posted_.load();
-  Exchange& exchange = take(n);
-  Exchange& ahead = take(n + 1);
+  InFlightExchange& exchange = take(n);
+  InFlightExchange& ahead = take(n + 1);
   exchange.operation = operation;
   exchange.owner = std::move(owner);
   exchange.own = send_to[static_cast<size_t>(group_->rank())];
@@ -222,7 +222,7 @@ Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstByte
 
 void RemoteChannel::release(Ticket ticket) noexcept {
   const std::lock_guard lock(turn_);
-  Exchange* exchange = at(ticket.sequence).get();
+  InFlightExchange* exchange = at(ticket.sequence).get();
   if (exchange == nullptr || exchange->sequence != ticket.sequence) return;
   if (ticket.sequence >= posted_.load()) return;
   exchange->released = true;

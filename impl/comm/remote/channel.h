@@ -22,9 +22,9 @@
 #include "comm/clock.h"
 #include "comm/communicator.h"
 #include "comm/failure.h"
-#include "comm/remote/exchange.h"
 #include "comm/remote/group.h"
 #include "comm/remote/hub.h"
+#include "comm/remote/in_flight_exchange.h"
 
 namespace shardrec::comm::remote {
 
@@ -52,15 +52,15 @@ class RemoteChannel final : public Channel, public Endpoint {
   // One wait, until an exchange has arrived or is taken (waiting.cpp).
   struct Wait {
     Wish wish;
-    Exchange& exchange;
+    InFlightExchange& exchange;
     CallSite site;
     Clock::time_point deadline;
     Clock::time_point alarm;
     double seconds;  // until the deadline
     double warn;     // until the alarm
   };
-  void wait(Exchange& exchange, Wish wish);
-  bool done(Exchange& exchange, Wish wish);
+  void wait(InFlightExchange& exchange, Wish wish);
+  bool done(InFlightExchange& exchange, Wish wish);
   void look(Wait& wait);
   void nap(const Wait& wait, bool expecting, double& longest);
   bool late(const Wait& wait, int peer) const;
@@ -70,33 +70,36 @@ class RemoteChannel final : public Channel, public Endpoint {
   void warn(const Wait& wait) const;
 
   int size() const noexcept { return group_->size(); }
-  CallSite call_site_of(const Exchange& exchange) const noexcept;
+  CallSite call_site_of(const InFlightExchange& exchange) const noexcept;
   void check(const CallSite& site) const;
   void check_post(const Operation& operation, std::span<const ConstBytes> send);
 
   // The exchange's memory; made where there is none.
-  Exchange& take(uint64_t sequence);
-  std::unique_ptr<Exchange>& at(uint64_t sequence) noexcept { return ring_[sequence % kRing]; }
+  InFlightExchange& take(uint64_t sequence);
+  std::unique_ptr<InFlightExchange>& at(uint64_t sequence) noexcept {
+    return ring_[sequence % kRing];
+  }
   // nullptr: it is over. Throws where it never was.
-  Exchange* find(Ticket ticket, const char* call);
-  void finish(Exchange& exchange) noexcept;  // gives its memory to later ones, if it is over
+  InFlightExchange* find(Ticket ticket, const char* call);
+  void finish(
+      InFlightExchange& exchange) noexcept;  // gives its memory to later ones, if it is over
   void recycle(uint64_t sequence) noexcept;
 
   void close() noexcept;  // for the peers
   std::shared_ptr<const void> copy_of(std::span<const ConstBytes> send_to,
                                       std::vector<ConstBytes>& copies) const;
-  void ask_envelopes(Exchange& exchange);
-  void send(Exchange& exchange, std::span<const ConstBytes> messages);
+  void ask_envelopes(InFlightExchange& exchange);
+  void send(InFlightExchange& exchange, std::span<const ConstBytes> messages);
 
   // Looks at what has come of an exchange; true: everything.
-  bool advance(Exchange& exchange);
-  void advance_leg(Exchange& exchange, int peer);
+  bool advance(InFlightExchange& exchange);
+  void advance_leg(InFlightExchange& exchange, int peer);
   // An envelope has come: it is of this exchange, or all are told.
-  void open(Exchange& exchange, int peer);
-  std::optional<Cause> difference(const Exchange& exchange, int peer) const;
-  [[noreturn]] void mismatch(Exchange& exchange);
+  void open(InFlightExchange& exchange, int peer);
+  std::optional<Cause> difference(const InFlightExchange& exchange, int peer) const;
+  [[noreturn]] void mismatch(InFlightExchange& exchange);
   // Looks at what is being sent, without what nobody takes any more; true: nothing is left.
-  bool settle_sends(Exchange& exchange);
+  bool settle_sends(InFlightExchange& exchange);
   void count_arrivals() noexcept;
 
   const std::shared_ptr<Hub> hub_;
@@ -107,8 +110,8 @@ class RemoteChannel final : public Channel, public Endpoint {
   // What is posted and not reclaimed, one ahead, and one to tell them apart.
   static constexpr size_t kRing = 2 * kMostInFlight;
   std::mutex turn_;  // held by the one call in progress
-  std::array<std::unique_ptr<Exchange>, kRing> ring_;
-  std::vector<std::unique_ptr<Exchange>> pool_;
+  std::array<std::unique_ptr<InFlightExchange>, kRing> ring_;
+  std::vector<std::unique_ptr<InFlightExchange>> pool_;
   std::atomic<uint64_t> posted_{0};   // exchanges; the next one's sequence number
   std::atomic<uint64_t> arrived_{0};  // all below have come, from all
 };

@@ -40,8 +40,9 @@ struct Envelope {
   std::string_view name{};  // read: lies in what was read
 };
 
-// Which of an exchange's two messages.
-enum class Piece : uint32_t { kEnvelope = 0, kMessage = 1 };
+// The two transfers of an exchange from a rank to another one: always its envelope, then the message
+// where that does not fit the envelope.
+enum class TransferKind : uint32_t { kEnvelope = 0, kMessage = 1 };
 
 // Channel numbers have so many bits; the other bits of a tag tell exchanges that are under way at
 // the same time apart. A rank that posts n has received n - kMostInFlight, so that its peers have
@@ -50,10 +51,10 @@ inline constexpr int kChannelBits = 24;
 inline constexpr int kSequenceBits = 6;
 static_assert((1 << kSequenceBits) > 2 * Channel::kMostInFlight + 1);
 
-constexpr uint32_t tag_of(uint32_t channel, uint64_t sequence, Piece piece) noexcept {
+constexpr uint32_t tag_of(uint32_t channel, uint64_t sequence, TransferKind kind) noexcept {
   constexpr uint64_t kMask = (1U << kSequenceBits) - 1;
   return channel << (kSequenceBits + 1) | static_cast<uint32_t>(sequence & kMask) << 1 |
-         static_cast<uint32_t>(piece);
+         static_cast<uint32_t>(kind);
 }
 
 // message: copied if it is short; envelope.bytes is its size.

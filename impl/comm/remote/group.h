@@ -4,8 +4,8 @@
 //
 // Every channel of every group of a link has a number of its own on each rank, the same on all
 // members, without anybody asking: a group owns a range of numbers. It takes the lower half for its
-// own channels, in the order of their opening, and lends pieces of the upper half to its splits, in
-// the order of these; the parts of one split share a piece, for they share no rank.
+// own channels, in the order of their opening, and lends ranges of the upper half to its splits, in
+// the order of these; the groups that one split makes share a range, for they share no rank.
 //
 // Thread rule: any thread, but for what is said.
 #pragma once

@@ -191,8 +191,8 @@ bool Hub::poke_others(const Endpoint& endpoint) noexcept {
   return expecting;
 }
 
-void Hub::defer_destroy(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
-                        uint32_t channel) {
+void Hub::defer_destroy(std::unique_ptr<InFlightExchange> exchange,
+                        std::shared_ptr<const Group> group, uint32_t channel) {
   const std::lock_guard lock(ends_mutex_);
   unsent_.push_back(
       {.exchange = std::move(exchange), .group = std::move(group), .channel = channel});

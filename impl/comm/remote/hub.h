@@ -22,8 +22,8 @@
 
 #include "comm/clock.h"
 #include "comm/remote/bulletin.h"
-#include "comm/remote/exchange.h"
 #include "comm/remote/group.h"
+#include "comm/remote/in_flight_exchange.h"
 #include "comm/remote/link.h"
 
 namespace shardrec::comm::remote {
@@ -70,7 +70,7 @@ class Hub {
   // again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
   // What a closed channel has not sent yet.
-  void defer_destroy(std::unique_ptr<Exchange> exchange, std::shared_ptr<const Group> group,
+  void defer_destroy(std::unique_ptr<InFlightExchange> exchange, std::shared_ptr<const Group> group,
                      uint32_t channel);
   // A message that nobody waits for any more goes on in the memory it uses until it is through: to
   // give it up may cost the connection (link.h), which other groups use too. Where this link's own
@@ -82,7 +82,7 @@ class Hub {
 
  private:
   struct Unsent {
-    std::unique_ptr<Exchange> exchange;
+    std::unique_ptr<InFlightExchange> exchange;
     std::shared_ptr<const Group> group;
     uint32_t channel = 0;
   };

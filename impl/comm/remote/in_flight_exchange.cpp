@@ -1,4 +1,4 @@
-#include "comm/remote/exchange.h"
+#include "comm/remote/in_flight_exchange.h"
 
 #include <algorithm>
 #include <utility>
@@ -50,7 +50,7 @@ void Leg::drop_sending() noexcept {
   for (Transfer& transfer : sending) transfer.drop();
 }
 
-void Exchange::clear() noexcept {
+void InFlightExchange::clear() noexcept {
   for (Leg& leg : legs) {
     leg.receiving.drop();
     leg.drop_sending();
@@ -63,11 +63,11 @@ void Exchange::clear() noexcept {
   released = false;
 }
 
-bool Exchange::sent() const noexcept {
+bool InFlightExchange::sent() const noexcept {
   return std::all_of(legs.begin(), legs.end(), [](const Leg& leg) { return leg.sent(); });
 }
 
-bool Exchange::arrived() const noexcept {
+bool InFlightExchange::arrived() const noexcept {
   return std::all_of(legs.begin(), legs.end(),
                      [](const Leg& leg) { return leg.inbound == Leg::Inbound::kDone; });
 }

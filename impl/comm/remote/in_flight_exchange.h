@@ -60,11 +60,11 @@ struct Leg {
   Inbound inbound = Inbound::kNothing;
   // The transfers end before the memory they use.
   Transfer receiving;
-  std::array<Transfer, 2> sending;  // by Piece
+  std::array<Transfer, 2> sending;  // by TransferKind
 };
 
-struct Exchange {
-  explicit Exchange(int ranks) : legs(static_cast<size_t>(ranks)) {}
+struct InFlightExchange {
+  explicit InFlightExchange(int ranks) : legs(static_cast<size_t>(ranks)) {}
 
   // As made, but for the memory.
   void clear() noexcept;

@@ -28,7 +28,7 @@ constexpr auto kGrace = std::chrono::milliseconds(400);
 
 void RemoteChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
   const std::lock_guard lock(turn_);
-  Exchange* exchange = find(ticket, "receive");
+  InFlightExchange* exchange = find(ticket, "receive");
   if (exchange == nullptr) {
     core::fail(SHARDREC_INTERNAL, core::sentence("receive of exchange ", ticket.sequence,
                                                  ", which is over: it was reclaimed"));
@@ -42,7 +42,7 @@ void RemoteChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
 
 void RemoteChannel::reclaim(Ticket ticket) {
   const std::lock_guard lock(turn_);
-  Exchange* exchange = find(ticket, "reclaim");
+  InFlightExchange* exchange = find(ticket, "reclaim");
   if (exchange == nullptr || exchange->reclaimed) return;
   wait(*exchange, Wish::kRelease);
   exchange->owner.reset();
@@ -50,12 +50,12 @@ void RemoteChannel::reclaim(Ticket ticket) {
   finish(*exchange);
 }
 
-bool RemoteChannel::done(Exchange& exchange, Wish wish) {
+bool RemoteChannel::done(InFlightExchange& exchange, Wish wish) {
   if (wish == Wish::kArrival ? advance(exchange) : settle_sends(exchange)) return true;
   return exchange.operation.last && group_->somebody_left();
 }
 
-void RemoteChannel::wait(Exchange& exchange, Wish wish) {
+void RemoteChannel::wait(InFlightExchange& exchange, Wish wish) {
   if (done(exchange, wish)) return;
 
   const Deadlines deadlines = group_->deadlines();
