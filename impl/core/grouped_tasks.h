@@ -19,12 +19,12 @@ class GroupedTasks {
 
   int64_t count() const { return first_.back(); }
 
-  struct Place {
+  struct Position {
     size_t group = 0;
     int64_t task = 0;  // of the group
   };
   // task in [0, count())
-  Place find(int64_t task) const {
+  Position find(int64_t task) const {
     const auto above = std::upper_bound(first_.begin(), first_.end(), task);
     const auto group = static_cast<size_t>(above - first_.begin()) - 1;
     return {group, task - first_[group]};

@@ -18,9 +18,9 @@ TEST(GroupedTasks, EachTaskHasItsGroupAndNumber) {
     int64_t task = 0;
     for (size_t g = 0; g < groups.size(); ++g) {
       for (int64_t i = 0; i < groups[g]; ++i, ++task) {
-        const GroupedTasks::Place place = tasks.find(task);
-        EXPECT_EQ(place.group, g);
-        EXPECT_EQ(place.task, i);
+        const GroupedTasks::Position position = tasks.find(task);
+        EXPECT_EQ(position.group, g);
+        EXPECT_EQ(position.task, i);
       }
     }
     EXPECT_EQ(tasks.count(), task);
