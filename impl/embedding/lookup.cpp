@@ -12,8 +12,7 @@ namespace {
 
 std::unique_ptr<WireCodec> codec_of(Collection& collection, shardrec_compression compression) {
   if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
-  return std::make_unique<WireCodec>(collection.layout(), compression,
-                                     collection.backend().host_memory());
+  return std::make_unique<WireCodec>(collection.layout(), compression, collection.backend());
 }
 
 }  // namespace
@@ -35,11 +34,11 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
       gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
   if (options_.weight_gradient) {
-    weight_gradient_state_ = std::make_unique<WeightGradientState>(
-        collection_->layout(), new_message_buffer(), collection_->backend().memory());
+    weight_gradient_state_ =
+        std::make_unique<WeightGradientState>(collection_->layout(), collection_->backend());
   }
   if (collection_->layout().sums_on_nodes()) {
-    node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), new_message_buffer());
+    node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), collection_->backend());
   }
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);
@@ -194,13 +193,8 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
   direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
   partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(),
-                        collection_->step_context(), *output_buffer_);
+                        collection_->step_context(), output_buffer_);
   exchange_outputs(output, out, timer);
-  if (node_sums_ != nullptr) {
-    exchange_node_sums();
-  } else {
-    assembly_.open(routed_, direct_.blocks(), output_views_);
-  }
   output_epoch_ = collection_->settled();
   for (Gradient& gradient : gradients_) gradient.given = false;
   gradients_laid_out_ = false;
@@ -213,33 +207,40 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
 void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer) {
   const StepContext context = collection_->step_context();
   auto messages = partial_sums_.messages();
-  SharedBuffer sent = output_buffer_;
+  std::shared_ptr<const void> owner = output_buffer_.owner();
   if (output_codec_ != nullptr) {
     partial_sums_.compute_own(context);
-    messages = output_codec_->encode_outputs(inbox_, messages, context);
-    sent = output_codec_->buffer();
+    messages = output_codec_->encode_outputs(inbox_, partial_sums_.bodies(), context);
+    owner = output_codec_->owner();
   }
   timer.next(Phase::kOutputExchange);
-  collection_->post(Exchange::kOutput, "forward", name_, messages, std::move(sent));
+  collection_->post(Exchange::kOutput, "forward", name_, messages, std::move(owner));
   timer.next(Phase::kLookup);
   if (output_codec_ == nullptr) partial_sums_.compute_own(context);
   look_up_directly(output, out);
   timer.next(Phase::kOutputExchange);
-  output_views_ = collection_->receive();
-  if (output_codec_ != nullptr) {
-    output_views_ = output_codec_->decode_outputs(routed_, output_views_, context, *output_buffer_);
+  const auto received = collection_->receive();
+  if (node_sums_ != nullptr) {
+    exchange_node_sums(received);
+  } else {
+    auto bodies = received_outputs_.open(received);
+    if (output_codec_ != nullptr) {
+      bodies = output_codec_->decode_outputs(routed_, bodies, context, output_buffer_);
+    }
+    assembly_.open(routed_, direct_.blocks(), bodies);
   }
   count_bytes(messages, collection_->counters().bytes_output);
 }
 
-void Lookup::exchange_node_sums() {
+void Lookup::exchange_node_sums(std::span<const comm::ConstBytes> messages) {
   NodeSums& sums = node_sums_->sums;
   const StepContext context = collection_->step_context();
-  assembly_.open(routed_, direct_.blocks(), sums.open(output_views_, context));
-  sums.compute(context, *node_sums_->buffer);
+  const auto bodies = received_outputs_.open(messages, sums.heads(messages));
+  assembly_.open(routed_, direct_.blocks(), sums.open(messages, bodies, context));
+  sums.compute(context, node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
-                                           node_sums_->buffer);
-  assembly_.open_sums(routed_, views, context);
+                                           node_sums_->buffer.owner());
+  assembly_.open_sums(routed_, node_sums_->received.open(views), context);
   count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
 
@@ -335,7 +336,7 @@ void Lookup::lay_out_gradients() {
   packing_.lay_out(
       routed_, unscaled, owners_apply_divisor(), lends,
       lends && collection_->communicator().reads_in_place() ? &gradient_memory_->lending : nullptr,
-      *gradient_buffer_);
+      gradient_buffer_);
   gradients_laid_out_ = true;
 }
 
@@ -382,13 +383,17 @@ void Lookup::count_bytes(std::span<const comm::ConstBytes> messages,
 void Lookup::count_memory() {
   int64_t bytes = static_cast<int64_t>(
       batch_.memory() + routed_.memory() + inbox_.memory() + plan_.memory() +
-      output_buffer_->capacity() + gradient_buffer_->capacity() + statistics_buffer_->capacity() +
-      norms_buffer_->capacity() + replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
-  if (node_sums_ != nullptr) bytes += static_cast<int64_t>(node_sums_->buffer->capacity());
+      output_buffer_.capacity() + received_outputs_.capacity() + gradient_buffer_.capacity() +
+      received_gradients_.capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
+      replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+  if (node_sums_ != nullptr) {
+    bytes += static_cast<int64_t>(node_sums_->buffer.capacity() + node_sums_->received.capacity());
+  }
   if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
   if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
   if (weight_gradient_state_ != nullptr) {
-    bytes += static_cast<int64_t>(weight_gradient_state_->buffer->capacity() +
+    bytes += static_cast<int64_t>(weight_gradient_state_->buffer.capacity() +
+                                  weight_gradient_state_->received.capacity() +
                                   weight_gradient_state_->memory.capacity());
   }
   for (const Outgoing& outgoing : outgoing_) {

@@ -26,6 +26,7 @@
 #include "embedding/exchange/compression.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/lending.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/forward/assembly.h"
 #include "embedding/forward/direct.h"
@@ -78,14 +79,16 @@ class Lookup {
   void exchange_and_look_up(int32_t output, const OutputView& out);
   void exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer);
   void look_up_directly(int32_t output, const OutputView& out);
-  void exchange_node_sums();
+  // messages: as they came, of the outputs.
+  void exchange_node_sums(std::span<const comm::ConstBytes> messages);
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
   // The messages of a step that all ranks apply. steps: by table.
-  void apply(std::span<const comm::ConstBytes> gradients, std::span<const TableStep> steps,
-             bool accumulate, PhaseTimer& timer);
-  void exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
+  void apply(std::span<const comm::ConstBytes> messages, std::span<const comm::ConstBytes> bodies,
+             std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer);
+  void exchange_weight_gradients(std::span<const comm::ConstBytes> messages,
+                                 std::span<const comm::ConstBytes> bodies,
                                  const StepContext& context);
   void take_step(Update& update, const StepContext& context, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
@@ -124,17 +127,18 @@ class Lookup {
   PartialSums partial_sums_;
   // Where partial sums are added up on their nodes.
   struct NodeSumState {
-    NodeSumState(const Layout& layout, SharedBuffer messages)
-        : sums(layout), buffer(std::move(messages)) {}
+    NodeSumState(const Layout& layout, compute::Backend& backend)
+        : sums(layout), buffer(backend), received(backend) {}
     NodeSums sums;
-    SharedBuffer buffer;
+    MessageBuffer buffer;
+    ReceivedBodies received;
   };
   std::unique_ptr<NodeSumState> node_sums_;
   OutputAssembly assembly_;
   DirectLookup direct_;
-  SharedBuffer output_buffer_ = new_message_buffer();
-  std::span<const comm::ConstBytes> output_views_;
-  uint64_t output_epoch_ = 0;  // Collection::settled() while output_views_ are held
+  MessageBuffer output_buffer_{collection_->backend()};
+  ReceivedBodies received_outputs_{collection_->backend()};
+  uint64_t output_epoch_ = 0;  // Collection::settled() while the outputs' messages are held
   IndexPlan plan_;
   GradientPacking packing_;
   // Null: what is exchanged is what was packed. Else the buffers of outputs and gradients are this
@@ -143,13 +147,14 @@ class Lookup {
   std::unique_ptr<WireCodec> gradient_codec_;
   // Peers may read the messages after this lookup is gone, and ask for what it has lent.
   struct GradientMemory {
-    explicit GradientMemory(const std::shared_ptr<compute::Memory>& memory) : buffer(memory) {}
-    compute::Buffer buffer;
+    explicit GradientMemory(compute::Backend& backend) : buffer(backend) {}
+    MessageBuffer buffer;
     Lending lending;
   };
   std::shared_ptr<GradientMemory> gradient_memory_ =
-      std::make_shared<GradientMemory>(collection_->backend().host_memory());
-  SharedBuffer gradient_buffer_{gradient_memory_, &gradient_memory_->buffer};
+      std::make_shared<GradientMemory>(collection_->backend());
+  MessageBuffer& gradient_buffer_ = gradient_memory_->buffer;
+  ReceivedBodies received_gradients_{collection_->backend()};
   SharedBuffer statistics_buffer_ = new_message_buffer();
   SharedBuffer norms_buffer_ = new_message_buffer();
   SharedBuffer replicas_buffer_ = new_message_buffer();
@@ -162,12 +167,16 @@ class Lookup {
   bool gradients_laid_out_ = false;
   // Where the option asks for them.
   struct WeightGradientState {
-    WeightGradientState(const Layout& layout, SharedBuffer messages,
-                        const std::shared_ptr<compute::Memory>& own)
-        : products(layout), gradients(layout), buffer(std::move(messages)), memory(own) {}
+    WeightGradientState(const Layout& layout, compute::Backend& backend)
+        : products(layout),
+          gradients(layout),
+          buffer(backend),
+          received(backend),
+          memory(backend.memory()) {}
     WeightProducts products;
     WeightGradients gradients;
-    SharedBuffer buffer;
+    MessageBuffer buffer;
+    ReceivedBodies received;
     compute::Buffer memory;
     std::span<float> values;  // [ids]
     bool ready = false;

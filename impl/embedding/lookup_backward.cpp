@@ -18,12 +18,12 @@ void Lookup::finish(Finish how) {
   try {
     bool has_gradients = false;
     if (how == Finish::kSkip) {
-      packing_.decline(GradientVerdict::kSkip, {}, *gradient_buffer_);
+      packing_.decline(GradientVerdict::kSkip, {}, gradient_buffer_);
     } else if (const int32_t missing = missing_gradient(); missing >= 0) {
       packing_.decline(
           GradientVerdict::kError,
           {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
-          *gradient_buffer_);
+          gradient_buffer_);
     } else {
       has_gradients = true;
       lay_out_gradients();
@@ -36,46 +36,49 @@ void Lookup::finish(Finish how) {
       }
     }
     const bool accumulate = how == Finish::kAccumulate;
-    packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()),
-                  *gradient_buffer_);
+    packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()));
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
     const StepContext context = collection_->step_context();
     auto messages = packing_.messages();
-    SharedBuffer sent = gradient_buffer_;
+    std::shared_ptr<const void> owner = gradient_memory_;
     if (gradient_codec_ != nullptr && has_gradients) {
-      messages = gradient_codec_->encode_gradients(routed_, messages, context);
-      sent = gradient_codec_->buffer();
+      messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), context);
+      owner = gradient_codec_->owner();
+    } else {
+      packing_.publish(context.backend, gradient_buffer_);
     }
     gradient_memory_->lending.lend();
-    collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(sent));
+    collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(owner));
     const auto steps = collection_->settings().step_after(collection_->step());
     if (has_gradients) {
       timer.next(Phase::kIndexPlan);
       collection_->update().group(inbox_, steps, plan_);
       timer.next(Phase::kGradientExchange);
     }
-    auto gradients = collection_->receive();
-    const GradientDecision decision = decide(gradients, collection_->layout().rank(),
+    const auto received = collection_->receive();
+    const GradientDecision decision = decide(received, collection_->layout().rank(),
                                              collection_->communicator().reads_in_place());
     if (decision.verdict == GradientVerdict::kError) {
       throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
     }
     if (decision.verdict == GradientVerdict::kApply) {
+      auto bodies =
+          received_gradients_.open(received, collection_->update().gradient_heads(received));
       if (gradient_codec_ != nullptr) {
-        gradients =
-            gradient_codec_->decode_gradients(inbox_, gradients, context, *gradient_buffer_);
+        bodies =
+            gradient_codec_->decode_gradients(inbox_, received, bodies, context, gradient_buffer_);
       }
       {
-        const Reading reading(gradients, collection_->communicator());
+        const Reading reading(received, collection_->communicator());
         const OperationsScope operations(*collection_);  // on the gradients that are read
-        apply(gradients, steps, accumulate, timer);
+        apply(received, bodies, steps, accumulate, timer);
         collection_->backend().wait();
       }
       count_bytes(messages, collection_->counters().bytes_gradient);
       // The caller may change its gradients when this returns: the peers must have read them.
       timer.next(Phase::kGradientExchange);
-      if (any_lent(gradients)) collection_->settle();
+      if (any_lent(received)) collection_->settle();
     }
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
@@ -96,16 +99,18 @@ void Lookup::end_step() noexcept {
   state_ = State::kIdle;
 }
 
-void Lookup::apply(std::span<const comm::ConstBytes> gradients, std::span<const TableStep> steps,
+void Lookup::apply(std::span<const comm::ConstBytes> messages,
+                   std::span<const comm::ConstBytes> bodies, std::span<const TableStep> steps,
                    bool accumulate, PhaseTimer& timer) {
   Counters& counters = collection_->counters();
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   const StepContext context = collection_->step_context();
-  update.open(inbox_, gradients, owners_apply_divisor() ? 1 / divisor() : 1, steps, plan_, context);
+  update.open(inbox_, messages, bodies, owners_apply_divisor() ? 1 / divisor() : 1, steps, plan_,
+              context);
   if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
-    exchange_weight_gradients(gradients, context);
+    exchange_weight_gradients(messages, bodies, context);
   }
   timer.next(Phase::kUpdate);
   if (accumulate) {
@@ -117,14 +122,15 @@ void Lookup::apply(std::span<const comm::ConstBytes> gradients, std::span<const 
   count_memory();
 }
 
-void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> gradients,
+void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> messages,
+                                       std::span<const comm::ConstBytes> bodies,
                                        const StepContext& context) {
   WeightGradientState& own = *weight_gradient_state_;
-  own.products.compute(inbox_, gradients, collection_->shards(), context, *own.buffer);
-  const auto messages = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
-                                              own.products.messages(), own.buffer);
+  own.products.compute(inbox_, messages, bodies, collection_->shards(), context, own.buffer);
+  const auto products = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
+                                              own.products.messages(), own.buffer.owner());
   own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
-  own.gradients.assemble(routed_, batch_, messages, context, own.values.data());
+  own.gradients.assemble(routed_, batch_, own.received.open(products), context, own.values.data());
   own.ready = true;
 }
 

@@ -11,6 +11,7 @@
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/stages_world.h"
 
@@ -135,7 +136,8 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       IndexPlan plan(layout, tools_.context().backend);
       plan.build(inbox, wanted);
       ReceivedGradients gradients(layout, compute::cpu_memory());
-      gradients.open(inbox, views);
+      ReceivedBodies bodies(tools_.context().backend);
+      gradients.open(inbox, views, bodies.open(views, gradients.heads(views)));
       gradients.locate(inbox, plan, tools_.context().backend);
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
@@ -188,7 +190,9 @@ TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   messages.back().resize(messages.back().size() + 8);
   const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
   ReceivedGradients gradients(layout, compute::cpu_memory());
-  EXPECT_THROW(gradients.open(inbox, views), core::Error);
+  ReceivedBodies bodies(tools_.context().backend);
+  EXPECT_THROW(gradients.open(inbox, views, bodies.open(views, gradients.heads(views))),
+               core::Error);
 }
 
 // What an owner would send for a pooled bag, and a row of a table.

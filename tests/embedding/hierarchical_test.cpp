@@ -51,20 +51,20 @@ class NodeSumsOfFour : public ::testing::Test {
     for (int r = 0; r < 4; ++r) plan::add_box(plan_, model_, 0, {r, 2 * r, 2, 0, 4});
   }
 
-  // Part of an owner's message: for samples 0 to 69, rows for those of `samples`.
+  // What an owner's message begins with: for samples 0 to 69, rows for those of `samples`.
   static void append(std::vector<std::byte>& message, const std::vector<int>& samples,
                      float value) {
     constexpr int kSamples = 70;
-    const size_t begin = message.size();
+    const size_t head = embedding::partial_head_bytes(1);
     const auto count = static_cast<int64_t>(samples.size());
     const size_t presence = embedding::presence_bytes(kSamples);
-    message.resize(begin + presence + embedding::rows_bytes(count, 4));
-    std::byte* at = message.data() + begin;
+    message.resize(head + presence + embedding::rows_bytes(count, 4));
+    std::byte* at = message.data() + head;
     const embedding::PartialHeader header{kSamples, static_cast<uint32_t>(count)};
-    std::memcpy(at, &header, sizeof header);
+    std::memcpy(message.data(), &header, sizeof header);
     uint64_t words[2] = {};
     for (const int sample : samples) words[sample / 64] |= uint64_t{1} << (sample % 64);
-    std::memcpy(at + sizeof header, words, sizeof words);
+    std::memcpy(at, words, sizeof words);
     for (int64_t i = 0; i < 4 * count; ++i) {
       const float x = value + static_cast<float>(i);
       std::memcpy(at + presence + static_cast<size_t>(i) * sizeof x, &x, sizeof x);
@@ -74,7 +74,15 @@ class NodeSumsOfFour : public ::testing::Test {
   plan::Model model_;
   plan::Plan plan_{{4, 2}, std::vector<plan::TablePlan>(1)};
   embedding::StepTools tools_{2};
-  compute::Buffer sums_{compute::cpu_memory()};
+  // The rest of the bodies, for OutputAssembly.
+  std::span<const comm::ConstBytes> open(embedding::NodeSums& node_sums,
+                                         std::span<const comm::ConstBytes> messages) {
+    return node_sums.open(messages, bodies_.open(messages, node_sums.heads(messages)),
+                          tools_.context());
+  }
+
+  embedding::MessageBuffer sums_{tools_.context().backend};
+  embedding::ReceivedBodies bodies_{tools_.context().backend};
 };
 
 TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
@@ -88,7 +96,7 @@ TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
   append(of_1, {2, 3, 69}, 1000);
   of_0.resize(of_0.size() + 64, std::byte{7});
   const std::vector<comm::ConstBytes> messages = {of_0, of_1, {}, {}};
-  const auto rests = node_sums.open(messages, tools_.context());
+  const auto rests = open(node_sums, messages);
   EXPECT_EQ(rests[0].size(), 64U);
   EXPECT_EQ(rests[1].size(), 0U);
   node_sums.compute(tools_.context(), sums_);
@@ -111,7 +119,7 @@ TEST_F(NodeSumsOfFour, RefusesWhatIsNotAsLongAsItSays) {
   const auto refused = [&](const std::vector<std::byte>& bad) {
     const std::vector<comm::ConstBytes> messages = {good, bad, {}, {}};
     try {
-      node_sums.open(messages, tools_.context());
+      open(node_sums, messages);
     } catch (const core::Error& error) {
       EXPECT_EQ(error.status(), SHARDREC_CORRUPT_DATA);
       return true;
@@ -119,10 +127,11 @@ TEST_F(NodeSumsOfFour, RefusesWhatIsNotAsLongAsItSays) {
     return false;
   };
   EXPECT_FALSE(refused(good));
-  for (const size_t size : {size_t{0}, size_t{7}, size_t{8}, size_t{63}, good.size() - 1}) {
+  for (const size_t size :
+       {size_t{0}, size_t{7}, size_t{8}, size_t{63}, size_t{64}, good.size() - 1}) {
     EXPECT_TRUE(refused({good.begin(), good.begin() + static_cast<ptrdiff_t>(size)})) << size;
   }
-  for (const size_t byte : {0U, 4U, 7U, 8U}) {  // samples, rows, presence
+  for (const size_t byte : {0U, 4U, 7U, 64U}) {  // samples, rows, presence
     std::vector<std::byte> bad = good;
     bad[byte] ^= std::byte{0x40};
     EXPECT_TRUE(refused(bad)) << byte;

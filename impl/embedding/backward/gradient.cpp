@@ -6,7 +6,10 @@
 namespace shardrec::embedding {
 
 GradientPacking::GradientPacking(const Layout& layout)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
+    : layout_(layout),
+      headers_(static_cast<size_t>(layout.ranks())),
+      messages_(headers_.size()),
+      bodies_(headers_.size()) {
   for (int owner = 0; owner < layout.ranks(); ++owner) {
     for (const Block& block : layout.blocks_of(owner)) may_lend_.push_back(may_lend(block));
   }
@@ -31,7 +34,7 @@ bool GradientPacking::may_lend(const Block& block) const {
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
-                              Lending* lending, compute::Buffer& buffer) {
+                              Lending* lending, MessageBuffer& buffer) {
   owners_divide_ = late;
   const auto lends_to = [&](int owner) {
     return lends && (lending != nullptr || owner == layout_.rank());
@@ -55,18 +58,20 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
-    std::byte* message = out;
+    const std::byte* message = out;
+    headers_[static_cast<size_t>(owner)] = buffer.host(out);
     const GradientHeader header{.unscaled = unscaled ? 1U : 0U,
                                 .lends = lends_to(owner) ? 1U : 0U,
                                 .lending = lends_to(owner) ? lending : nullptr};
-    std::memcpy(out, &header, sizeof header);
+    std::memcpy(buffer.host(out), &header, sizeof header);
     out += sizeof header;
     GradientRows* lent = nullptr;
     if (lends_to(owner)) {
-      lent = static_cast<GradientRows*>(static_cast<void*>(out));
+      lent = static_cast<GradientRows*>(static_cast<void*>(buffer.host(out)));
       std::fill_n(lent, blocks.size(), GradientRows{});
       out += lent_bytes(blocks.size());
     }
+    const std::byte* body = out;
     const size_t first_target = target;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -84,7 +89,8 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
       again.unscaled = static_cast<float*>(static_cast<void*>(out));
       out += rows_bytes(sent[b].rows, layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     }
-    messages_[static_cast<size_t>(owner)] = {message, out};
+    messages_[static_cast<size_t>(owner)] = buffer.host(message, out);
+    bodies_[static_cast<size_t>(owner)] = {body, out};
   }
 }
 
@@ -168,19 +174,26 @@ float GradientPacking::max_gradient_of(const Target& target) const {
   return static_cast<float>(layout_.model().optimizer_of(table).max_gradient);
 }
 
+void GradientPacking::publish(compute::Backend& backend, const MessageBuffer& buffer) const {
+  for (const comm::ConstBytes body : bodies_) {
+    buffer.publish(backend, body.data(), body.data() + body.size());
+  }
+}
+
 void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,
-                              compute::Buffer& buffer) {
+                              MessageBuffer& buffer) {
   GradientHeader header;
   header.decision = decision;
   header.verdict = verdict;
-  std::byte* out = buffer.resize(sizeof header);
+  std::byte* out = buffer.host(buffer.resize(sizeof header));
   std::memcpy(out, &header, sizeof header);
+  std::fill(headers_.begin(), headers_.end(), out);
   std::fill(messages_.begin(), messages_.end(), comm::ConstBytes{out, sizeof header});
+  std::fill(bodies_.begin(), bodies_.end(), comm::ConstBytes{});
 }
 
-void GradientPacking::seal(bool accumulate, uint64_t settings, compute::Buffer& buffer) {
-  for (const comm::ConstBytes message : messages_) {
-    std::byte* at = buffer.data() + (message.data() - buffer.data());
+void GradientPacking::seal(bool accumulate, uint64_t settings) {
+  for (std::byte* at : headers_) {
     GradientHeader header;
     std::memcpy(&header, at, sizeof header);
     header.accumulate = accumulate ? 1 : 0;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
@@ -26,7 +26,7 @@ class GradientPacking {
   // gradients are floats and there until the step is taken: blocks that need no change are not
   // packed, those for this rank or, with a lending, those for all.
   void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
-               compute::Buffer& buffer);
+               MessageBuffer& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -34,13 +34,18 @@ class GradientPacking {
   void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
             const OutputView& gradient, float divisor, const StepContext& context);
 
-  // Completes the headers of the messages in `buffer`, before they are sent.
-  void seal(bool accumulate, uint64_t settings, compute::Buffer& buffer);
+  // Completes the headers of the messages, before they are sent.
+  void seal(bool accumulate, uint64_t settings);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
-  void decline(GradientVerdict decision, const Verdict& verdict, compute::Buffer& buffer);
+  void decline(GradientVerdict decision, const Verdict& verdict, MessageBuffer& buffer);
 
+  // For the channel, by rank.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
+  // What of them operations write; none of a message that declines.
+  std::span<const comm::ConstBytes> bodies() const { return bodies_; }
+  // All packed: brings the bodies to where the channel reads them.
+  void publish(compute::Backend& backend, const MessageBuffer& buffer) const;
 
  private:
   // A block of a message to its part's owner.
@@ -64,7 +69,9 @@ class GradientPacking {
 
   bool may_lend(const Block& block) const;
   const Layout& layout_;
+  std::vector<std::byte*> headers_;  // of messages_
   std::vector<comm::ConstBytes> messages_;
+  std::vector<comm::ConstBytes> bodies_;
   std::vector<Target> targets_;    // all blocks of all messages
   std::vector<uint8_t> may_lend_;  // by target
   bool owners_divide_ = false;

@@ -5,6 +5,16 @@
 #include "core/error.h"
 
 namespace shardrec::embedding {
+namespace {
+
+[[noreturn]] void fail_length(int source, size_t bytes, size_t expected) {
+  core::fail(SHARDREC_CORRUPT_DATA,
+             core::sentence("rank ", source, " sent gradients of ", bytes, " bytes, ", expected,
+                            " were expected"),
+             {.rank = int64_t{source}, .operation = "backward"});
+}
+
+}  // namespace
 
 ReceivedGradients::ReceivedGradients(const Layout& layout,
                                      const std::shared_ptr<compute::Memory>& memory)
@@ -16,15 +26,29 @@ ReceivedGradients::ReceivedGradients(const Layout& layout,
   located_.reserve(blocks_.size());
 }
 
-void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages) {
+std::span<const size_t> ReceivedGradients::heads(std::span<const comm::ConstBytes> messages) {
+  heads_.assign(messages.size(), sizeof(GradientHeader));
+  for (size_t source = 0; source < messages.size(); ++source) {
+    GradientHeader header;
+    std::memcpy(&header, messages[source].data(), sizeof header);
+    if (header.lends != 0) heads_[source] += lent_bytes(own_blocks_.size());
+    if (heads_[source] > messages[source].size()) {
+      fail_length(static_cast<int>(source), messages[source].size(), heads_[source]);
+    }
+  }
+  return heads_;
+}
+
+void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+                             std::span<const comm::ConstBytes> bodies) {
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
+    const comm::ConstBytes body = bodies[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
     GradientHeader header;
     std::memcpy(&header, message.data(), sizeof header);
-    size_t at = sizeof header;
-    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + at;
-    if (lent != nullptr) at += lent_bytes(own_blocks_.size());
+    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + sizeof header;
+    size_t at = 0;
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < own_blocks_.size(); ++b) {
       GradientRows& rows = blocks_[static_cast<size_t>(source) * own_blocks_.size() + b];
@@ -34,17 +58,11 @@ void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstByte
         std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
         if (rows.rows != nullptr) continue;
       }
-      rows = {static_cast<const float*>(static_cast<const void*>(message.data() + at)), width};
+      rows = {static_cast<const float*>(static_cast<const void*>(body.data() + at)), width};
       at += bytes;
       if (header.unscaled != 0 && !own_blocks_[b].sequence) again += bytes;
     }
-    at += again;
-    if (at != message.size()) {
-      core::fail(SHARDREC_CORRUPT_DATA,
-                 core::sentence("rank ", source, " sent a gradient message of ", message.size(),
-                                " bytes, ", at, " were expected"),
-                 {.rank = int64_t{source}, .operation = "backward"});
-    }
+    if (at + again != body.size()) fail_length(source, body.size(), at + again);
   }
 }
 

@@ -24,9 +24,13 @@ class ReceivedGradients {
  public:
   ReceivedGradients(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
-  // messages: of a step that all ranks apply. Throws CORRUPT_DATA, naming the rank, when one is not
-  // what the batch needs.
-  void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages);
+  // Bytes of the heads of messages that decide() has read. Throws CORRUPT_DATA where one is cut off.
+  std::span<const size_t> heads(std::span<const comm::ConstBytes> messages);
+
+  // messages: of a step that all ranks apply, their heads are read; bodies: theirs, as floats. Throws
+  // CORRUPT_DATA, naming the rank, when one is not what the batch needs.
+  void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+            std::span<const comm::ConstBytes> bodies);
 
   // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
   void locate(const Inbox& inbox, const IndexPlan& plan, compute::Backend& backend);
@@ -40,6 +44,7 @@ class ReceivedGradients {
 
   const Layout& layout_;
   std::span<const Block> own_blocks_;
+  std::vector<size_t> heads_;         // by source
   std::vector<GradientRows> blocks_;  // [source * blocks + block]
   std::vector<compute::GradientBlock> located_;
   std::vector<const float**> rows_;  // by part

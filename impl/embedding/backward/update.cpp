@@ -97,10 +97,11 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
   plan.build(inbox, wanted_);
 }
 
-void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-                  float owner_scale, std::span<const TableStep> steps, const IndexPlan& plan,
+void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+                  std::span<const comm::ConstBytes> bodies, float owner_scale,
+                  std::span<const TableStep> steps, const IndexPlan& plan,
                   const StepContext& context) {
-  gradients_.open(inbox, gradients);
+  gradients_.open(inbox, messages, bodies);
   gradients_.locate(inbox, plan, context.backend);
   plan_ = &plan;
   steps_ = steps;

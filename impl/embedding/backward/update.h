@@ -42,11 +42,17 @@ class Update {
   // Builds the index plan that a step of these tables' settings needs: frozen tables have no rows.
   // steps: by table. Needs no gradients.
   void group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan);
-  // Step one, after group(): finds the gradients of the plan's rows. owner_scale: of gradients that
+  // Where the bodies of the gradient messages begin. Throws CORRUPT_DATA.
+  std::span<const size_t> gradient_heads(std::span<const comm::ConstBytes> messages) {
+    return gradients_.heads(messages);
+  }
+  // Step one, after group(): finds the gradients of the plan's rows, in messages and bodies as
+  // ReceivedGradients::open takes them. owner_scale: of gradients that
   // are divided late. The plan, the steps and the gradients stay where they are until apply() has
   // returned. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
   // then.
-  void open(const Inbox& inbox, std::span<const comm::ConstBytes> gradients, float owner_scale,
+  void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+            std::span<const comm::ConstBytes> bodies, float owner_scale,
             std::span<const TableStep> steps, const IndexPlan& plan, const StepContext& context);
 
   // In place of all further steps: keeps the gradients for a later one. Throws UNSUPPORTED for 2^32

@@ -17,11 +17,11 @@ struct ProductRows {
 };
 
 // Those of the step, or, where the message has others behind them, those.
-ProductRows product_rows(comm::ConstBytes message, const Layout& layout,
+ProductRows product_rows(comm::ConstBytes message, comm::ConstBytes body, const Layout& layout,
                          std::span<const ReceivedBlock> received) {
   GradientHeader header;
   std::memcpy(&header, message.data(), sizeof header);
-  const std::byte* rows = message.data() + sizeof header;
+  const std::byte* rows = body.data();
   if (header.unscaled == 0) return {rows, true};
   const auto blocks = layout.blocks_of(layout.rank());
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -57,9 +57,10 @@ WeightProducts::WeightProducts(const Layout& layout)
   products_.reserve(static_cast<size_t>(layout.ranks()) * ranges_.size());
 }
 
-void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
+void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+                             std::span<const comm::ConstBytes> bodies,
                              std::span<const Shard> shards, const StepContext& context,
-                             compute::Buffer& buffer) {
+                             MessageBuffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto part_of = [&](size_t b) -> const Part& {
     return layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -74,12 +75,14 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
       if (answered(b, source)) bytes += products_bytes(received[b].ids, ranges_[b].size());
     }
   }
-  std::byte* out = buffer.resize(bytes);
+  std::byte* const begin = buffer.resize(bytes);
+  std::byte* out = begin;
   products_.clear();
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
     auto [rows, of_sequences] =
-        product_rows(gradients[static_cast<size_t>(source)], layout_, received);
+        product_rows(messages[static_cast<size_t>(source)], bodies[static_cast<size_t>(source)],
+                     layout_, received);
     std::byte* message = out;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const ReceivedBlock& block = received[b];
@@ -94,9 +97,10 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
       }
       if (of_sequences || !blocks[b].sequence) rows += rows_bytes(block.rows, part_of(b).width);
     }
-    messages_[static_cast<size_t>(source)] = {message, out};
+    messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
   context.backend.take_weight_products(products_);
+  buffer.publish(context.backend, begin, out);
 }
 
 WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
@@ -146,10 +150,10 @@ WeightGradients::TableTerms WeightGradients::terms_of(int32_t number) const {
 }
 
 void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                               std::span<const comm::ConstBytes> messages,
-                               const StepContext& context, float* out) {
+                               std::span<const comm::ConstBytes> bodies, const StepContext& context,
+                               float* out) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
+    const comm::ConstBytes message = bodies[static_cast<size_t>(owner)];
     const auto blocks = layout_.blocks_of(owner);
     size_t at = 0;
     for (size_t b = 0; b < blocks.size(); ++b) {

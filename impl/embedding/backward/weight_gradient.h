@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
@@ -32,10 +32,11 @@ class WeightProducts {
  public:
   explicit WeightProducts(const Layout& layout);
 
-  // gradients: the messages of the step, checked (Update::group). Writes the messages to the
-  // sources into `buffer`.
-  void compute(const Inbox& inbox, std::span<const comm::ConstBytes> gradients,
-               std::span<const Shard> shards, const StepContext& context, compute::Buffer& buffer);
+  // messages: the gradient messages of the step, checked (Update::open); their heads are read.
+  // bodies: theirs, as floats. Writes the messages to the sources into `buffer`.
+  void compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+               std::span<const comm::ConstBytes> bodies, std::span<const Shard> shards,
+               const StepContext& context, MessageBuffer& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
@@ -52,10 +53,10 @@ class WeightGradients {
  public:
   explicit WeightGradients(const Layout& layout);
 
-  // Writes [ids of the batch], in its order. Throws CORRUPT_DATA when a message is not as long as
-  // the batch needs.
+  // Writes [ids of the batch], in its order. bodies: of the owners' messages. Throws CORRUPT_DATA when
+  // one is not as long as the batch needs.
   void assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                std::span<const comm::ConstBytes> messages, const StepContext& context, float* out);
+                std::span<const comm::ConstBytes> bodies, const StepContext& context, float* out);
 
  private:
   // Which products make up the gradient of a weight of a table.

@@ -23,10 +23,10 @@ compute::Element element_of_compression(shardrec_compression compression) {
 }  // namespace
 
 WireCodec::WireCodec(const Layout& layout, shardrec_compression compression,
-                     std::shared_ptr<compute::Memory> messages)
+                     compute::Backend& backend)
     : layout_(layout),
       element_(element_of_compression(compression)),
-      buffer_(std::make_shared<compute::Buffer>(std::move(messages))),
+      buffer_(backend),
       encoded_(static_cast<size_t>(layout.ranks())),
       decoded_(static_cast<size_t>(layout.ranks())),
       first_byte_(static_cast<size_t>(layout.ranks()) + 1) {
@@ -61,12 +61,12 @@ void WireCodec::begin(Way way) {
   runs_.clear();
 }
 
-void WireCodec::begin_message(int peer, size_t header) {
+void WireCodec::begin_message(int peer, size_t head) {
   peer_ = peer;
-  header_ = header;
+  head_ = head;
   first_byte_[static_cast<size_t>(peer)] = to_;
-  from_ = header;
-  to_ += header;
+  from_ = 0;
+  to_ += head;
 }
 
 void WireCodec::add(int64_t rows, const Block& block) {
@@ -78,17 +78,17 @@ void WireCodec::add(int64_t rows, const Block& block) {
   to_ += way_ == Way::kEncode ? coded : floats;
 }
 
-void WireCodec::end_message(comm::ConstBytes message, const char* what, const char* operation) {
+void WireCodec::end_message(comm::ConstBytes body, const char* what, const char* operation) {
   first_byte_[static_cast<size_t>(peer_) + 1] = to_;
-  if (from_ == message.size()) return;
+  if (from_ == body.size()) return;
   core::fail(SHARDREC_CORRUPT_DATA,
-             core::sentence("rank ", peer_, " sent ", what, " message of ", message.size(),
-                            " bytes, ", from_, " were expected"),
+             core::sentence("rank ", peer_, " sent ", what, " of ", body.size(), " bytes, ", from_,
+                            " were expected"),
              {.rank = int64_t{peer_}, .operation = operation});
 }
 
 std::span<const comm::ConstBytes> WireCodec::encode_outputs(
-    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const StepContext& context) {
+    const Inbox& inbox, std::span<const comm::ConstBytes> bodies, const StepContext& context) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   begin(Way::kEncode);
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -98,14 +98,14 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
       if (layout_.answers(part, source)) add(received[b].answers(blocks[b].sequence), blocks[b]);
     }
-    end_message(messages[static_cast<size_t>(source)], "an output", "forward");
+    end_message(bodies[static_cast<size_t>(source)], "outputs", "forward");
   }
-  return convert(messages, context, *buffer_);
+  return encoded(convert(bodies, context, buffer_), context);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_outputs(
-    const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-    const StepContext& context, compute::Buffer& memory) {
+    const RoutedBatch& routed, std::span<const comm::ConstBytes> bodies, const StepContext& context,
+    MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
@@ -116,9 +116,9 @@ std::span<const comm::ConstBytes> WireCodec::decode_outputs(
       if (layout_.answers(part, layout_.rank()))
         add(sent[b].answers(blocks[b].sequence), blocks[b]);
     }
-    end_message(messages[static_cast<size_t>(owner)], "an output", "forward");
+    end_message(bodies[static_cast<size_t>(owner)], "outputs", "forward");
   }
-  return convert(messages, context, memory);
+  return decoded(convert(bodies, context, memory));
 }
 
 // The blocks of a gradient message, and the pooled ones once more where its header says so.
@@ -135,47 +135,44 @@ void WireCodec::add_gradients(comm::ConstBytes message, std::span<const Block> b
 
 std::span<const comm::ConstBytes> WireCodec::encode_gradients(
     const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-    const StepContext& context) {
+    std::span<const comm::ConstBytes> bodies, const StepContext& context) {
   begin(Way::kEncode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    const comm::ConstBytes message = messages[static_cast<size_t>(owner)];
     const auto sent = routed.blocks(owner);
     begin_message(owner, sizeof(GradientHeader));
-    add_gradients(message, layout_.blocks_of(owner), [&](size_t b) { return sent[b].rows; });
-    end_message(message, "a gradient", "backward");
+    add_gradients(messages[static_cast<size_t>(owner)], layout_.blocks_of(owner),
+                  [&](size_t b) { return sent[b].rows; });
+    end_message(bodies[static_cast<size_t>(owner)], "gradients", "backward");
   }
-  return convert(messages, context, *buffer_);
+  std::byte* first = convert(bodies, context, buffer_);
+  for (size_t m = 0; m < messages.size(); ++m) {
+    std::memcpy(buffer_.host(first + first_byte_[m]), messages[m].data(), head_);
+  }
+  return encoded(first, context);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_gradients(
-    const Inbox& inbox, std::span<const comm::ConstBytes> messages, const StepContext& context,
-    compute::Buffer& memory) {
+    const Inbox& inbox, std::span<const comm::ConstBytes> messages,
+    std::span<const comm::ConstBytes> bodies, const StepContext& context, MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int source = 0; source < layout_.ranks(); ++source) {
-    const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
-    begin_message(source, sizeof(GradientHeader));
-    add_gradients(message, layout_.blocks_of(layout_.rank()),
+    begin_message(source, 0);
+    add_gradients(messages[static_cast<size_t>(source)], layout_.blocks_of(layout_.rank()),
                   [&](size_t b) { return received[b].rows; });
-    end_message(message, "a gradient", "backward");
+    end_message(bodies[static_cast<size_t>(source)], "gradients", "backward");
   }
-  return convert(messages, context, memory);
+  return decoded(convert(bodies, context, memory));
 }
 
-std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::ConstBytes> messages,
-                                                     const StepContext& context,
-                                                     compute::Buffer& memory) {
+std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, const StepContext& context,
+                              MessageBuffer& memory) {
   std::byte* out = memory.resize(to_);
-  std::vector<comm::ConstBytes>& results = way_ == Way::kEncode ? encoded_ : decoded_;
-  for (size_t m = 0; m < messages.size(); ++m) {
-    if (header_ != 0) std::memcpy(out + first_byte_[m], messages[m].data(), header_);
-    results[m] = {out + first_byte_[m], out + first_byte_[m + 1]};
-  }
   encodings_.clear();
   decodings_.clear();
   for (const Run& run : runs_) {
     if (run.rows == 0) continue;
-    const std::byte* from = messages[static_cast<size_t>(run.peer)].data() + run.from;
+    const std::byte* from = bodies[static_cast<size_t>(run.peer)].data() + run.from;
     std::byte* to = out + run.to;
     if (way_ == Way::kEncode) {
       encodings_.push_back(
@@ -186,7 +183,24 @@ std::span<const comm::ConstBytes> WireCodec::convert(std::span<const comm::Const
   }
   context.backend.encode_rows(encodings_);
   context.backend.decode_rows(decodings_);
-  return results;
+  return out;
+}
+
+std::span<const comm::ConstBytes> WireCodec::encoded(std::byte* first, const StepContext& context) {
+  for (size_t m = 0; m < encoded_.size(); ++m) {
+    const std::byte* begin = first + first_byte_[m];
+    const std::byte* end = first + first_byte_[m + 1];
+    encoded_[m] = buffer_.host(begin, end);
+    buffer_.publish(context.backend, begin + head_, end);
+  }
+  return encoded_;
+}
+
+std::span<const comm::ConstBytes> WireCodec::decoded(const std::byte* first) {
+  for (size_t m = 0; m < decoded_.size(); ++m) {
+    decoded_[m] = {first + first_byte_[m], first + first_byte_[m + 1]};
+  }
+  return decoded_;
 }
 
 compute::RowCoding WireCodec::coding_of(const Run& run) const {

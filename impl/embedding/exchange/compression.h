@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "compute/operations.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/step_context.h"
@@ -35,36 +35,39 @@ namespace shardrec::embedding {
 class WireCodec {
  public:
   // compression: not NONE.
-  WireCodec(const Layout& layout, shardrec_compression compression,
-            std::shared_ptr<compute::Memory> messages);
+  WireCodec(const Layout& layout, shardrec_compression compression, compute::Backend& backend);
 
-  // The messages of PartialSums, none of whose blocks is direct, as they travel; in buffer().
+  // The messages of PartialSums, none of whose blocks is direct, as they travel. bodies: the floats,
+  // by rank.
   std::span<const comm::ConstBytes> encode_outputs(const Inbox& inbox,
-                                                   std::span<const comm::ConstBytes> messages,
+                                                   std::span<const comm::ConstBytes> bodies,
                                                    const StepContext& context);
-  // What PartialSums of the owners wrote, in `memory`. Throws CORRUPT_DATA when a message is not as
-  // long as the batch needs.
+  // The floats that PartialSums of the owners wrote, by rank, in `memory`. Throws CORRUPT_DATA when a
+  // body is not as long as the batch needs.
   std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
-                                                   std::span<const comm::ConstBytes> messages,
+                                                   std::span<const comm::ConstBytes> bodies,
                                                    const StepContext& context,
-                                                   compute::Buffer& memory);
+                                                   MessageBuffer& memory);
 
-  // The same of the messages of GradientPacking, of a step that all ranks apply; none is lent.
+  // The same for what GradientPacking wrote, in a step that all ranks apply; no gradient is lent.
+  // messages: their heads are read.
   std::span<const comm::ConstBytes> encode_gradients(const RoutedBatch& routed,
                                                      std::span<const comm::ConstBytes> messages,
+                                                     std::span<const comm::ConstBytes> bodies,
                                                      const StepContext& context);
   std::span<const comm::ConstBytes> decode_gradients(const Inbox& inbox,
                                                      std::span<const comm::ConstBytes> messages,
+                                                     std::span<const comm::ConstBytes> bodies,
                                                      const StepContext& context,
-                                                     compute::Buffer& memory);
+                                                     MessageBuffer& memory);
 
-  // Of what was encoded; written again by the next encoding.
-  const SharedBuffer& buffer() const { return buffer_; }
-  size_t memory() const { return buffer_->capacity(); }
+  // Keeps what was encoded alive; it is written again by the next encoding.
+  std::shared_ptr<const void> owner() const { return buffer_.owner(); }
+  size_t memory() const { return buffer_.capacity(); }
 
  private:
   enum class Way : uint8_t { kEncode, kDecode };
-  // A block on its way; offsets are of the message in `from`, of all messages in the result.
+  // A block on its way; offsets are of the body in `from`, of all messages in the result.
   struct Run {
     int32_t part = 0;
     int64_t rows = 0;
@@ -75,31 +78,35 @@ class WireCodec {
 
   size_t coded_bytes(int64_t rows, const Part& part) const;
   void begin(Way way);
-  void begin_message(int peer, size_t header);
+  void begin_message(int peer, size_t head);
   void add(int64_t rows, const Block& block);
   template <class RowsOf>
   void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
-  void end_message(comm::ConstBytes message, const char* what, const char* operation);
-  std::span<const comm::ConstBytes> convert(std::span<const comm::ConstBytes> messages,
-                                            const StepContext& context, compute::Buffer& memory);
+  void end_message(comm::ConstBytes body, const char* what, const char* operation);
+  // Converts the blocks of the bodies into `memory`; returns where it begins.
+  std::byte* convert(std::span<const comm::ConstBytes> bodies, const StepContext& context,
+                     MessageBuffer& memory);
+  // The messages to all ranks are in buffer_ but for their heads.
+  std::span<const comm::ConstBytes> encoded(std::byte* first, const StepContext& context);
+  std::span<const comm::ConstBytes> decoded(const std::byte* first);
   compute::RowCoding coding_of(const Run& run) const;
 
   const Layout& layout_;
   compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
   std::vector<std::vector<compute::ColumnRange>> boxes_;   // by part; none with 16 bits
-  SharedBuffer buffer_;
+  MessageBuffer buffer_;
   std::vector<comm::ConstBytes> encoded_;
   std::vector<comm::ConstBytes> decoded_;
   // Of the messages that are being converted.
   Way way_ = Way::kEncode;
   int peer_ = 0;
-  size_t header_ = 0;
   size_t from_ = 0;
   size_t to_ = 0;
   std::vector<Run> runs_;
   std::vector<compute::RowEncoding> encodings_;  // by run
   std::vector<compute::RowDecoding> decodings_;
   std::vector<size_t> first_byte_;  // of each message in the result
+  size_t head_ = 0;                 // bytes of each
 };
 
 }  // namespace shardrec::embedding

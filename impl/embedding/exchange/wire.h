@@ -1,4 +1,4 @@
-// The messages between ranks, byte for byte. All numbers are in the machine's own order (a group of
+// The messages between ranks, byte for byte: heads, then bodies (messages.h). All numbers are in the machine's own order (a group of
 // ranks is of one kind of machine); every section starts at a multiple of 8 bytes.
 //
 // Input message, from a source to the owner of parts:
@@ -17,10 +17,11 @@
 // row per id, or per different id where the ids travelled so.
 //
 // Where partial sums are added up on their node (node_sums.h), an owner's message to a rank of its
-// node begins with what that rank is to add, per source: per block, PartialHeader, a bit per sample
-// that says whether there is a row of its bag, the rows at a multiple of 64 bytes. The message of
-// sums, from that rank to the source: per feature and segment, [rows, columns] floats, each at a
-// multiple of 64 bytes; a row per bag of which any part of the node has ids.
+// node begins with what that rank is to add, by source and block: a PartialHeader of each, then, at a
+// multiple of 64 bytes, of each a bit per sample that says whether there is a row of its bag, and the
+// rows at a multiple of 64 bytes. The message of sums, from that rank to the source: per feature and
+// segment, [rows, columns] floats, each at a multiple of 64 bytes; a row per bag of which any part of
+// the node has ids.
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the
@@ -112,8 +113,10 @@ constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
 }
 constexpr int64_t presence_words(int64_t samples) { return (samples + 63) / 64; }
 constexpr size_t presence_bytes(int64_t samples) {
-  return align_up(
-      sizeof(PartialHeader) + static_cast<size_t>(presence_words(samples)) * sizeof(uint64_t), 64);
+  return align_up(static_cast<size_t>(presence_words(samples)) * sizeof(uint64_t), 64);
+}
+constexpr size_t partial_head_bytes(size_t partials) {
+  return align_up(partials * sizeof(PartialHeader), 64);
 }
 constexpr size_t lent_bytes(size_t blocks) { return align_up(blocks * sizeof(GradientRows), 64); }
 constexpr size_t rows_bytes(int64_t rows, int64_t width) {

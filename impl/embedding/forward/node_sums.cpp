@@ -19,6 +19,7 @@ namespace {
 
 NodeSums::NodeSums(const Layout& layout)
     : layout_(layout),
+      heads_(static_cast<size_t>(layout.ranks())),
       rests_(static_cast<size_t>(layout.ranks())),
       messages_(static_cast<size_t>(layout.ranks())) {
   const int32_t node = layout.node_of(layout.rank());
@@ -58,6 +59,15 @@ NodeSums::NodeSums(const Layout& layout)
       }
     }
   }
+  for (int owner = first_owner_; owner < end_owner_; ++owner) {
+    size_t partials = 0;
+    for (const int source : sources_) {
+      for (const Block& block : layout.blocks_of(owner)) {
+        partials += layout.goes_by_node(block, source) ? 1 : 0;
+      }
+    }
+    heads_[static_cast<size_t>(owner)] = partial_head_bytes(partials);
+  }
   partials_.resize(sources_.size() * blocks);
   received_.reserve(partials_.size());
   received_partial_.reserve(partials_.size());
@@ -66,33 +76,37 @@ NodeSums::NodeSums(const Layout& layout)
   counts_.reserve(std::max(partials_.size(), node_sums_.capacity()));
 }
 
-void NodeSums::read(const std::byte*& at, const std::byte* end, Partial& partial) {
-  PartialHeader header;
-  const auto left = [&] { return static_cast<size_t>(end - at); };
-  if (left() < sizeof header) fail_length(partial.owner);
-  std::memcpy(&header, at, sizeof header);
-  partial.samples = header.samples;
-  partial.count = header.rows;
+std::span<const size_t> NodeSums::heads(std::span<const comm::ConstBytes> messages) const {
+  for (size_t owner = 0; owner < heads_.size(); ++owner) {
+    if (messages[owner].size() < heads_[owner]) fail_length(static_cast<int>(owner));
+  }
+  return heads_;
+}
+
+void NodeSums::read(const std::byte* header, comm::ConstBytes& rest, Partial& partial) {
+  PartialHeader said;
+  std::memcpy(&said, header, sizeof said);
+  partial.samples = said.samples;
+  partial.count = said.rows;
   const size_t presence = presence_bytes(partial.samples);
   const size_t rows = rows_bytes(partial.count, partial.width);
-  if (left() < presence || left() - presence < rows) fail_length(partial.owner);
-  partial.rows = {static_cast<const uint64_t*>(static_cast<const void*>(at + sizeof header)),
-                  static_cast<const float*>(static_cast<const void*>(at + presence)),
+  if (rest.size() < presence || rest.size() - presence < rows) fail_length(partial.owner);
+  partial.rows = {static_cast<const uint64_t*>(static_cast<const void*>(rest.data())),
+                  static_cast<const float*>(static_cast<const void*>(rest.data() + presence)),
                   partial.width};
-  at += presence + rows;
+  rest = rest.subspan(presence + rows);
 }
 
 std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstBytes> messages,
+                                                 std::span<const comm::ConstBytes> bodies,
                                                  const StepContext& context) {
-  std::copy(messages.begin(), messages.end(), rests_.begin());
+  std::copy(bodies.begin(), bodies.end(), rests_.begin());
   const size_t blocks = sources_.empty() ? 0 : partials_.size() / sources_.size();
   received_.clear();
   received_partial_.clear();
   for (int owner = first_owner_; owner < end_owner_; ++owner) {
     const auto own = layout_.blocks_of(owner);
-    comm::ConstBytes& rest = rests_[static_cast<size_t>(owner)];
-    const std::byte* at = rest.data();
-    const std::byte* end = at + rest.size();
+    const std::byte* header = messages[static_cast<size_t>(owner)].data();
     for (size_t s = 0; s < sources_.size(); ++s) {
       Partial* partials =
           partials_.data() + s * blocks + first_block_[static_cast<size_t>(owner - first_owner_)];
@@ -100,12 +114,12 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
         if (!layout_.goes_by_node(own[b], sources_[s])) continue;
         partials[b].owner = owner;
         partials[b].width = layout_.parts()[static_cast<size_t>(own[b].part)].width;
-        read(at, end, partials[b]);
+        read(header, rests_[static_cast<size_t>(owner)], partials[b]);
+        header += sizeof(PartialHeader);
         received_.push_back({.addends = {&partials[b].rows, 1}, .samples = partials[b].samples});
         received_partial_.push_back(&partials[b]);
       }
     }
-    rest = {at, end};
   }
   check_rows(context);
   node_sums_.clear();
@@ -144,14 +158,15 @@ void NodeSums::add_sum(int source, const Sum& sum, const Partial* partials) {
       {.addends = std::span(addends_).subspan(first), .samples = samples, .cols = sum.cols});
 }
 
-void NodeSums::compute(const StepContext& context, compute::Buffer& buffer) {
+void NodeSums::compute(const StepContext& context, MessageBuffer& buffer) {
   counts_.resize(node_sums_.size());
   context.backend.count_node_sums(node_sums_, counts_);
   size_t bytes = 0;
   for (size_t n = 0; n < node_sums_.size(); ++n) {
     bytes += rows_bytes(counts_[n], node_sums_[n].cols);
   }
-  std::byte* out = buffer.resize(bytes);
+  std::byte* const begin = buffer.resize(bytes);
+  std::byte* out = begin;
   std::fill(messages_.begin(), messages_.end(), comm::ConstBytes());
   size_t n = 0;
   for (const int source : sources_) {
@@ -160,9 +175,10 @@ void NodeSums::compute(const StepContext& context, compute::Buffer& buffer) {
       node_sums_[n].out = static_cast<float*>(static_cast<void*>(out));
       out += rows_bytes(counts_[n], node_sums_[n].cols);
     }
-    messages_[static_cast<size_t>(source)] = {message, out};
+    messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
   context.backend.add_on_nodes(node_sums_);
+  buffer.publish(context.backend, begin, out);
 }
 
 }  // namespace shardrec::embedding

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "compute/output_operations.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/step_context.h"
 
@@ -23,13 +23,18 @@ class NodeSums {
  public:
   explicit NodeSums(const Layout& layout);
 
-  // Takes what this rank is to add from the beginnings of output messages; they are read until the
-  // next call. Returns the rest of each, for OutputAssembly. Throws CORRUPT_DATA.
+  // Bytes of the heads of output messages, by rank. Throws CORRUPT_DATA where one is cut off.
+  std::span<const size_t> heads(std::span<const comm::ConstBytes> messages) const;
+
+  // Takes what this rank is to add from output messages, the heads and the beginnings of the bodies;
+  // they are read until the next call. Returns the rest of each body, for OutputAssembly. Throws
+  // CORRUPT_DATA.
   std::span<const comm::ConstBytes> open(std::span<const comm::ConstBytes> messages,
+                                         std::span<const comm::ConstBytes> bodies,
                                          const StepContext& context);
 
   // Adds, and writes the messages of sums into `buffer`.
-  void compute(const StepContext& context, compute::Buffer& buffer);
+  void compute(const StepContext& context, MessageBuffer& buffer);
 
   // One per rank; empty for those of this node.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
@@ -53,7 +58,7 @@ class NodeSums {
     std::vector<Input> addends;
   };
 
-  static void read(const std::byte*& at, const std::byte* end, Partial& partial);
+  static void read(const std::byte* header, comm::ConstBytes& rest, Partial& partial);
   void check_rows(const StepContext& context);
   void add_sum(int source, const Sum& sum, const Partial* partials);
 
@@ -62,6 +67,7 @@ class NodeSums {
   int first_owner_ = 0;       // ranks of this node
   int end_owner_ = 0;
   std::vector<size_t> first_block_;            // by owner of the node
+  std::vector<size_t> heads_;                  // by rank: bytes of its message's head
   std::vector<Sum> sums_;                      // in the order of the messages
   std::vector<Partial> partials_;              // by source, then block of the node
   std::vector<compute::NodeSum> node_sums_;    // by source, then sum

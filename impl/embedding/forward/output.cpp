@@ -1,11 +1,15 @@
 #include "embedding/forward/output.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shardrec::embedding {
 
 PartialSums::PartialSums(const Layout& layout)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
+    : layout_(layout),
+      partials_(static_cast<size_t>(layout.ranks())),
+      messages_(partials_.size()),
+      bodies_(partials_.size()) {
   const int32_t node = layout.node_of(layout.rank());
   for (int to = 0; to < layout.ranks(); ++to) {
     const bool adds = layout.sums_on_nodes() && layout.node_of(to) == node;
@@ -36,38 +40,49 @@ bool PartialSums::sends(std::span<const uint8_t> direct, size_t block,
          (section.source != layout_.rank() || direct[block] == 0);
 }
 
-std::byte* PartialSums::write_header(const ReceivedBlock& block, std::byte* out) {
-  const PartialHeader header{static_cast<uint32_t>(block.samples),
-                             static_cast<uint32_t>(block.rows)};
-  std::memcpy(out, &header, sizeof header);
-  return out + sizeof header;
+template <class Visit>
+void PartialSums::for_each_sent(const Inbox& inbox, std::span<const uint8_t> direct,
+                                const Section& section, Visit visit) const {
+  const auto received = inbox.blocks(section.source);
+  for (size_t b = 0; b < received.size(); ++b) {
+    if (sends(direct, b, section)) visit(b, received[b]);
+  }
 }
 
-void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
-                          std::span<const Shard> shards, const StepContext& context,
-                          compute::Buffer& buffer) {
+size_t PartialSums::measure(const Inbox& inbox, std::span<const uint8_t> direct) {
   const auto blocks = layout_.blocks_of(layout_.rank());
-  const auto for_each_sent = [&](const Section& section, auto visit) {
-    const auto received = inbox.blocks(section.source);
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      if (sends(direct, b, section)) visit(b, received[b]);
-    }
-  };
+  std::fill(partials_.begin(), partials_.end(), size_t{0});
   size_t bytes = 0;
   for (const Section& section : sections_) {
-    for_each_sent(section, [&](size_t b, const ReceivedBlock& block) {
-      if (section.by_node) bytes += presence_bytes(block.samples);
+    for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
+      if (section.by_node) {
+        ++partials_[static_cast<size_t>(section.to)];
+        bytes += presence_bytes(block.samples);
+      }
       bytes += rows_bytes(block.answers(blocks[b].sequence),
                           layout_.parts()[static_cast<size_t>(blocks[b].part)].width);
     });
   }
-  std::byte* out = buffer.resize(bytes);
+  for (const size_t partials : partials_) bytes += partial_head_bytes(partials);
+  return bytes;
+}
+
+void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
+                          std::span<const Shard> shards, const StepContext& context,
+                          MessageBuffer& buffer) {
+  const auto blocks = layout_.blocks_of(layout_.rank());
+  buffer_ = &buffer;
+  std::byte* out = buffer.resize(measure(inbox, direct));
   sums_.clear();
   own_sums_.clear();
+  std::byte* header = out;
   std::byte* message = out;
+  std::byte* body = nullptr;  // null: the message has not begun
   for (const Section& section : sections_) {
+    const auto to = static_cast<size_t>(section.to);
+    if (body == nullptr) out = body = message + partial_head_bytes(partials_[to]);
     auto& sums = section.to == layout_.rank() ? own_sums_ : sums_;
-    for_each_sent(section, [&](size_t b, const ReceivedBlock& block) {
+    for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
       const Shard& shard = shards[static_cast<size_t>(shard_of_block_[b])];
       const bool sequence = blocks[b].sequence;
       compute::BagSums sum{.table = shard.table_rows(),
@@ -76,7 +91,11 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
                            .bags = sequence ? nullptr : &block,
                            .rows = block.answers(sequence)};
       if (section.by_node) {
-        auto* words = static_cast<uint64_t*>(static_cast<void*>(write_header(block, out)));
+        const PartialHeader partial{static_cast<uint32_t>(block.samples),
+                                    static_cast<uint32_t>(block.rows)};
+        std::memcpy(buffer.host(header), &partial, sizeof partial);
+        header += sizeof partial;
+        auto* words = static_cast<uint64_t*>(static_cast<void*>(out));
         out += presence_bytes(block.samples);
         sum.present = {words, static_cast<uint64_t*>(static_cast<void*>(out))};
       }
@@ -85,10 +104,25 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
       out += rows_bytes(sum.rows, shard.width());
     });
     if (section.by_node) continue;  // the rank's own section is its last
-    messages_[static_cast<size_t>(section.to)] = {message, out};
-    message = out;
+    messages_[to] = buffer.host(message, out);
+    bodies_[to] = {body, out};
+    message = header = out;
+    body = nullptr;
   }
   context.backend.sum_bags(sums_);
+  for (int rank = 0; rank < layout_.ranks(); ++rank) {
+    if (rank != layout_.rank()) publish(rank, context);
+  }
+}
+
+void PartialSums::compute_own(const StepContext& context) {
+  context.backend.sum_bags(own_sums_);
+  publish(layout_.rank(), context);
+}
+
+void PartialSums::publish(int rank, const StepContext& context) const {
+  const comm::ConstBytes body = bodies_[static_cast<size_t>(rank)];
+  buffer_->publish(context.backend, body.data(), body.data() + body.size());
 }
 
 }  // namespace shardrec::embedding

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "compute/buffer.h"
 #include "compute/operations.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 #include "embedding/tables/step_context.h"
@@ -24,12 +24,15 @@ class PartialSums {
   // Lays out the output messages in `buffer` and sums every bag for the messages to other ranks.
   // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
-               const StepContext& context, compute::Buffer& buffer);
+               const StepContext& context, MessageBuffer& buffer);
 
   // Sums what this rank sends to itself: nobody else waits for it.
-  void compute_own(const StepContext& context) { context.backend.sum_bags(own_sums_); }
+  void compute_own(const StepContext& context);
 
+  // For the channel, by rank.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
+  // What of them operations write.
+  std::span<const comm::ConstBytes> bodies() const { return bodies_; }
 
  private:
   // A part of a message: what a rank gets of the bags of a source, for itself or to add it up.
@@ -40,15 +43,22 @@ class PartialSums {
   };
 
   bool sends(std::span<const uint8_t> direct, size_t block, const Section& section) const;
-  // Writes the head of a block that is added up on its node; returns where its presence begins.
-  static std::byte* write_header(const ReceivedBlock& block, std::byte* out);
+  template <class Visit>
+  void for_each_sent(const Inbox& inbox, std::span<const uint8_t> direct, const Section& section,
+                     Visit visit) const;
+  // Bytes of all messages; counts the heads.
+  size_t measure(const Inbox& inbox, std::span<const uint8_t> direct);
+  void publish(int rank, const StepContext& context) const;
 
   const Layout& layout_;
   std::vector<Section> sections_;           // by rank that gets them
   std::vector<int32_t> shard_of_block_;     // by own block: index into shards
   std::vector<compute::BagSums> sums_;      // for messages to other ranks
   std::vector<compute::BagSums> own_sums_;  // for this rank's to itself
+  std::vector<size_t> partials_;            // by rank that gets them: to be added up on the node
   std::vector<comm::ConstBytes> messages_;
+  std::vector<comm::ConstBytes> bodies_;
+  const MessageBuffer* buffer_ = nullptr;  // of the messages
 };
 
 }  // namespace shardrec::embedding
