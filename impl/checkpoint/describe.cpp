@@ -1,13 +1,13 @@
 #include "checkpoint/describe.h"
 
-#include <utility>
-
 #include "core/hash.h"
 #include "core/json.h"
 #include "plan/names.h"
 
 namespace shardrec::checkpoint {
 namespace {
+
+using Style = core::JsonWriter::Style;
 
 void write_shape(core::JsonWriter& json, const ManifestDense& tensor) {
   json.key("dtype").text(plan::name_of(tensor.dtype));
@@ -22,17 +22,7 @@ void write_file(core::JsonWriter& json, const Manifest& manifest, const Stored& 
   json.key("bytes").integer(bytes);
 }
 
-}  // namespace
-
-std::string contents_json(const Opened& opened) {
-  using Style = core::JsonWriter::Style;
-  const Manifest& manifest = opened.manifest;
-  core::JsonWriter json;
-  json.begin_object(Style::kLines);
-  json.key("directory").text(opened.directory);
-  json.key("format").integer(manifest.format);
-  json.key("step").integer(manifest.step);
-  json.key("ranks").integer(manifest.ranks);
+void write_collections(core::JsonWriter& json, const Manifest& manifest) {
   json.key("collections").begin_array(Style::kLines);
   for (const ManifestCollection& collection : manifest.collections) {
     json.begin_object();
@@ -52,6 +42,9 @@ std::string contents_json(const Opened& opened) {
     json.end_object();
   }
   json.end_array();
+}
+
+void write_boxes(core::JsonWriter& json, const Manifest& manifest) {
   json.key("boxes").begin_array(Style::kLines);
   for (const ManifestTensor& tensor : manifest.tensors) {
     const ManifestTable& table = manifest.table_of(tensor);
@@ -71,35 +64,67 @@ std::string contents_json(const Opened& opened) {
     json.end_object();
   }
   json.end_array();
-  for (const auto& [kind, key] :
-       {std::pair(ItemKind::kLayers, "layers"), std::pair(ItemKind::kParameters, "parameters"),
-        std::pair(ItemKind::kHostTensor, "tensors")}) {
-    json.key(key).begin_array(Style::kLines);
-    for (const ManifestItem& item : manifest.items) {
-      if (item.kind != kind) continue;
-      const bool alone = kind == ItemKind::kHostTensor;
-      json.begin_object();
-      json.key("name").text(item.name);
-      if (alone) json.key("rank").integer(item.rank);
-      if (!alone) json.key("tensors").begin_array(Style::kLines);
-      for (const ManifestDense& tensor : item.tensors) {
-        if (!alone) json.begin_object().key("name").text(tensor.name);
-        write_shape(json, tensor);
-        write_file(json, manifest, tensor.stored, bytes_of(tensor));
-        json.key("checksum").text(core::to_hex(tensor.checksum));
-        if (!alone) json.end_object();
-      }
-      if (!alone) json.end_array();
+}
+
+void write_dense(core::JsonWriter& json, const Manifest& manifest, const ManifestDense& tensor) {
+  write_shape(json, tensor);
+  write_file(json, manifest, tensor.stored, bytes_of(tensor));
+  json.key("checksum").text(core::to_hex(tensor.checksum));
+}
+
+// The items of one kind, each with its tensors.
+void write_items(core::JsonWriter& json, const Manifest& manifest, const char* key, ItemKind kind) {
+  json.key(key).begin_array(Style::kLines);
+  for (const ManifestItem& item : manifest.items) {
+    if (item.kind != kind) continue;
+    json.begin_object();
+    json.key("name").text(item.name);
+    json.key("tensors").begin_array(Style::kLines);
+    for (const ManifestDense& tensor : item.tensors) {
+      json.begin_object().key("name").text(tensor.name);
+      write_dense(json, manifest, tensor);
       json.end_object();
     }
     json.end_array();
+    json.end_object();
   }
+  json.end_array();
+}
+
+// A host tensor is an item by itself, which one rank set.
+void write_host_tensors(core::JsonWriter& json, const Manifest& manifest) {
+  json.key("tensors").begin_array(Style::kLines);
+  for (const ManifestItem& item : manifest.items) {
+    if (item.kind != ItemKind::kHostTensor) continue;
+    json.begin_object();
+    json.key("name").text(item.name);
+    json.key("rank").integer(item.rank);
+    for (const ManifestDense& tensor : item.tensors) write_dense(json, manifest, tensor);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string contents_json(const Opened& opened) {
+  const Manifest& manifest = opened.manifest;
+  core::JsonWriter json;
+  json.begin_object(Style::kLines);
+  json.key("directory").text(opened.directory);
+  json.key("format").integer(manifest.format);
+  json.key("step").integer(manifest.step);
+  json.key("ranks").integer(manifest.ranks);
+  write_collections(json, manifest);
+  write_boxes(json, manifest);
+  write_items(json, manifest, "layers", ItemKind::kLayers);
+  write_items(json, manifest, "parameters", ItemKind::kParameters);
+  write_host_tensors(json, manifest);
   json.end_object();
   return json.take();
 }
 
 std::string list_json(const Listing& listing) {
-  using Style = core::JsonWriter::Style;
   core::JsonWriter json;
   json.begin_object(Style::kLines);
   json.key("latest");
