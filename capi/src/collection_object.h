@@ -17,7 +17,7 @@
 namespace shardrec::capi {
 
 struct CollectionObject {
-  // Of a collection that was just made: names it in traces and metrics.
+  // Gives a collection that was just made the number that names it in traces and metrics.
   void number_it() noexcept {
     number = membership->next_collection();
     embedding::Counters& counters = collection->counters();
@@ -30,7 +30,7 @@ struct CollectionObject {
   std::shared_ptr<embedding::Collection> collection;
   std::unique_ptr<replica::ReplicaSync> sync;  // on a mesh
   plan::Plan plan;                             // of the sharding group
-  // Of all ranks of the membership: on a mesh, of all replicas.
+  // Over all ranks of the membership, which on a mesh are those of all replicas.
   std::unique_ptr<checkpoint::GroupChannels> checkpoints;
   uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
   std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();

@@ -1,5 +1,5 @@
-// The objects behind shardrec_local and shardrec_comm, and what is made on a communicator needs of
-// it.
+// The objects behind shardrec_local and shardrec_comm, and what everything that is made on a
+// communicator needs.
 #pragma once
 
 #include <memory>
@@ -26,10 +26,10 @@ struct Comm {
   Comm(const Comm&) = delete;
   Comm& operator=(const Comm&) = delete;
 
-  // Peers that wait for this rank must not wait for ever.
+  // Disconnects, because peers that wait for this rank must not wait for ever.
   void closing() noexcept;
 
-  // What owns the group that this one was split from, where no handle does: it must not end before.
+  // Keeps alive the group that this one was split from, where no handle does; else null.
   std::shared_ptr<const void> made_of;
   std::shared_ptr<Membership> membership;
   comm::Collectives collectives;  // of the handle's own calls; exclusive

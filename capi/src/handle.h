@@ -93,7 +93,8 @@ class BusyFlag {
 
 // Throws INVALID_STATE in a child of fork whose parent had made handles or set up the log.
 void refuse_after_fork();
-// Makes a later fork count. Part of create(); for other state that a child cannot use.
+// Notes that a child of a later fork must be refused. create() calls it; other calls that make
+// state which a child cannot use call it, too.
 void watch_forks();
 
 // Open handles of all kinds, and closed ones with a call still inside.

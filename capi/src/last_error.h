@@ -6,7 +6,7 @@
 
 namespace shardrec::capi {
 
-// Both return the status. The second needs no memory; sentence is a string literal.
+// Both return the status. record_fixed_error() needs no memory; its sentence is a string literal.
 shardrec_status record_error(const core::Error& error) noexcept;
 shardrec_status record_fixed_error(shardrec_status status, const char* sentence) noexcept;
 

@@ -39,7 +39,7 @@ class Options {
   // The value set, else the default; throws NOT_FOUND where the default depends on the use.
   int64_t i64(shardrec_option key) const;
   double f64(shardrec_option key) const;
-  // Of keys of type text: the value or its default. Of others: as set_text() takes it.
+  // For keys of type text the value or its default; for others the text that set_text() takes.
   std::string text(shardrec_option key) const;
 
   // The same, empty in place of NOT_FOUND.
@@ -71,9 +71,9 @@ struct Handle<shardrec_options> {
 Options read_options(const shardrec_options* handle, shardrec_options_kind kind);
 
 plan::PlanOptions plan_options(const shardrec_options* handle);
-// The keys 100 to 199, of options of kind OPTIMIZER or MLP.
+// Reads the keys 100 to 199 of options of kind OPTIMIZER or MLP.
 plan::Optimizer optimizer_from(const Options& options);
-// A table with the options of kind TABLE.
+// A table as options of kind TABLE describe it.
 plan::Table table_from(const Options& options, std::string_view name, int64_t rows, int64_t dim);
 
 }  // namespace shardrec::capi

@@ -22,8 +22,8 @@ struct Group {
   int size = 1;
 };
 
-// boxes: this rank's. To save: over all ranks they tile each part of each table exactly once (a
-// replicated table, or a state that several ranks hold, is passed by one of them). To load: they
+// boxes: those of this rank. To save: over all ranks they tile each part of each table exactly once
+// (a replicated table, or a state that several ranks hold, is passed by one of them). To load: they
 // may overlap, of one rank or of several.
 struct CollectionContents {
   std::string name;
@@ -47,7 +47,7 @@ struct Contents {
   std::vector<ItemContents> items;
 };
 
-// What the model says of its tables, in its order.
+// The model's tables as a manifest describes them, in the model's order.
 std::vector<ManifestTable> manifest_tables(const plan::Model& model);
 
 }  // namespace shardrec::checkpoint

@@ -27,7 +27,7 @@ class Files {
   [[noreturn]] void fail_damaged(const Stored& stored, const std::string& table) const;
 
  private:
-  // Of format 1 the header says where tensors begin, else the manifest.
+  // In format 1 the header says where tensors begin, later the manifest does.
   struct File {
     std::unique_ptr<core::ReadFile> file;
     std::vector<std::pair<std::string, int64_t>> starts;  // sorted by name

@@ -51,7 +51,7 @@ class LoadPlan {
   LoadPlan(const Manifest& manifest, std::span<const BoxNote> notes, int ranks,
            const std::string& path);
 
-  // What of this chunk belongs where: the same order on all ranks.
+  // Which cells of the chunk each rank needs, in the same order on all ranks.
   void needs_of(const Chunk& chunk, std::vector<Need>& out) const;
 
   // Chunks that only their reader needs, by tensor.
@@ -61,7 +61,7 @@ class LoadPlan {
   std::span<const std::vector<Chunk>> rounds() const { return rounds_; }
 
   static constexpr int64_t kMostReceived = int64_t{16} << 20;
-  // Bytes that a rank reads in order, at most, before another one goes on.
+  // At most so many bytes are read in order by one rank before another one goes on.
   static constexpr int64_t kStretch = int64_t{64} << 20;
 
  private:

@@ -1,4 +1,4 @@
-// What of a checkpoint belongs to what is wanted of it: by name, and only where it fits.
+// Finds what a load wants in a checkpoint, by name, and checks that it fits.
 #pragma once
 
 #include <cstdint>

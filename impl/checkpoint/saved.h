@@ -10,11 +10,12 @@
 
 namespace shardrec::checkpoint {
 
-// name: a collection, or layers, of the checkpoint. Throw NOT_FOUND (no such name; a release that
-// saved none) and CORRUPT_DATA (text that is not as it was written).
+// name: that of a collection, or of layers, in the checkpoint. All throw NOT_FOUND (no such name,
+// or a checkpoint of a release that saved no such text) and CORRUPT_DATA (the text was not written
+// so).
 plan::Model saved_model(const Opened& opened, const std::string& name);
 plan::PlannedModel saved_plan(const Opened& opened, const std::string& name);
-// With the parameters' initial values.
+// A new stack, whose parameters have their initial values.
 std::shared_ptr<dense::Mlp> saved_layers(const Opened& opened, const std::string& name,
                                          const dense::MlpOptions& options);
 

@@ -6,8 +6,9 @@
 //   ROOT/LOCK                 locked while a commit is under way
 //
 // A root belongs to the run whose commit LATEST names: only who has opened a checkpoint of that
-// run, or has made one, commits to it, and only while nobody else has committed since. Old checkpoints of the run, and directories that killed
-// commits of it left, are removed by later commits, while they hold the lock.
+// run, or has made one, commits to it, and only while nobody else has committed since. Old
+// checkpoints of the run, and directories that killed commits of it left, are removed by later
+// commits, while they hold the lock.
 //
 // A directory with a manifest in it (shardrec_collection_save) is opened as its own only
 // checkpoint.
@@ -45,7 +46,7 @@ struct Listing {
 Listing list_checkpoints(const std::string& root,
                          core::Environment& environment = core::default_environment());
 
-// What a job knows of a root between its calls; the same on all ranks.
+// What a job remembers of a root between its calls; the same on all ranks.
 struct Lineage {
   std::string run;     // "" before the first open or commit
   int64_t commit = 0;  // number of the newest of the run that was there at the last open or commit

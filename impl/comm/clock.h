@@ -1,4 +1,4 @@
-// Points in time of waits.
+// The clock of all waits, and points in time on it.
 #pragma once
 
 #include <algorithm>

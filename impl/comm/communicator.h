@@ -56,9 +56,9 @@ struct Operation {
   uint64_t detail = 0;
   Patience patience = Patience::kStep;
   uint64_t size = 0;  // elements, where all ranks must bring as many: named in the error
-  // The barrier before leave(): over for a rank also when it hears that another has left, which has
-  // heard of all. Who stops between two of its messages holds up nobody, though with rank 0 those
-  // may be gone who would notice.
+  // True for the barrier before leave(). It also ends for a rank when it hears that another one has
+  // left, because that one has heard of all. So a rank that ends between two messages of the
+  // barrier holds up nobody.
   bool last = false;
 };
 
@@ -102,11 +102,11 @@ class Communicator {
   int node_of(int rank) const noexcept { return rank / ranks_per_node(); }
   // Ranks of this communicator that live in this process.
   virtual int ranks_in_process() const noexcept = 0;
-  // This rank's part of the processors that it shares with the ranks of its machine, in threads, at
-  // least 1. A communicator that was split from another one has the part of that: the other ranks
-  // work too.
+  // How many threads this rank takes of the processors that it shares with the ranks of its
+  // machine, at least 1. A communicator that was split from another one has the same number,
+  // because the ranks outside of it work too.
   virtual int default_threads() const noexcept = 0;
-  virtual void set_default_threads(int threads) noexcept = 0;  // by who knows the others
+  virtual void set_default_threads(int threads) noexcept = 0;  // see share_processors()
   // Do all ranks read each other's memory, and does reclaim() wait until they have read?
   virtual bool reads_in_place() const noexcept = 0;
 
@@ -126,14 +126,14 @@ class Communicator {
   virtual void fail(std::string_view operation) noexcept = 0;
   // Throws what killed the communicator; returns when it lives.
   virtual void check() const = 0;
-  // The same, for an operation that is about to begin.
+  // Throws what killed the communicator, for an operation that is about to begin.
   void check_before(const char* operation) const;
 
   // The orderly end of this rank's membership, after a barrier: destroying it is no failure.
   virtual void leave() noexcept = 0;
-  // The other end, as destruction without leave() brings it: peers that wait for this rank, now or
-  // later, get PEER_FAILED. For owners that cannot destroy the object yet. This rank's own calls
-  // then throw CLOSED, after leave() too.
+  // The disorderly end, as destruction without leave() brings it: peers that wait for this rank,
+  // now or later, get PEER_FAILED. For owners that cannot destroy the object yet. This rank's own
+  // calls then throw CLOSED, after leave() too.
   virtual void disconnect() noexcept = 0;
 };
 

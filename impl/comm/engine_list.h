@@ -16,7 +16,8 @@ struct EngineRow {
   // The C API's value; empty: its groups are made by a function of their own.
   std::optional<shardrec_engine> value{};
   std::string_view constant{};  // the C API's name of the value
-  // The package that brings the plug-in libshardrec_NAME.so; empty: the engine is part of the library.
+  // The package that brings the plug-in libshardrec_NAME.so; empty: the engine is part of the
+  // library.
   std::string_view package{};
 
   constexpr bool is_plugin() const noexcept { return !package.empty(); }
@@ -42,7 +43,7 @@ constexpr const EngineRow* find_engine(shardrec_engine value) noexcept {
   }
   return nullptr;
 }
-// By its name.
+// An engine between processes, by its name; null: there is none of that name.
 constexpr const EngineRow* find_process_engine(std::string_view name) noexcept {
   for (const EngineRow& row : kEngines) {
     if (row.value && row.name == name) return &row;

@@ -1,5 +1,5 @@
-// How a TCP connection notices that the other end's host is gone: by itself it would wait for as
-// long as it sends again, a quarter of an hour, or for ever where nothing is on its way.
+// How a TCP connection notices that the other end's host is gone. Without this it notices when it
+// stops to retransmit, after a quarter of an hour, and never where nothing is on its way.
 #pragma once
 
 #include <netinet/in.h>

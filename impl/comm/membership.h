@@ -1,5 +1,5 @@
-// One rank's membership of a communicator, shared by the communicator's handle and everything made on
-// it, in whatever order the host destroys them.
+// One rank's membership of a communicator, shared by the communicator's handle and everything made
+// on it, in whatever order the host destroys them.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace shardrec::comm {
 
 // Any thread.
 class Membership {
-  class Split {  // only a membership makes another one of a part
+  class Split {  // a tag: only a membership makes one from a split
     friend class Membership;
     Split() = default;
   };
@@ -30,7 +30,7 @@ class Membership {
   Communicator& communicator() const noexcept { return *communicator_; }
   const std::shared_ptr<Communicator>& share() const noexcept { return communicator_; }
   const Recorder& recorder() const noexcept { return *recorder_; }
-  // Of the memberships of this process, in the order of their making.
+  // Numbers the memberships of this process, in the order of their making.
   uint64_t number() const noexcept { return number_; }
   // Numbers the collections on it; the same on all ranks.
   uint32_t next_collection() noexcept { return collections_.fetch_add(1); }
@@ -38,7 +38,7 @@ class Membership {
   // Throws CLOSED after close(). Every call on something made on the communicator asks.
   void require_open() const;
   bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
-  // Open, and the communicator has not failed.
+  // Whether it is open and the communicator has not failed.
   bool is_up() const noexcept;
 
   // Two threads that change different deadlines do not undo each other.
@@ -48,12 +48,12 @@ class Membership {
   // end.
   void add_part(const std::shared_ptr<Communicator>& part);
 
-  // Collective over `group`, which is this communicator or a part of it: as Communicator::split. The
-  // new membership has deadlines of its own and the same end as this one. Null: this rank's color is
-  // negative, it is in no part.
+  // Collective over `group`, which is this communicator or a part of it: as Communicator::split.
+  // The new membership has deadlines of its own and the same end as this one. Null: this rank's
+  // color is negative, it is in no part.
   std::shared_ptr<Membership> split(Communicator& group, int color, int key);
 
-  // After the closing barrier.
+  // The orderly end, after the closing barrier.
   void close() noexcept;
   void disconnect() noexcept;
 
@@ -63,7 +63,7 @@ class Membership {
   const uint64_t number_;
   std::atomic<uint32_t> collections_{0};
   std::atomic<bool> closed_{false};
-  std::mutex mutex_;  // of what follows, and of changes of deadlines
+  std::mutex mutex_;  // guards what follows, and changes of deadlines
   bool disconnected_ = false;
   std::vector<std::weak_ptr<Communicator>> parts_;
   std::vector<std::weak_ptr<Membership>> children_;

@@ -31,7 +31,8 @@ class Recorder {
     size_ = size;
   }
 
-  // Begins an operation; the number names it in the rest. What is no longer kept is not changed.
+  // Begins an operation. The number names it in the calls below, which change nothing once the
+  // operation is no longer among the last kOperations.
   uint64_t begin(Purpose purpose, uint64_t sequence, const char* name, uint64_t bytes) noexcept;
   void wait(uint64_t number) noexcept { set_state(number, State::kWaiting); }
   void finish(uint64_t number) noexcept;

@@ -1,4 +1,4 @@
-// Who is in the part of a group that one rank joins in a split; the same on every engine.
+// Which ranks form the group that one rank joins in a split; the same on every engine.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Wanted {
 
 struct Subgroup {
   std::vector<int> members;  // their ranks in the parent, ordered by (key, rank)
-  int rank = 0;              // of this rank in the part
+  int rank = 0;              // this rank's number in the subgroup
   int ranks_per_node = 1;
 };
 

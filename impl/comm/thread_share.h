@@ -1,4 +1,4 @@
-// What the communicators of this process leave to work that is done without one.
+// How many threads work takes that is done without a communicator.
 #pragma once
 
 namespace shardrec::comm {

@@ -46,19 +46,19 @@ class Environment {
   virtual ~Environment() = default;
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
-  // A file that did not exist: whatever has the name already, a link that leads elsewhere too, is
-  // an error and stays as it is.
+  // Makes a file that did not exist. Whatever has the name already, also a link that leads
+  // elsewhere, is an error and stays as it is.
   virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;
   virtual bool exists(const std::string& path) = 0;
   virtual void rename(const std::string& from, const std::string& to) = 0;  // replaces atomically
-  // Renames unless `to` exists: false, and both are as they were. Of several that try at the same
-  // time one gets the name.
+  // Renames unless `to` exists; then it returns false, and both are as they were. Of several
+  // callers that try at the same time, one gets the name.
   virtual bool rename_if_free(const std::string& from, const std::string& to) = 0;
   virtual void remove(const std::string& path) = 0;            // a missing file is no error
   virtual void remove_directory(const std::string& path) = 0;  // an empty one; else IO_ERROR
   // Makes a directory whose parent exists, and syncs the parent; false when the name is taken.
   virtual bool make_directory(const std::string& path) = 0;
-  // Makes those that are missing, and syncs the parent of each that it makes.
+  // Makes all directories of the path that are missing, and syncs the parent of each one it makes.
   virtual void make_directories(const std::string& path) = 0;
   virtual void sync_directory(const std::string& path) = 0;
   virtual std::vector<std::string> list(const std::string& directory) = 0;  // names, sorted
@@ -86,12 +86,12 @@ std::string unique_suffix();
 void write_file_atomically(Environment& environment, const std::string& directory,
                            const std::string& name, std::span<const std::byte> bytes);
 
-// The same unless the name is taken: returns false then, and the file there is as it was.
+// As write_file_atomically(), unless the name is taken: then it returns false and changes nothing.
 bool write_new_file_atomically(Environment& environment, const std::string& directory,
                                const std::string& name, std::span<const std::byte> bytes);
 
 // A whole file of text; CORRUPT_DATA when it is larger than `most` or holds a zero byte, as the
-// holes of a sparse file do. Takes no more memory than twice what the file holds in front of that.
+// holes of a sparse file do. Takes at most twice the memory of what it has read by then.
 std::string read_text_file(Environment& environment, const std::string& path, int64_t most);
 
 }  // namespace shardrec::core

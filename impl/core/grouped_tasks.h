@@ -1,5 +1,6 @@
-// The tasks of several groups as one list, for a parallel_for over all of them: a table, a feature or
-// a block has so many, numbered from 0. Not thread-safe while it is filled; find() then is.
+// The tasks of several groups (tables, features, blocks) as one list, for one parallel_for over all
+// of them. Each group numbers its tasks from 0. The list is not thread-safe while it is filled;
+// find() is.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace shardrec::core {
 
 class GroupedTasks {
  public:
-  // Nothing is allocated up to so many groups.
+  // Up to so many groups, add() allocates nothing.
   void reserve(size_t groups) { first_.reserve(groups + 1); }
   void clear() { first_.assign(1, 0); }
   // The next group, which may have no tasks.
@@ -31,7 +32,7 @@ class GroupedTasks {
   }
 
  private:
-  std::vector<int64_t> first_ = {0};  // tasks of the groups before
+  std::vector<int64_t> first_ = {0};  // by group: number of tasks in the groups before it
 };
 
 }  // namespace shardrec::core

@@ -15,7 +15,8 @@
 
 namespace shardrec::core {
 
-// The boot of this machine, equal in all its containers; its name where the kernel does not tell.
+// Names the boot of this machine, equal in all its containers; the machine's name where the kernel
+// does not tell.
 using MachineId = std::array<char, 40>;
 MachineId machine_id(const std::string& root = {});
 
@@ -55,7 +56,7 @@ MemoryRoom memory_room(const std::string& root = {});
 // begins the sentence: "a buffer".
 void require_memory(uint64_t bytes, const char* what, const std::string& root = {});
 
-// Of how many threads there may be, for the sentence of one that could not be started:
+// The limits on the number of threads, for the sentence of a thread that could not be started:
 // "RLIMIT_NPROC is 4096; the cgroup /sys/fs/cgroup/a allows 64 tasks and has 64".
 std::string thread_limits(const std::string& root = {});
 

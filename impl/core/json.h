@@ -32,8 +32,8 @@ class JsonDocument {
 
   // what: names the text in errors, such as "plan". status: of every error of the document and its
   // views (INVALID_ARGUMENT for what callers pass, CORRUPT_DATA for files).
-  // most_values: more values than that are an error, for texts of others that would take many times
-  // their size.
+  // most_values: a text of more values is an error. It bounds the memory for texts of others, which
+  // can take many times their size.
   JsonDocument(std::string_view text, std::string what, shardrec_status status,
                std::string path = {}, size_t most_values = SIZE_MAX);
   ~JsonDocument();

@@ -9,9 +9,9 @@
 
 namespace shardrec::core {
 
-// For memory that will be touched: throws OUT_OF_MEMORY when this machine or the process's cgroup
-// has less left (host.h), for the system gives away more than it has and ends a process later. What
-// is smaller than 64 MiB is not looked at. `what` begins the sentence.
+// Asks for memory that will be touched: throws OUT_OF_MEMORY when this machine or the process's
+// cgroup has less left (host.h), because the system promises more than it has and ends a process
+// later. Sizes below 64 MiB always pass. `what` begins the sentence.
 void require_room(uint64_t bytes, const char* what);
 
 // Zero-filled pages that cost nothing until they are touched; 2 MiB-aligned and advised to use huge

@@ -13,7 +13,7 @@
 
 namespace shardrec::core {
 
-// What is looked for, in words for whoever has not got it.
+// A plug-in: what to look for, and the words of the sentence that says it is missing.
 struct Plugin {
   std::string file;      // "libshardrec_openblas.so.1"
   std::string what;      // "GEMM plug-in"
@@ -31,14 +31,14 @@ LoadedPlugin load_plugin(const Plugin& plugin);
 // Whether there is such a file where load_plugin looks. Loads nothing.
 bool plugin_installed(const std::string& file);
 
-// What a plug-in says of itself and what the core was built with: an exact match, or a refusal.
+// The version of a border, as a plug-in and the core were built with it. They must be equal.
 struct PluginAbi {
   uint32_t abi = 0;
   uint64_t bytes = 0;  // of the table
 };
 [[noreturn]] void refuse_plugin_abi(const Plugin& plugin, const LoadedPlugin& loaded,
                                     PluginAbi found, PluginAbi needed);
-// "the GEMM plug-in /usr/lib/... " and the reason.
+// Throws "the GEMM plug-in /usr/lib/... " followed by the reason.
 [[noreturn]] void refuse_plugin(const Plugin& plugin, const LoadedPlugin& loaded,
                                 std::string_view reason);
 

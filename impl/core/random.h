@@ -17,9 +17,9 @@
 
 namespace shardrec::core {
 
-// Not at the start of the system either, before it has gathered enough for good ones: getrandom()
-// then waits. /dev/urandom stands in where a kernel or a filter of system calls has no getrandom().
-// Throws IO_ERROR.
+// Fills `out`. Soon after the machine's start, getrandom() waits until the system has gathered
+// enough entropy. /dev/urandom stands in where a kernel or a filter of system calls has no
+// getrandom(). Throws IO_ERROR.
 inline void fill_random(std::span<std::byte> out) {
   size_t done = 0;
   while (done < out.size()) {

@@ -29,8 +29,9 @@ struct RowTensor {
   void copy_in(int64_t first, int64_t count, const std::byte* from) const noexcept;
 };
 
-// Any number of dimensions on the CPU, a known dtype; rows may have any stride that keeps them
-// apart, what is inside a row is compact. Without dimensions: one row of one element.
+// Takes a CPU tensor of a known dtype and any number of dimensions. Rows may have any stride that
+// keeps them apart; what is inside a row is compact. A tensor without dimensions is one row of one
+// element.
 RowTensor row_tensor(const shardrec_tensor* tensor, const char* name);
 
 }  // namespace shardrec::core

@@ -1,4 +1,5 @@
-// Threads of the library take no signals: those that are started in the scope inherit that.
+// Threads of the library take no signals: they are started while the thread that starts them blocks
+// all signals, and inherit its mask.
 #pragma once
 
 #include <csignal>

@@ -1,5 +1,5 @@
-// How the library starts threads: with all signals blocked, and with an error of the caller's world
-// where the system gives none.
+// How the library starts threads: with all signals blocked, and with OUT_OF_MEMORY, which names
+// the limits, where the system refuses one.
 #pragma once
 
 #include <string>

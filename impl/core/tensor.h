@@ -49,10 +49,10 @@ struct FlatView {
 // A compact CPU tensor of this shape over memory of the library.
 shardrec_tensor compact_view(void* data, shardrec_dtype dtype, std::span<const int64_t> shape);
 
-// Any number of dimensions, compact, on the CPU, a known dtype.
+// Takes a compact CPU tensor of a known dtype and any number of dimensions.
 FlatView flat_view(const shardrec_tensor* tensor, const char* name);
 
-// One dimension of `size` elements (or kAnySize), compact; dtype is one of the two given.
+// Takes a compact tensor of one dimension, `size` elements (or kAnySize) of one of the two dtypes.
 FlatView id_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize,
                  shardrec_dtype first = SHARDREC_INT64, shardrec_dtype second = SHARDREC_INT32);
 
@@ -61,7 +61,7 @@ FlatView vector_of(const shardrec_tensor* tensor, const char* name, shardrec_dty
                    int64_t size, bool column_allowed);
 }  // namespace detail
 
-// One dimension of `size` elements (or kAnySize) of type T, compact.
+// Takes a compact tensor of one dimension, `size` elements (or kAnySize) of type T.
 template <class T>
 std::span<T> vector_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize) {
   const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, false);
@@ -86,12 +86,12 @@ struct Matrix {
   bool compact() const noexcept { return stride == cols || rows <= 1; }
 };
 
-// Two dimensions [rows, cols] (or kAnySize each), FLOAT32. The strides of a dimension of one
+// Takes a FLOAT32 tensor [rows, cols] (or kAnySize each). The strides of a dimension of one
 // element or none do not matter.
 Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows = kAnySize,
                    int64_t cols = kAnySize);
 
-// As Matrix, of elements of any one dtype.
+// A Matrix of elements of any one dtype.
 struct AnyMatrix {
   void* data = nullptr;
   int64_t rows = 0;

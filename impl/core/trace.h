@@ -14,7 +14,7 @@ namespace shardrec::core {
 
 using TraceClock = std::chrono::steady_clock;
 
-// Whose event it is: a row of the picture.
+// The rank and the collection that an event belongs to: a row of the trace's picture.
 struct TraceTrack {
   int32_t rank = 0;
   uint32_t collection = 0;
@@ -32,7 +32,8 @@ struct ClockOffset {
   int64_t offset = 0;       // nanoseconds: rank 0's TraceClock is this process' plus so much
   int64_t uncertainty = 0;  // nanoseconds, either way
 };
-// Kept for the traces of this process, the last 16. Throws bad_alloc.
+// Keeps a measurement, which every trace of this process then tells; the last 16 stay. Throws
+// bad_alloc.
 void note_clock(const ClockOffset& clock);
 
 // Forgets what was recorded and records up to `events` events from now on; when there are more, the
@@ -41,7 +42,8 @@ void start_trace(size_t events);
 // What was recorded stays to be read.
 void stop_trace() noexcept;
 // {"traceEvents": [...], ...}: an event of type X per recorded one, pid the rank, tid the
-// collection. What lays it beside the traces of other processes is in otherData.
+// collection. otherData holds the clocks' offsets, by which traces of several
+// processes are laid side by side.
 std::string trace_json();
 
 // name: a string literal. Does nothing when no trace is on.

@@ -26,7 +26,8 @@ class Interaction {
   void forward(const core::Matrix& dense, const core::Matrix& embeddings,
                const core::Matrix& output);
 
-  // Shaped as the inputs; overwritten. Throws INVALID_ARGUMENT, INVALID_STATE before a forward.
+  // The gradients have the inputs' shapes and are overwritten. Throws INVALID_ARGUMENT,
+  // INVALID_STATE before a forward.
   void backward(const core::Matrix& output_gradient, const core::Matrix& dense_gradient,
                 const core::Matrix& embedding_gradient);
 
@@ -37,7 +38,7 @@ class Interaction {
   InteractionShape shape_;
   core::Threads threads_;
   core::Scratch scratch_;
-  int64_t slots_ = 0;  // pieces of a batch, each with scratch of its own
+  int64_t slots_ = 0;  // the batch is cut into so many, each with scratch of its own
   int64_t slot_floats_ = 0;
   core::Matrix dense_;  // of the last forward
   core::Matrix embeddings_;

@@ -22,7 +22,7 @@ namespace shardrec::dense {
 
 class Metrics {
  public:
-  // communicator null: this rank alone.
+  // communicator: null for metrics of this rank alone.
   explicit Metrics(std::shared_ptr<comm::Communicator> communicator);
 
   // Sizes are equal. Throws INVALID_ARGUMENT with the position of a probability outside 0 .. 1 or a
@@ -39,7 +39,7 @@ class Metrics {
   void reset();
 
  private:
-  // What peers may still read when this object is gone.
+  // Memory that peers may still read when this object is gone.
   struct Samples {
     std::vector<PackedSample> packed;
   };

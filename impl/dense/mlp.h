@@ -27,7 +27,7 @@ struct MlpOptions {
   bool accumulate = false;  // does backward add to the gradients?
 };
 
-// What a layer was added with.
+// The shape that a layer was added with.
 struct LayerShape {
   int64_t outputs = 0;
   shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
@@ -53,9 +53,9 @@ class Mlp {
   // shapes.
   void forward(const core::Matrix& input, const core::Matrix& output);
 
-  // Overwrites all gradients, or adds to them: each gets the bits that it would be overwritten with,
-  // added in float32. Where it throws, they are as before. The input's are always overwritten;
-  // input_gradient.data null: not wanted.
+  // Overwrites all gradients, or adds to them: each gets the bits that it would be overwritten
+  // with, added in float32. Where it throws, they are as before. The input's are always
+  // overwritten; input_gradient.data null: not wanted.
   void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
 
   void zero_gradients();
@@ -86,7 +86,7 @@ class Mlp {
   Cut cut(const Layer& layer) const noexcept;
   // Are weight gradients added up from parts, or written where they belong?
   bool in_parts(const Cut& cut) const noexcept { return cut.chunks > 1 || accumulate_; }
-  // Where layer l's output, or the gradient before its activation, stands.
+  // The memory of layer l's output, or of the gradient before its activation.
   core::Matrix output_of(size_t layer, const core::Matrix& last) const noexcept;
   core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
 

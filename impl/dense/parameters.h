@@ -45,7 +45,7 @@ class Parameters {
     learning_rate_was_set_ = true;
   }
   bool learning_rate_was_set() const noexcept { return learning_rate_was_set_; }
-  // As it was made, whatever was set since.
+  // The optimizer that the stack was made with, whatever was set since.
   plan::Optimizer initial_optimizer() const noexcept {
     plan::Optimizer optimizer = optimizer_;
     optimizer.learning_rate = initial_learning_rate_;

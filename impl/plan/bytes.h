@@ -22,12 +22,12 @@ struct Bytes {
   bool operator==(const Bytes&) const = default;
 };
 
-// Of each box of a table. Boxes of one row range on one rank share what is kept once per row over
-// the whole row (row_statistics ROW): it counts with the first of them.
+// The bytes of each box of a table. Boxes of one row range on one rank share what is kept once per
+// row over the whole row (row_statistics ROW): it counts with the first of them.
 std::vector<Bytes> bytes_of_boxes(const Plan& plan, const Model& model, size_t table);
 Bytes bytes_of_box(const Plan& plan, const Model& model, size_t table, size_t box);
 
-// Of the copy of a replicated table on each rank, or of a table that is one box.
+// The bytes of a replicated table's copy on each rank, or of a table that is one box.
 Bytes bytes_of_whole(const Model& model, size_t table);
 
 }  // namespace shardrec::plan

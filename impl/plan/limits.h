@@ -15,7 +15,7 @@ namespace shardrec::plan {
 class ShardingKinds {
  public:
   constexpr ShardingKinds() = default;
-  // 1 << kind each; 0: all. Empty where a bit is none of the kinds'.
+  // A bit 1 << kind for each kind of the set; 0: all. Empty where a bit stands for no kind.
   static std::optional<ShardingKinds> of_mask(int64_t mask) noexcept;
   // "row_wise, grid" (spaces do not count), "all"; empty where a name is none of them.
   static std::optional<ShardingKinds> of_text(std::string_view text) noexcept;

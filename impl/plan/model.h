@@ -63,7 +63,7 @@ struct Feature {
   bool operator==(const Feature&) const = default;
 };
 
-// Invariants, kept by ModelBuilder-like functions below: names unique and not empty, sizes in
+// Invariants, kept by the functions below: names unique and not empty, sizes in
 // range, features name existing tables.
 struct Model {
   std::vector<Table> tables;

@@ -1,4 +1,4 @@
-// An optimizer as the model describes it, in what the kernels compute with.
+// Turns an optimizer as the model describes it into what the kernels compute with.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ struct Box {
 struct TablePlan {
   bool replicated = false;  // on every rank; then no boxes
   std::vector<Box> boxes;   // ordered by (row, col); pairwise disjoint
-  // Of a replicated table; never AUTO.
+  // How a replicated table keeps in step; never AUTO.
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
 
   bool operator==(const TablePlan&) const = default;

@@ -1,4 +1,4 @@
-// How replicated tables keep in step, by the bytes it sends.
+// Which way of keeping replicated tables in step sends the fewest bytes.
 #pragma once
 
 #include <cstdint>

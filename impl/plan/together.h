@@ -1,5 +1,5 @@
-// Planning by all ranks together: every rank brings its model and its options, rank 0 plans, and every
-// rank gets that plan. Needed because the plan of one rank may read its machine's profile.
+// Planning by all ranks together: every rank brings its model and its options, rank 0 plans, and
+// every rank gets that plan. Needed because the plan of one rank may read its machine's profile.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Planners {
 
   comm::Collectives& collectives;  // of all who get the plan
   uint32_t first_operation = 0;
-  int rank = 0;  // among them
+  int rank = 0;  // this rank's, among those of the collectives
   // As this rank sees the plan's ranks: those of the communicator, or of its sharding group. Where
   // ranks see different ranks_per_node, the plan has one rank per node.
   Topology topology{};

@@ -44,8 +44,8 @@ class Collectives {
   // data of root is copied over data of all others; sizes are equal (else MISMATCH).
   void broadcast(const Operation& operation, int root, std::span<std::byte> data);
 
-  // In place. T: float, double, int32_t, int64_t. Sizes are equal (else MISMATCH). With an owner
-  // that keeps data alive, peers read data where it is; without, a copy.
+  // Reduces in place. T: float, double, int32_t, int64_t. Sizes are equal (else MISMATCH). With an
+  // owner that keeps data alive, peers read data where it is; without one, they read a copy.
   template <class T>
   void all_reduce(const Operation& operation, Reduction reduction, std::span<T> data,
                   std::shared_ptr<const void> owner = nullptr);
@@ -57,7 +57,7 @@ class Collectives {
                                     std::span<const T> data,
                                     std::shared_ptr<const void> owner = nullptr);
 
-  // Memory for the messages of the next call, which must be all_to_all(); valid until it.
+  // Memory for the messages of the next call, which must be all_to_all(); valid until that call.
   std::span<std::byte> stage(size_t bytes);
 
   // Every rank gets the messages that are for it, in rank order: send[r], which lies in memory of

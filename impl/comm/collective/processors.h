@@ -10,8 +10,8 @@
 
 namespace shardrec::comm {
 
-// What a rank tells of where it runs, and reading it. Bytes that no rank writes are those of a rank
-// on another machine.
+// What a rank tells of where it runs. Bytes that no rank writes are read as those of a rank on
+// another machine.
 struct RankProcessors {
   core::MachineId machine{};
   core::ProcessorLimits limits{};
@@ -22,9 +22,9 @@ RankProcessors read_processors(ConstBytes bytes);
 // The threads of rank `own` (core::processor_share) among the ranks of its machine.
 int threads_of(std::span<const RankProcessors> ranks, size_t own);
 
-// Has all ranks tell each other, and sets the communicator's default threads. The first thing that
-// is done on a new communicator; a rank that throws has told the others. Collective, blocking for at
-// most `seconds`.
+// All ranks tell each other where they run, and each sets its communicator's default threads. It is
+// the first call on a new communicator; a rank that throws has told the others. Collective,
+// blocking for at most `seconds`.
 void share_processors(Communicator& communicator, double seconds);
 
 }  // namespace shardrec::comm

@@ -22,13 +22,13 @@
 
 namespace shardrec::comm::gloo_plugin {
 
-// Of a process, in its own words.
+// What a process tells its peers, so that they know whether they can read its memory.
 struct Whereabouts {
   std::array<char, 96> machine{};  // and its namespaces of network and processes; empty: unknown
   int64_t process = 0;
-  uint64_t mark_at = 0;  // of a mark that stands as long as its transport
+  uint64_t mark_at = 0;  // address of a mark that stands as long as the transport
   uint64_t mark = 0;
-  uint64_t least_bytes = UINT64_MAX;  // of a message worth reading
+  uint64_t least_bytes = UINT64_MAX;  // messages of fewer bytes are not worth reading directly
 };
 
 struct Offer {
@@ -55,7 +55,7 @@ class Marks {
   uint64_t next_;
 };
 
-// SHARDREC_GLOO_DIRECT_BYTES, or what is usual.
+// What this process tells: least_bytes is SHARDREC_GLOO_DIRECT_BYTES where that is set.
 Whereabouts whereabouts(const Marks::Word& mark);
 // Whether this process can read that one's memory.
 bool reaches(const Whereabouts& mine, const Whereabouts& theirs) noexcept;

@@ -79,21 +79,22 @@ void Transport::close_connections() noexcept {
 
 Request* Transport::send(int peer, uint64_t slot, const void* data, uint64_t bytes) {
   // Gloo has one type of buffer for both ways; it does not write to this one.
-  return start(Way::kSend, peer, slot, const_cast<void*>(data), bytes);
+  return start(Direction::kSend, peer, slot, const_cast<void*>(data), bytes);
 }
 
 Request* Transport::receive(int peer, uint64_t slot, void* data, uint64_t bytes) {
-  return start(Way::kReceive, peer, slot, data, bytes);
+  return start(Direction::kReceive, peer, slot, data, bytes);
 }
 
-Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t bytes) {
+Request* Transport::start(Direction direction, int peer, uint64_t slot, void* data,
+                          uint64_t bytes) {
   if (peer < 0 || peer >= size_ || peer == rank_)
     throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1,
                   sentence("rank ", peer, " is not a peer of rank ", rank_, " of ", size_));
   std::list<Request> made(1);
   Request& request = made.front();
   request.peer = peer;
-  request.way = way;
+  request.direction = direction;
   request.slot = slot;
   request.data = data;
   request.bytes = bytes;
@@ -111,7 +112,7 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
     fail(peer);
   }
   try {
-    if (request.direct && way == Way::kReceive) {
+    if (request.direct && direction == Direction::kReceive) {
       receive_directly(request);
     } else {
       const core::HeldSignal held(SIGPIPE);
@@ -130,9 +131,9 @@ Request* Transport::start(Way way, int peer, uint64_t slot, void* data, uint64_t
 // Makes the messages that Gloo is to carry.
 void Transport::prepare(Request& request) {
   const Peer& peer = peers_[static_cast<size_t>(request.peer)];
-  const bool sends = request.way == Way::kSend;
-  const auto message = [&](Way way, void* data, uint64_t bytes) {
-    return std::make_unique<Message>(mesh_.context, way, data, bytes);
+  const bool sends = request.direction == Direction::kSend;
+  const auto message = [&](Direction direction, void* data, uint64_t bytes) {
+    return std::make_unique<Message>(mesh_.context, direction, data, bytes);
   };
   request.direct = request.bytes >= (sends ? peer.least_sent : peer.least_read);
   if (!request.direct) {
@@ -142,10 +143,10 @@ void Transport::prepare(Request& request) {
       memory = request.copy.data();
       if (sends && request.bytes > 0) std::memcpy(memory, request.data, request.bytes);
     }
-    request.message = message(request.way, memory, request.bytes);
+    request.message = message(request.direction, memory, request.bytes);
   } else if (sends) {
-    request.message = message(Way::kReceive, &request.answer, sizeof request.answer);
-    request.offering = message(Way::kSend, &request.offer, sizeof request.offer);
+    request.message = message(Direction::kReceive, &request.answer, sizeof request.answer);
+    request.offering = message(Direction::kSend, &request.offer, sizeof request.offer);
     request.mark = &marks_.put();
     request.offer = {.slot = request.slot,
                      .bytes = request.bytes,
@@ -160,7 +161,7 @@ void Transport::hand_over(Request& request) {
   if (request.direct) {
     message.recv(request.peer, kAnswers + request.slot, 0, sizeof request.answer);
     request.offering->send(request.peer, kOfferSlot, 0, sizeof request.offer);
-  } else if (request.way == Way::kSend) {
+  } else if (request.direction == Direction::kSend) {
     message.send(request.peer, request.slot, 0, request.bytes);
   } else {
     message.recv(request.peer, request.slot, 0, request.bytes);
@@ -169,12 +170,13 @@ void Transport::hand_over(Request& request) {
 
 int32_t Transport::wait(Request& request, double seconds) {
   const Clock::time_point deadline = seconds > 0 ? plugin::after(seconds) : kNow;
-  if (request.direct && request.way == Way::kReceive) return wait_for_reader(request, deadline);
+  if (request.direct && request.direction == Direction::kReceive)
+    return wait_for_reader(request, deadline);
   if (request.done) return SHARDREC_TRANSPORT_OK;
   switch (request.message->wait(deadline)) {
     case Ended::kDone:
       request.done = true;
-      if (request.way == Way::kReceive && !request.copy.empty())
+      if (request.direction == Direction::kReceive && !request.copy.empty())
         std::memcpy(request.data, request.copy.data(), request.copy.size());
       return SHARDREC_TRANSPORT_OK;
     case Ended::kTimeout:
@@ -257,7 +259,8 @@ void Transport::watch() {
   for (;;) {
     std::unique_ptr<Message> canary;
     try {
-      canary = std::make_unique<Message>(mesh_.context, Way::kReceive, &nothing, sizeof nothing);
+      canary =
+          std::make_unique<Message>(mesh_.context, Direction::kReceive, &nothing, sizeof nothing);
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }

@@ -34,7 +34,7 @@ namespace shardrec::comm::gloo_plugin {
 
 struct Request {
   int peer = 0;
-  Way way = Way::kSend;
+  Direction direction = Direction::kSend;
   bool done = false;
   uint64_t slot = 0;
   void* data = nullptr;
@@ -85,7 +85,7 @@ class Transport {
     std::thread reader{};
   };
 
-  Request* start(Way way, int peer, uint64_t slot, void* data, uint64_t bytes);
+  Request* start(Direction direction, int peer, uint64_t slot, void* data, uint64_t bytes);
   void prepare(Request& request);
   void hand_over(Request& request);
   void receive_directly(Request& request);

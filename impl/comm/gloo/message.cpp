@@ -8,9 +8,10 @@ namespace shardrec::comm::gloo_plugin {
 
 Ended Message::wait(plugin::Clock::time_point deadline) {
   std::unique_lock lock(m_);
-  const int& completions = way_ == Way::kSend ? sendCompletions_ : recvCompletions_;
+  const int& completions = direction_ == Direction::kSend ? sendCompletions_ : recvCompletions_;
   const auto over = [&] { return completions > 0 || ex_ != nullptr || ended_; };
-  if (deadline != kNow) (way_ == Way::kSend ? sendCv_ : recvCv_).wait_until(lock, deadline, over);
+  if (deadline != kNow)
+    (direction_ == Direction::kSend ? sendCv_ : recvCv_).wait_until(lock, deadline, over);
   if (completions > 0) return Ended::kDone;
   if (ended_) return Ended::kEnded;
   return ex_ != nullptr ? Ended::kFailed : Ended::kTimeout;
@@ -19,7 +20,7 @@ Ended Message::wait(plugin::Clock::time_point deadline) {
 void Message::end() noexcept {
   const std::lock_guard lock(m_);
   ended_ = true;
-  (way_ == Way::kSend ? sendCv_ : recvCv_).notify_all();
+  (direction_ == Direction::kSend ? sendCv_ : recvCv_).notify_all();
 }
 
 std::string Message::why() {

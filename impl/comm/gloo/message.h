@@ -15,7 +15,7 @@
 
 namespace shardrec::comm::gloo_plugin {
 
-enum class Way : uint8_t { kSend, kReceive };
+enum class Direction : uint8_t { kSend, kReceive };
 // Messages up to here are copied: giving them up is harmless.
 constexpr uint64_t kShort = 16 << 10;
 constexpr plugin::Clock::time_point kNow = plugin::Clock::time_point::min();  // asks only
@@ -24,9 +24,9 @@ enum class Ended : uint8_t { kDone, kTimeout, kFailed, kEnded };
 
 class Message final : public gloo::transport::tcp::UnboundBuffer {
  public:
-  Message(const std::shared_ptr<gloo::transport::tcp::Context>& context, Way way, void* data,
-          size_t bytes)
-      : UnboundBuffer(context, data, bytes), way_(way) {}
+  Message(const std::shared_ptr<gloo::transport::tcp::Context>& context, Direction direction,
+          void* data, size_t bytes)
+      : UnboundBuffer(context, data, bytes), direction_(direction) {}
 
   Ended wait(plugin::Clock::time_point deadline);
   // Ends every wait, now and later, but for one on a message that is through.
@@ -35,7 +35,7 @@ class Message final : public gloo::transport::tcp::UnboundBuffer {
   std::string why();
 
  private:
-  const Way way_;
+  const Direction direction_;
   bool ended_ = false;
 };
 

@@ -64,8 +64,8 @@ void Transport::read(Request& request) {
 
 // Tells the sender that its memory is its own again.
 void Transport::answer(Request& request) {
-  auto message =
-      std::make_unique<Message>(mesh_.context, Way::kSend, &request.answer, sizeof request.answer);
+  auto message = std::make_unique<Message>(mesh_.context, Direction::kSend, &request.answer,
+                                           sizeof request.answer);
   {
     const std::lock_guard lock(mutex_);
     request.message = std::move(message);
@@ -106,7 +106,7 @@ void Transport::accept_offers(int from) {
   for (;;) {
     try {
       Offer offer;
-      Message next(mesh_.context, Way::kReceive, &offer, sizeof offer);
+      Message next(mesh_.context, Direction::kReceive, &offer, sizeof offer);
       {
         const std::lock_guard lock(mutex_);
         if (closing_ || peer.lost) return;

@@ -5,7 +5,7 @@
 
 namespace shardrec::comm::gloo_plugin {
 
-// Of a pair that is connected. seconds: 0: unlimited. Best effort.
+// Sets the limit on a connected pair. seconds 0 means no limit. Best effort.
 void end_when_silent(gloo::transport::Pair& pair, double seconds) noexcept;
 
 }  // namespace shardrec::comm::gloo_plugin

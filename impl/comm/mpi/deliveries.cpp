@@ -50,7 +50,7 @@ void Deliveries::say_hello() {
 }
 
 void Deliveries::begin(Request& request) {
-  if (request.way == Way::kReceive) {
+  if (request.direction == Direction::kReceive) {
     begin_receive(request);
   } else {
     begin_send(request);
@@ -150,7 +150,7 @@ void Deliveries::delivered(int from, const LetterHead& head, std::span<const std
 
 void Deliveries::moved(Request& request) {
   moving_.erase(&request);
-  if (request.way == Way::kReceive) {
+  if (request.direction == Direction::kReceive) {
     if (request.parts_back == 0) {
       lanes_.give_back(request.peer, request.lane);
     } else {
@@ -182,13 +182,13 @@ void Deliveries::give_up(Request& request) {
   if (!holds(request)) return transport_.given_back(request);  // it has ended meanwhile
   if (std::exchange(request.given_up, true)) return;
   if (moving_.contains(&request)) return wire_.take_back(request);
-  (request.way == Way::kReceive ? receives_ : sends_).erase(request.name());
+  (request.direction == Direction::kReceive ? receives_ : sends_).erase(request.name());
   end(request, SHARDREC_TRANSPORT_CANCELLED);
 }
 
 bool Deliveries::holds(Request& request) const noexcept {
   if (moving_.contains(&request)) return true;
-  const auto& waiting = request.way == Way::kReceive ? receives_ : sends_;
+  const auto& waiting = request.direction == Direction::kReceive ? receives_ : sends_;
   const auto found = waiting.find(request.name());
   return found != waiting.end() && found->second == &request;
 }

@@ -124,7 +124,7 @@ void Engine::run() noexcept {
   Clock::time_point since = Clock::now();
   for (;;) {
     try {
-      bool happened = obey();
+      bool happened = execute();
       if (!broken_.load() && wire_.started()) happened = wire_.poll(*this) || happened;
       start_closing();
       finish_closing();
@@ -140,7 +140,7 @@ void Engine::run() noexcept {
   }
 }
 
-bool Engine::obey() {
+bool Engine::execute() {
   if (!has_commands_.load(std::memory_order_acquire)) return false;
   Request* given_up = nullptr;
   bool finishing = false;
@@ -159,18 +159,18 @@ bool Engine::obey() {
       break_off(thrown.what());
     }
   };
-  for (Command& command : taken_) try_to([&] { obey(command); });
+  for (Command& command : taken_) try_to([&] { execute(command); });
   taken_.clear();
   // After the commands, one of which may have begun it. Who has been given back may end it at once.
   while (given_up != nullptr) {
     Request& request = *std::exchange(given_up, given_up->next_to_give_up);
-    try_to([&] { obey_give_up(request); });
+    try_to([&] { give_up_request(request); });
   }
   if (finishing) finish();
   return true;
 }
 
-void Engine::obey(Command& command) {
+void Engine::execute(Command& command) {
   using Kind = Command::Kind;
   switch (command.kind) {
     case Kind::kOpen:
@@ -179,11 +179,11 @@ void Engine::obey(Command& command) {
       if (!broken_.load()) wire_.send(std::move(command.letter));
       return;
     case Kind::kBegin:
-      return obey_begin(*command.request);
+      return start_request(*command.request);
   }
 }
 
-void Engine::obey_begin(Request& request) {
+void Engine::start_request(Request& request) {
   const auto found = deliveries_.find(request.transport->number());
   if (!broken_.load() && found != deliveries_.end()) {
     Deliveries& deliveries = *found->second;
@@ -197,7 +197,7 @@ void Engine::obey_begin(Request& request) {
   end_broken(request);
 }
 
-void Engine::obey_give_up(Request& request) {
+void Engine::give_up_request(Request& request) {
   Transport& transport = *request.transport;
   const auto found = deliveries_.find(transport.number());
   if (!broken_.load() && found != deliveries_.end()) return found->second->give_up(request);
@@ -253,9 +253,9 @@ void Engine::start_closing() {
     {
       const std::lock_guard lock(mutex_);
       const auto next = std::find_if(closing_.begin(), closing_.end(),
-                                     [](const Closing& one) { return !one.obeyed; });
+                                     [](const Closing& one) { return !one.begun; });
       if (next == closing_.end() || has_commands_.load()) return;
-      next->obeyed = true;
+      next->begun = true;
       transport = next->transport;
     }
     const auto found = deliveries_.find(transport->number());
@@ -269,7 +269,7 @@ void Engine::finish_closing() {
   const std::lock_guard lock(mutex_);
   const size_t before = closing_.size();
   std::erase_if(closing_, [&](const Closing& one) {
-    if (!one.obeyed) return false;
+    if (!one.begun) return false;
     const auto found = deliveries_.find(one.transport->number());
     if (found != deliveries_.end()) {
       if (found->second->under_way() > 0) return false;

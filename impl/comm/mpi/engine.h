@@ -30,7 +30,7 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-class Engine final : private Post {
+class Engine final : private WireListener {
  public:
   Engine() = default;
   static Engine& instance();
@@ -69,10 +69,10 @@ class Engine final : private Post {
 
   void push(Command command);
   void run() noexcept;
-  bool obey();
-  void obey(Command& command);
-  void obey_begin(Request& request);
-  void obey_give_up(Request& request);
+  bool execute();
+  void execute(Command& command);
+  void start_request(Request& request);
+  void give_up_request(Request& request);
   void end_broken(Request& request) noexcept;
   void open_exchange(Transport& transport);
   void start_closing();
@@ -103,7 +103,7 @@ class Engine final : private Post {
   struct Closing {
     Transport* transport;
     plugin::Clock::time_point flush_by;
-    bool obeyed = false;
+    bool begun = false;
   };
   // Has room for every open transport.
   std::vector<Closing> closing_;

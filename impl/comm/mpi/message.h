@@ -1,4 +1,4 @@
-// What travels, and what is asked for.
+// What travels between ranks, and the requests of the host's threads.
 //
 // Short messages travel as letters: a header and the bytes, copied, on one tag of one communicator,
 // into a receive that is always posted. So MPI matches nothing by our tags, of which it may have
@@ -21,7 +21,7 @@ namespace shardrec::comm::mpi_plugin {
 
 class Transport;
 
-enum class Way : uint8_t { kSend, kReceive };
+enum class Direction : uint8_t { kSend, kReceive };
 
 enum class LetterKind : uint32_t {
   kHello,     // the sender has opened this transport
@@ -53,7 +53,7 @@ struct Letter {
 struct Request {
   Transport* transport = nullptr;
   int peer = 0;
-  Way way = Way::kSend;
+  Direction direction = Direction::kSend;
   uint32_t tag = 0;
   std::byte* data = nullptr;
   uint64_t bytes = 0;

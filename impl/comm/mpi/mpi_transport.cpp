@@ -119,12 +119,12 @@ void Transport::check_peer(int peer) const {
                   sentence("rank ", peer, " is not a peer of rank ", rank_, " of ", size_));
 }
 
-Request& Transport::add(Way way, int peer, uint32_t tag, void* data, uint64_t bytes) {
+Request& Transport::add(Direction direction, int peer, uint32_t tag, void* data, uint64_t bytes) {
   std::list<Request> made(1);
   Request& request = made.front();
   request.transport = this;
   request.peer = peer;
-  request.way = way;
+  request.direction = direction;
   request.tag = tag;
   request.data = static_cast<std::byte*>(data);
   request.bytes = bytes;
@@ -138,7 +138,7 @@ Request* Transport::send(int peer, uint32_t tag, const void* data, uint64_t byte
   check_peer(peer);
   Engine& engine = Engine::instance();
   // Its data is read only: MPI has one type of pointer for both ways.
-  Request& request = add(Way::kSend, peer, tag, const_cast<void*>(data), bytes);
+  Request& request = add(Direction::kSend, peer, tag, const_cast<void*>(data), bytes);
   try {
     if (request.is_short()) {
       engine.send(make_letter(
@@ -158,7 +158,7 @@ Request* Transport::send(int peer, uint32_t tag, const void* data, uint64_t byte
 
 Request* Transport::receive(int peer, uint32_t tag, void* data, uint64_t bytes) {
   check_peer(peer);
-  Request& request = add(Way::kReceive, peer, tag, data, bytes);
+  Request& request = add(Direction::kReceive, peer, tag, data, bytes);
   try {
     Engine::instance().begin(request);
   } catch (...) {

@@ -54,7 +54,7 @@ class Transport {
   explicit Transport(const shardrec_transport_job& job) : job_(job) {}
 
   void meet(plugin::Clock::time_point deadline);
-  Request& add(Way way, int peer, uint32_t tag, void* data, uint64_t bytes);
+  Request& add(Direction direction, int peer, uint32_t tag, void* data, uint64_t bytes);
   void check_peer(int peer) const;
 
   const shardrec_transport_job job_;

@@ -110,7 +110,7 @@ void Wire::move(Request& request) {
     make_room(handles_);
     make_room(flights_);
     MPI_Request handle = MPI_REQUEST_NULL;
-    if (request.way == Way::kSend) {
+    if (request.direction == Direction::kSend) {
       check(
           MPI_Isend(request.data + at, count, MPI_BYTE, request.peer, lane, communicator_, &handle),
           "MPI_Isend");
@@ -128,7 +128,7 @@ void Wire::move(Request& request) {
 void Wire::take_back(Request& request) {
   for (size_t i = 0; i < flights_.size(); ++i) {
     // Open MPI takes back receives that nothing has arrived for, and no sends.
-    if (flights_[i].message == &request && request.way == Way::kReceive)
+    if (flights_[i].message == &request && request.direction == Direction::kReceive)
       check(MPI_Cancel(&handles_[i]), "MPI_Cancel");
   }
 }
@@ -155,12 +155,12 @@ void Wire::drain(int peer, uint32_t lane, uint64_t bytes) {
   }
 }
 
-bool Wire::poll(Post& post) {
-  const bool mail = mailbox_ != MPI_REQUEST_NULL && poll_mailbox(post);
-  return poll_flights(post) || mail;
+bool Wire::poll(WireListener& listener) {
+  const bool mail = mailbox_ != MPI_REQUEST_NULL && poll_mailbox(listener);
+  return poll_flights(listener) || mail;
 }
 
-bool Wire::poll_mailbox(Post& post) {
+bool Wire::poll_mailbox(WireListener& listener) {
   bool any = false;
   for (;;) {
     int arrived = 0;
@@ -174,13 +174,14 @@ bool Wire::poll_mailbox(Post& post) {
     const auto bytes = static_cast<size_t>(std::max(0, count));
     if (bytes >= sizeof head) {
       std::memcpy(&head, mail_.data(), sizeof head);
-      post.delivered(status.MPI_SOURCE, head, std::span(mail_).first(bytes).subspan(sizeof head));
+      listener.delivered(status.MPI_SOURCE, head,
+                         std::span(mail_).first(bytes).subspan(sizeof head));
     }
     post_mailbox();
   }
 }
 
-bool Wire::poll_flights(Post& post) {
+bool Wire::poll_flights(WireListener& listener) {
   const size_t flying = flights_.size();
   if (flying == 0) return false;
   indices_.resize(flying);
@@ -199,16 +200,16 @@ bool Wire::poll_flights(Post& post) {
     }
     if (flight.message == nullptr) {
       flight.drain = {};
-      if (flight.lane != 0) post.drained(flight.peer, flight.lane);
+      if (flight.lane != 0) listener.drained(flight.peer, flight.lane);
       continue;
     }
     int cancelled = 0;
     MPI_Test_cancelled(&statuses_[static_cast<size_t>(i)], &cancelled);
     Request* message = std::exchange(flight.message, nullptr);
     message->parts_back += cancelled;
-    if (--message->parts == 0) post.moved(*message);
+    if (--message->parts == 0) listener.moved(*message);
   }
-  // Whatever post did was appended.
+  // What the listener started was appended.
   size_t kept = 0;
   for (size_t i = 0; i < flights_.size(); ++i) {
     if (handles_[i] == MPI_REQUEST_NULL) continue;

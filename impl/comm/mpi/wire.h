@@ -15,10 +15,10 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-// What the wire tells of.
-class Post {
+// Hears from the wire what has happened.
+class WireListener {
  public:
-  virtual ~Post() = default;
+  virtual ~WireListener() = default;
   virtual void delivered(int from, const LetterHead& head, std::span<const std::byte> message) = 0;
   // The last part of a long message is through, or was taken back.
   virtual void moved(Request& request) = 0;
@@ -53,7 +53,7 @@ class Wire {
   static uint64_t bytes_left(const Request& request) noexcept;
 
   // Whether anything happened.
-  bool poll(Post& post);
+  bool poll(WireListener& listener);
   size_t letters_flying() const noexcept { return letters_flying_; }
   size_t parts_moving() const noexcept { return flights_.size() - letters_flying_; }
 
@@ -72,8 +72,8 @@ class Wire {
 
   void check(int result, const char* call) const;
   void post_mailbox();
-  bool poll_mailbox(Post& post);
-  bool poll_flights(Post& post);
+  bool poll_mailbox(WireListener& listener);
+  bool poll_flights(WireListener& listener);
 
   bool owns_mpi_ = false;
   MPI_Comm communicator_ = MPI_COMM_NULL;

@@ -1,6 +1,7 @@
 // What ranks tell each other over the Board, whatever exchanges they are in: that a group is dead,
-// how far a rank came on channels that it has ended, that a rank has left, that nothing comes from
-// it any more though it had posted more (kEnd). Frames have a version and are checked on arrival.
+// how far a rank came on channels that it has ended, that a rank has left, that nothing comes
+// from it any more though it had posted more (kEnd). Frames have a version and are checked on
+// arrival.
 #pragma once
 
 #include <array>
@@ -34,7 +35,7 @@ struct Bulletin {
 
   Sort sort = Sort::kFailure;
   uint64_t group = 0;
-  Failure failure{};                      // of kFailure; its texts are cut, its ranks at least 0
+  Failure failure{};  // of kFailure; its texts are cut, its ranks are at least 0
   Presence presence = Presence::kMember;  // of kDeparture: kLeft or kDestroyed
   size_t count = 0;                       // of kProgress
   std::array<Progress, kMostProgress> progress{};

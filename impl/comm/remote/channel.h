@@ -1,10 +1,10 @@
-// One rank's end of a channel between processes. It has no thread of its own: messages are asked
-// for in its calls, and in calls on other channels of the link (poke).
+// One rank's end of a channel between processes. It has no thread of its own: it starts to receive
+// messages in its own calls, and in calls on other channels of the link (poke).
 //
 // An exchange sends every peer an envelope (envelope.h), and a message that does not fit it right
-// after. Envelopes are asked for one exchange ahead, so that they travel before this rank comes to
-// it; a message as soon as its envelope is there. What arrives lies in memory of the exchange, the
-// own rank's message where the caller put it.
+// after. The receive of an envelope starts one exchange ahead, so that it travels before this rank
+// comes to that exchange; the receive of a message starts when its envelope is there. What arrives
+// lies in memory of the exchange; the own rank's message stays where the caller put it.
 //
 // Outlives the communicator it was opened on; destroying it leaves what it has posted to be sent.
 #pragma once
@@ -74,15 +74,15 @@ class RemoteChannel final : public Channel, public Endpoint {
   void check(const CallSite& site) const;
   void check_post(const Operation& operation, std::span<const ConstBytes> send);
 
-  // The exchange's memory; made where there is none.
+  // The exchange of this number, made where there is none.
   InFlightExchange& take(uint64_t sequence);
   std::unique_ptr<InFlightExchange>& at(uint64_t sequence) noexcept {
     return ring_[sequence % kRing];
   }
-  // nullptr: it is over. Throws where it never was.
+  // nullptr: the exchange is over. Throws where it was never posted.
   InFlightExchange* find(Ticket ticket, const char* call);
-  void finish(
-      InFlightExchange& exchange) noexcept;  // gives its memory to later ones, if it is over
+  // Gives the memory of an exchange that is over to later ones.
+  void finish(InFlightExchange& exchange) noexcept;
   void recycle(uint64_t sequence) noexcept;
 
   void close() noexcept;  // for the peers
@@ -91,14 +91,14 @@ class RemoteChannel final : public Channel, public Endpoint {
   void ask_envelopes(InFlightExchange& exchange);
   void send(InFlightExchange& exchange, std::span<const ConstBytes> messages);
 
-  // Looks at what has come of an exchange; true: everything.
+  // Looks at what has come of an exchange; true when everything has.
   bool advance(InFlightExchange& exchange);
   void advance_leg(InFlightExchange& exchange, int peer);
-  // An envelope has come: it is of this exchange, or all are told.
+  // Reads an envelope that has come. Where it is not of this exchange, all ranks are told.
   void open(InFlightExchange& exchange, int peer);
   std::optional<Cause> difference(const InFlightExchange& exchange, int peer) const;
   [[noreturn]] void mismatch(InFlightExchange& exchange);
-  // Looks at what is being sent, without what nobody takes any more; true: nothing is left.
+  // Looks at what is being sent, and drops what nobody takes any more; true when nothing is left.
   bool settle_sends(InFlightExchange& exchange);
   void count_arrivals() noexcept;
 
@@ -107,13 +107,13 @@ class RemoteChannel final : public Channel, public Endpoint {
   const Purpose purpose_;
   std::atomic<uint32_t> number_{UINT32_MAX};
 
-  // What is posted and not reclaimed, one ahead, and one to tell them apart.
+  // Room for the exchanges that are posted and not reclaimed, and for the next one.
   static constexpr size_t kRing = 2 * kMostInFlight;
   std::mutex turn_;  // held by the one call in progress
   std::array<std::unique_ptr<InFlightExchange>, kRing> ring_;
   std::vector<std::unique_ptr<InFlightExchange>> pool_;
   std::atomic<uint64_t> posted_{0};   // exchanges; the next one's sequence number
-  std::atomic<uint64_t> arrived_{0};  // all below have come, from all
+  std::atomic<uint64_t> arrived_{0};  // all exchanges below have come, from all ranks
 };
 
 }  // namespace shardrec::comm::remote

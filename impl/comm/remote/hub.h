@@ -61,7 +61,7 @@ class Hub {
   void kill(Group& group, const Failure& failure) noexcept;
   // Throws the first failure, which may be another one.
   [[noreturn]] void kill_and_throw(Group& group, const Failure& failure, const CallSite& site);
-  // The end of this rank's membership.
+  // Ends this rank's membership, and tells the others.
   void depart(Group& group, Presence how) noexcept;
 
   void enlist(Endpoint& endpoint);
@@ -69,7 +69,7 @@ class Hub {
   // Lets other channels' messages come while this rank is busy with one. True: it is worth doing
   // again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
-  // What a closed channel has not sent yet.
+  // Keeps an exchange of a closed channel until all of it is sent.
   void defer_destroy(std::unique_ptr<InFlightExchange> exchange, std::shared_ptr<const Group> group,
                      uint32_t channel);
   // A message that nobody waits for any more goes on in the memory it uses until it is through: to
@@ -101,11 +101,11 @@ class Hub {
   void hear(int from, ConstBytes bytes);
   void hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin);
   void hear_loss(int peer, const std::string& how);
-  // False: it was dead.
+  // False: the group was dead already.
   bool fail_group(Group& group, const Failure& failure) noexcept;
   void fail_group_locked(Group& group, const Failure& failure) noexcept;
   void announce(const Bulletin& bulletin) noexcept;
-  void sweep() noexcept;  // of unsent_
+  void sweep() noexcept;  // frees what of unsent_ has been sent
 
   const std::shared_ptr<Carrier> carrier_;
   const std::shared_ptr<Board> board_;
@@ -114,14 +114,14 @@ class Hub {
   std::mutex mutex_;  // groups and their deaths; no code of others runs under it
   std::map<uint64_t, std::weak_ptr<Group>> groups_;
   std::vector<std::optional<std::string>> lost_;  // by rank on the link
-  // About groups that this rank is not in, or not yet.
+  // Bulletins about groups that this rank is not in, or not yet.
   std::deque<std::pair<int, Bulletin>> unclaimed_;
 
   std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried
   std::vector<Endpoint*> ends_;
   std::vector<Unsent> unsent_;
 
-  std::mutex kept_mutex_;  // of what follows; no other lock is taken under it
+  std::mutex kept_mutex_;  // guards what follows; no other lock is taken under it
   std::vector<Kept> kept_;
 };
 

@@ -42,16 +42,16 @@ class Carrier {
   virtual void cancel() noexcept = 0;
 };
 
-// Tells every other rank something, in up to 1024 bytes, and is told. What one rank announces is
-// told in its order, and before that rank's loss.
+// Tells every other rank something, in up to 1024 bytes, and hears what they tell. What one rank
+// announces is heard in its order, and before that rank's loss.
 class Board {
  public:
   virtual ~Board() = default;
-  // Does not wait for anybody. After Carrier::cancel() too.
+  // Does not wait for anybody. Works after Carrier::cancel() too.
   virtual void announce(ConstBytes bulletin) noexcept = 0;
 
-  // Whoever listens: called from the board's thread, one call at a time. Calls nothing of the link
-  // but Carrier::cancel().
+  // Called from the board's thread, one call at a time. Its functions call nothing of the link but
+  // Carrier::cancel().
   struct Listener {
     // A peer announced something.
     std::function<void(int from, ConstBytes bulletin)> heard;
@@ -63,7 +63,7 @@ class Board {
   virtual void listen(Listener listener) = 0;
 };
 
-// How the ranks lie, from what each said of itself when they met.
+// Where the ranks live, from what each said of itself when they met.
 struct Roster {
   int rank = 0;
   int size = 1;

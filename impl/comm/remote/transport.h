@@ -22,8 +22,8 @@ void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
 // Whether the engine's plug-in is installed, loaded or not.
 bool transport_installed(const EngineRow& engine);
-// What carries, such as "Open MPI 4.1.4"; and whether a launcher says who the ranks are, so that
-// neither a store nor a rank is needed. Throw as load_transport does.
+// The library that carries the messages, such as "Open MPI 4.1.4"; and whether a launcher says who
+// the ranks are, so that neither a store nor a rank is needed. Both throw as load_transport does.
 std::string transport_library(const std::string& engine);
 bool transport_is_launched(const std::string& engine);
 
@@ -36,7 +36,7 @@ struct TransportStore {
 
 struct TransportJob {
   std::string engine;
-  int rank = -1;  // -1 of a launched engine: as it was launched
+  int rank = -1;  // -1, for a launched engine: as its launcher says
   int size = -1;
   double seconds = 1800;
   double silence = 0;     // seconds until a host that is cut off counts as gone; 0: no such limit

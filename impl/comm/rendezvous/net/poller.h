@@ -21,7 +21,7 @@ class Poller {
  public:
   Poller();
 
-  // A closed socket is forgotten by itself.
+  // A socket that is closed later is forgotten by itself.
   void add(int descriptor, uint64_t name);
   void change(int descriptor, uint64_t name, Interest interest) noexcept;
 

@@ -37,7 +37,7 @@ class Address {
   socklen_t length_ = 0;
 };
 
-// Of a name or an address; empty, and why in `reason`, when there is none.
+// The addresses of a name or an address; empty, and why in `reason`, when there is none.
 std::vector<Address> look_up(const std::string& host, uint16_t port, std::string& reason);
 
 // "Connection refused", whatever the host's language.
@@ -75,7 +75,7 @@ class Socket {
   // Small messages at once; a peer whose host is gone is noticed within `silence`.
   void watch(milliseconds silence) const noexcept;
 
-  // EINTR included, nothing here waits.
+  // Neither waits. Both try again after EINTR.
   Io read(std::span<std::byte> out) const;
   Io write(ConstBytes bytes) const;
   // Nothing more will be written.
@@ -85,7 +85,7 @@ class Socket {
   int descriptor_ = -1;
 };
 
-// Something to be woken by: readable once rung, until hushed. ring() from any thread.
+// A descriptor that wakes a poller: readable from ring(), of any thread, until hush().
 class Alarm {
  public:
   Alarm();

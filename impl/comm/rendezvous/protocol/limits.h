@@ -17,14 +17,14 @@ inline constexpr size_t kMostJobBytes = 64;
 inline constexpr size_t kLeastSecretBytes = 16;
 inline constexpr size_t kMostSecretBytes = 128;
 
-// Of one frame. A bulletin and a value are also what transport_plugin.h says.
+// Sizes in one frame. Those of a bulletin and a value are also in transport_plugin.h.
 inline constexpr size_t kMostBulletinBytes = 1024;
 inline constexpr size_t kMostKeyBytes = 255;
 inline constexpr size_t kMostValueBytes = 65536;
 inline constexpr size_t kMostTextBytes = 1024;
 inline constexpr size_t kMostPayloadBytes = kMostValueBytes + 1024;
 
-// Of the store.
+// Bounds of the store.
 inline constexpr size_t kMostStoreBytes = size_t{64} << 20;
 inline constexpr size_t kMostWaitingGets = 128;  // of one rank
 

@@ -93,7 +93,7 @@ struct Waiting {
   static constexpr FrameKind kKind = FrameKind::kWaiting;
   static constexpr size_t kMostNamed = 8;
   int joined = 0;
-  uint32_t turned_away = 0;    // connections with another secret
+  uint32_t turned_away = 0;    // number of connections with another secret
   std::vector<int> missing{};  // the lowest of them
 
   void write(Writer& out) const;
@@ -109,7 +109,7 @@ struct Formed {
   static Formed read(Reader& in);
 };
 
-// There will be no group, or not with this rank.
+// There will be no group, or none with this rank.
 struct Refused {
   static constexpr FrameKind kKind = FrameKind::kRefused;
   shardrec_status status = SHARDREC_INTERNAL;

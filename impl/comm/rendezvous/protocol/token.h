@@ -27,7 +27,7 @@ Token parse_token(std::string_view text);
 bool is_host(std::string_view host) noexcept;
 bool is_job(std::string_view job) noexcept;
 bool is_secret(std::string_view secret) noexcept;
-// Where they are not, throw INVALID_ARGUMENT, naming what was checked as `name`.
+// Check a part of a token; throw INVALID_ARGUMENT where it is malformed, naming it as `name`.
 void check_host(std::string_view host, std::string_view name);
 void check_job(std::string_view job, std::string_view name);
 void check_secret(std::string_view secret, std::string_view name);

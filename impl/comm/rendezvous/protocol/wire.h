@@ -34,7 +34,7 @@ class Writer {
   void u32(uint32_t value) { number(value, 4); }
   void u64(uint64_t value) { number(value, 8); }
   void bytes(ConstBytes bytes);
-  // With its length before it.
+  // Its length, then its bytes.
   void text(std::string_view text);
 
  private:
@@ -52,7 +52,7 @@ class Reader {
   ConstBytes bytes(size_t count);
   // Without control characters.
   std::string text(size_t most);
-  // All that is left.
+  // All bytes that are left.
   ConstBytes rest(size_t most);
   // Throws when something is left.
   void end() const;

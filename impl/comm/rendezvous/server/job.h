@@ -26,7 +26,7 @@ class RankConnections {
   virtual ~RankConnections() = default;
   // Frames to one rank arrive in the order of these calls.
   virtual void send(int rank, ConstBytes frame) = 0;
-  // Nothing more will be sent to it, nothing of it is wanted.
+  // Closes the connection to a rank to which nothing more is sent and of which nothing is wanted.
   virtual void close(int rank) = 0;
 };
 
@@ -37,13 +37,14 @@ class Job {
   Job(RankConnections& connections, milliseconds silence)
       : connections_(connections), silence_(silence) {}
 
-  // A rank asks to be in. What it returns is for it alone: it is not in.
+  // A rank asks to join. Returns why it is refused, for this rank alone.
   std::optional<Refused> join(const Join& join, Time now);
   // A frame of a rank that is in. Throws CORRUPT_DATA: the rank is to be reported broken.
   void hear(int rank, const Frame& frame, Time now);
   // The connection of a rank that is in has ended: there is no way to it any more.
   void broken(int rank, const std::string& how);
-  // Heartbeats out, silence noticed. turned_away: connections with another secret, so far.
+  // Sends heartbeats and notices silent ranks. turned_away: connections with another secret, so
+  // far.
   void beat(Time now, uint32_t turned_away);
   // The server ends.
   void end();

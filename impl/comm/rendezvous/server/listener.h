@@ -1,6 +1,6 @@
-// Those who have connected and not yet proved to know the secret. Bounded in number, in bytes (only
-// an answer's worth is ever read of one) and in time; nothing of what they send is looked at before
-// its HMAC is. One thread.
+// The connections that have not yet proved to know the secret. They are bounded in number, in bytes
+// (only an answer's worth is ever read of one) and in time; nothing of what they send is looked at
+// before its HMAC is. One thread.
 #pragma once
 
 #include <array>
@@ -27,15 +27,15 @@ class Listener {
       : socket_(std::move(socket)), key_(key), job_(std::move(job)), patience_(patience) {}
 
   const Socket& socket() const noexcept { return socket_; }
-  // Lets in up to 64 of those who wait; each gets the next name and is added to the poller.
-  // False: the machine has no room for more now, ask later.
+  // Accepts up to 64 connections; each gets the next name and is added to the poller. False: the
+  // machine has no room for more now, ask later.
   bool accept_connections(Poller& poller, uint64_t& next_name, Clock::time_point now);
   bool knows(uint64_t name) const { return unauthenticated_.contains(name); }
   // Reads what a connection sends. Returns a peer once it has proved to know the secret.
   std::optional<Peer> receive_answer(uint64_t name);
-  // Sends away who has been here too long.
+  // Closes the connections that have taken too long.
   void clear(Clock::time_point now);
-  // Sends all away, and listens no more.
+  // Closes all, and listens no more.
   void end() noexcept;
 
   size_t count() const noexcept { return unauthenticated_.size(); }

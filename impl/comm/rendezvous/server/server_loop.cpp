@@ -11,7 +11,7 @@ namespace shardrec::comm::rendezvous {
 namespace {
 
 constexpr size_t kScratchBytes = 65536;
-constexpr milliseconds kShutDoor{50};
+constexpr milliseconds kAcceptPause{50};
 // Between looks at deadlines of connections, while there are such.
 constexpr milliseconds kLook{50};
 
@@ -33,7 +33,7 @@ ServerLoop::ServerLoop(Listener listener, milliseconds silence)
       next_beat_(Clock::now()),
       scratch_(kScratchBytes) {
   poller_.add(alarm_.descriptor(), kAlarm);
-  poller_.add(listener_.socket().descriptor(), kDoor);
+  poller_.add(listener_.socket().descriptor(), kListener);
 }
 
 void ServerLoop::stop() noexcept {
@@ -57,7 +57,7 @@ void ServerLoop::turn() {
     const Clock::time_point now = Clock::now();
     if (event.name == kAlarm) {
       alarm_.hush();
-    } else if (event.name == kDoor) {
+    } else if (event.name == kListener) {
       accept_connections(now);
     } else if (listener_.knows(event.name)) {
       if (auto arrival = listener_.receive_answer(event.name)) {
@@ -76,20 +76,20 @@ void ServerLoop::turn() {
     job_.beat(awake_.now(), listener_.turned_away());
     settle();
   }
-  if (door_opens_ && now >= *door_opens_) {
-    door_opens_.reset();
-    poller_.change(listener_.socket().descriptor(), kDoor, {});
+  if (accepts_again_ && now >= *accepts_again_) {
+    accepts_again_.reset();
+    poller_.change(listener_.socket().descriptor(), kListener, {});
   }
   listener_.clear(now);
-  drop_late_guests(now);
+  drop_late_joins(now);
   joined_.store(job_.present());
   unauthenticated_.store(listener_.count());
   turned_away_.store(listener_.turned_away());
 }
 
 milliseconds ServerLoop::pause(Clock::time_point now) const {
-  const bool hurried =
-      listener_.count() > 0 || peers_.size() > members_.size() || door_opens_ || stopping_.load();
+  const bool hurried = listener_.count() > 0 || peers_.size() > members_.size() || accepts_again_ ||
+                       stopping_.load();
   const auto until_beat = std::chrono::ceil<milliseconds>(next_beat_ - now);
   return hurried ? std::min(kLook, until_beat) : until_beat;
 }
@@ -118,8 +118,8 @@ void ServerLoop::accept_connections(Clock::time_point now) {
     listener_.end();
     return settle();
   }
-  door_opens_ = now + kShutDoor;
-  poller_.change(listener_.socket().descriptor(), kDoor, {.read = false});
+  accepts_again_ = now + kAcceptPause;
+  poller_.change(listener_.socket().descriptor(), kListener, {.read = false});
 }
 
 void ServerLoop::welcome(uint64_t name, Listener::Peer arrival, Clock::time_point now) {
@@ -244,7 +244,7 @@ void ServerLoop::drop(uint64_t name) {
   job_.broken(rank, how);
 }
 
-void ServerLoop::drop_late_guests(Clock::time_point now) {
+void ServerLoop::drop_late_joins(Clock::time_point now) {
   if (peers_.size() == members_.size()) return;
   for (auto& [name, peer] : peers_) {
     if (peer.member) continue;

@@ -35,7 +35,7 @@ class ServerLoop final : private RankConnections {
   uint32_t turned_away() const noexcept { return turned_away_.load(); }
 
  private:
-  // Somebody who knows the secret; a member once it has joined.
+  // A connection that knows the secret; a member once its rank has joined.
   struct Peer {
     Connection connection;
     int rank = 0;
@@ -63,11 +63,11 @@ class ServerLoop final : private RankConnections {
   void mark(uint64_t name, Peer& peer);
   void settle();
   void drop(uint64_t name);
-  void drop_late_guests(Clock::time_point now);
+  void drop_late_joins(Clock::time_point now);
   Peer* peer_of(int rank, uint64_t& name);
 
   static constexpr uint64_t kAlarm = 0;
-  static constexpr uint64_t kDoor = 1;
+  static constexpr uint64_t kListener = 1;
 
   Poller poller_;
   Alarm alarm_;
@@ -77,7 +77,7 @@ class ServerLoop final : private RankConnections {
   milliseconds beat_interval_;
   AwakeClock awake_;
   Clock::time_point next_beat_;
-  std::optional<Clock::time_point> door_opens_;  // while it is shut
+  std::optional<Clock::time_point> accepts_again_;  // set while no connections are accepted
   uint64_t next_name_ = 2;
   std::unordered_map<uint64_t, Peer> peers_;
   std::unordered_map<int, uint64_t> members_;  // rank to name

@@ -1,4 +1,5 @@
-// The values that ranks share, and who waits for one. Bounded: limits.h. One thread at a time.
+// The values that ranks share, and the ranks that wait for one. Bounded: limits.h. One thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ class Store {
     uint64_t id;
   };
 
-  // False when there is no room. Replaces what is there; `woken` gets who waited for it.
+  // Replaces what is there; `woken` gets the ranks that waited for it. False when there is no room.
   bool set(const std::string& key, ConstBytes value, std::vector<Waiter>& woken);
   // Null when it is not there; then the waiter is noted, unless its rank waits for too many.
   const Bytes* get(const std::string& key, Waiter waiter, bool& noted);
