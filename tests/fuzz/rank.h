@@ -47,6 +47,12 @@ class Slots {
   std::atomic<T*> closed_{nullptr};
 };
 
+// In C++ an enumeration has the values of its enumerators' bits only.
+template <class Enum>
+Enum as_enum(int64_t value) {
+  return static_cast<Enum>(value & 0x7fffffff);
+}
+
 // Of any kind: no process can hold objects there.
 template <class T>
 T* garbage(Input& in) {

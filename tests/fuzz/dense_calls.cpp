@@ -1,0 +1,102 @@
+// Calls of the dense half: ddp, layers, interaction, loss, metrics.
+#include "fuzz/rank.h"
+
+namespace shardrec::fuzz {
+
+void Rank::dense_call(Input& in) {
+  switch (in.below(12)) {
+    case 0:
+      make(in, ddps_, [&](auto out) {
+        return shardrec_ddp_create(handle(in, &Rank::comms_), handle_or_null(in, &Rank::options_),
+                                   out);
+      });
+      return;
+    case 1: {
+      const shardrec_tensor* parameter = or_null(in, matrix(in, false, 2, 3));
+      const shardrec_tensor* gradient = or_null(in, matrix(in, false, 2, 3));
+      note(shardrec_ddp_add(handle(in, &Rank::ddps_), name(in).c_str(), parameter, gradient));
+      return;
+    }
+    case 2:
+      note(shardrec_ddp_commit(handle(in, &Rank::ddps_)));
+      return;
+    case 3:
+      note(shardrec_ddp_all_reduce(handle(in, &Rank::ddps_)));
+      return;
+    case 4: {
+      make(in, mlps_, [&](auto out) {
+        return shardrec_mlp_create(in.below(7), handle_or_null(in, &Rank::options_), out);
+      });
+      note(shardrec_mlp_add_linear(handle(in, &Rank::mlps_), in.below(6),
+                                   as_enum<shardrec_activation>(in.below(3))));
+      return;
+    }
+    case 5: {
+      shardrec_mlp* mlp = handle(in, &Rank::mlps_);
+      const int64_t batch = in.below(4);
+      const int64_t inputs = in.below(7);
+      const int64_t outputs = in.below(6);
+      const shardrec_tensor* input = or_null(in, matrix(in, false, batch, inputs));
+      const shardrec_tensor* output = or_null(in, matrix(in, false, batch, outputs));
+      const shardrec_tensor* output_gradient = or_null(in, matrix(in, false, batch, outputs));
+      const shardrec_tensor* input_gradient = or_null(in, matrix(in, false, batch, inputs));
+      note(shardrec_mlp_forward(mlp, input, output));
+      note(shardrec_mlp_backward(mlp, output_gradient, input_gradient));
+      note(shardrec_mlp_step(mlp));
+      if (in.one_in(2)) note(shardrec_mlp_zero_gradient(mlp));
+      return;
+    }
+    case 6: {
+      shardrec_mlp* mlp = handle(in, &Rank::mlps_);
+      int32_t count = 0;
+      shardrec_tensor parameter{};
+      note(shardrec_mlp_parameter_count(mlp, &count));
+      note(shardrec_mlp_parameter(mlp, static_cast<int32_t>(in.number()), &parameter, nullptr));
+      note(shardrec_mlp_set_learning_rate(mlp, in.real()));
+      note(shardrec_mlp_load(mlp, in.of<const char*>({"/nonexistent/x", nullptr, ""})));
+      return;
+    }
+    case 7:
+      make(in, interactions_, [&](auto out) {
+        return shardrec_interaction_create(in.below(4), in.below(5), nullptr, out);
+      });
+      return;
+    case 8: {
+      shardrec_interaction* interaction = handle(in, &Rank::interactions_);
+      const int64_t batch = in.below(4);
+      const int64_t features = in.below(4);
+      const int64_t dim = in.below(5);
+      int64_t outputs = 0;
+      note(shardrec_interaction_outputs(interaction, &outputs));
+      const shardrec_tensor* dense = or_null(in, matrix(in, false, batch, dim));
+      const shardrec_tensor* rows = or_null(in, matrix(in, false, batch, features * dim));
+      const shardrec_tensor* output = or_null(in, matrix(in, false, batch, outputs));
+      note(shardrec_interaction_forward(interaction, dense, rows, output));
+      note(shardrec_interaction_backward(interaction, output, dense, rows));
+      return;
+    }
+    case 9:
+      make(in, metrics_,
+           [&](auto out) { return shardrec_metrics_create(handle(in, &Rank::comms_), out); });
+      return;
+    case 10: {
+      shardrec_metrics* metrics = handle(in, &Rank::metrics_);
+      const int64_t length = in.below(5);
+      const auto bytes = static_cast<size_t>(length) * sizeof(double);
+      const shardrec_tensor* probabilities =
+          or_null(in, vector(in, false, SHARDREC_FLOAT32, length, memory(bytes)));
+      const shardrec_tensor* labels =
+          or_null(in, vector(in, false, SHARDREC_FLOAT32, length, memory(bytes)));
+      note(shardrec_metrics_update(metrics, probabilities, labels));
+      double value = 0;
+      note(shardrec_metrics_compute(metrics));
+      note(shardrec_metrics_get(metrics, as_enum<shardrec_metric>(in.below(9)), &value));
+      note(shardrec_bce_with_logits(probabilities, labels, nullptr, nullptr, &value));
+      return;
+    }
+    default:
+      note(shardrec_metrics_reset(handle(in, &Rank::metrics_)));
+  }
+}
+
+}  // namespace shardrec::fuzz

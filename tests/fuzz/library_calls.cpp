@@ -1,0 +1,97 @@
+// Calls of the library as a whole: log, controls, last error, probe.
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "compute/probe/memory_profile.h"
+#include "core/error.h"
+#include "fuzz/rank.h"
+
+namespace shardrec::fuzz {
+namespace {
+
+// A file of the profile cache: read as a profile, or refused as corrupt.
+void damaged_profile(Input& in) {
+  using compute::profile_from_json;
+  using compute::profile_to_json;
+  compute::MemoryProfile profile{.machine = {"cpu", 2, 1, 2, 3, "set"}, .table_bytes = 64};
+  profile.copies.push_back({1, 5});
+  profile.rows.push_back({.row_bytes = 64, .bag_length = 20, .gb_per_second = 7, .by_hint = {7}});
+  std::string text = profile_to_json(profile);
+  for (int damage = 1 + in.below(4); damage > 0; --damage) {
+    const size_t at = static_cast<size_t>(in.word() & INT32_MAX) % text.size();
+    const auto length = static_cast<size_t>(in.below(32));
+    if (in.one_in(4)) {
+      text.erase(at, std::min(length, text.size() - 1));
+    } else if (in.one_in(3)) {
+      text.insert(at, length, static_cast<char>(in.byte()));
+    } else {
+      text[at] = static_cast<char>(in.byte());
+    }
+  }
+  try {
+    const std::string written = profile_to_json(profile_from_json(text, "file"));
+    if (profile_to_json(profile_from_json(written, "file")) != written) std::abort();
+  } catch (const core::Error& error) {
+    if (error.status() != SHARDREC_CORRUPT_DATA || error.sentence().empty()) std::abort();
+  }
+}
+
+}  // namespace
+
+void Rank::library_call(Input& in) {
+  switch (in.below(8)) {
+    case 0: {
+      char* text = nullptr;
+      shardrec_log_level level{};
+      int32_t rank = 0;
+      note(shardrec_log_next(static_cast<int32_t>(in.of<int64_t>({0, 0, 1, -1})), &level, &rank,
+                             &text));
+      shardrec_text_free(text);
+      return;
+    }
+    case 1:
+      note(shardrec_log_set_level(as_enum<shardrec_log_level>(in.below(7))));
+      return;
+    case 2: {
+      char* text = nullptr;
+      take(shardrec_capabilities(&text), text);
+      return;
+    }
+    case 3: {
+      make(in, controls_, [](auto out) { return shardrec_control_create(out); });
+      int64_t done = 0;
+      note(shardrec_control_progress(handle(in, &Rank::controls_), &done, nullptr));
+      note(shardrec_control_cancel(handle(in, &Rank::controls_)));
+      return;
+    }
+    case 4: {
+      int64_t value = 0;
+      const auto status = shardrec_last_error_i64(as_enum<shardrec_error_part>(in.below(7)),
+                                                  in.one_in(8) ? nullptr : &value);
+      (void)status;  // leaves the error alone, so that note() would not find it
+      return;
+    }
+    case 5: {
+      char* text = nullptr;
+      take(shardrec_probe_cached(in.one_in(8) ? nullptr : &text), text);
+      // Numbers of threads that are refused: others are measured, for seconds.
+      const auto threads = in.of<int32_t>({-1, 4097, INT32_MIN, INT32_MAX});
+      shardrec_control* control = in.one_in(2) ? nullptr : handle(in, &Rank::controls_);
+      char* measured = nullptr;
+      take(shardrec_probe(threads, control, &measured), measured);
+      return;
+    }
+    case 6:
+      return damaged_profile(in);
+    default: {
+      char* text = nullptr;
+      const auto status =
+          shardrec_last_error_text(as_enum<shardrec_error_part>(100 + in.below(6)), &text);
+      (void)status;
+      shardrec_text_free(text);
+    }
+  }
+}
+
+}  // namespace shardrec::fuzz
