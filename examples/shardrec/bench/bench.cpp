@@ -13,6 +13,7 @@
 #include "command/numbers.h"
 #include "command/option_texts.h"
 #include "command/user_error.h"
+#include "launch/engines.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
@@ -88,7 +89,7 @@ class Bench {
       ranks.push_back(times_from(numbers, own.ids.size()));
     }
     if (rank != 0) return;
-    if (options_.engine != "local") add_up_processes(ranks);
+    if (in_processes(options_.engine)) add_up_processes(ranks);
     std::cout << bench_report(options_, ranks, probed_ ? &*probed_ : nullptr) << "\n" << std::flush;
   }
 
@@ -203,8 +204,8 @@ Run add_bench(CLI::App& app) {
   step->add_option("--ranks-per-node", options->ranks_per_node, "Default: all")
       ->check(CLI::Range(1, 1024));
   step->add_option("--sharding", options->sharding, "As for train")->capture_default_str();
-  step->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
-      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+  step->add_option("--engine", options->engine, kEngineHelp)
+      ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
   step->add_option("--forward-compression", options->forward_compression,
                    std::string("Of outputs between ranks: ") + kCompressions)

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "command/commands.h"
+#include "launch/engines.h"
 #include "launch/processes.h"
 
 namespace shardrec::cli {
@@ -20,8 +21,8 @@ Run add_launch(CLI::App& app) {
       ->add_option("--ranks-per-node", options->ranks_per_node,
                    "Ranks that count as one node; default: all")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--engine", options->engine, "gloo, or mpi: mpirun starts the processes")
-      ->check(CLI::IsMember({"gloo", "mpi"}))
+  command->add_option("--engine", options->engine, kProcessEngineHelp)
+      ->check(CLI::IsMember(process_engine_names()))
       ->capture_default_str();
   command->add_option("program", options->command, "Behind --: the program and its arguments")
       ->required();

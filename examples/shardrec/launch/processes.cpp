@@ -23,6 +23,7 @@
 
 #include "command/numbers.h"
 #include "command/user_error.h"
+#include "launch/engines.h"
 
 extern char** environ;
 
@@ -241,7 +242,7 @@ LaunchEnd launch(const LaunchOptions& options) {
   std::map<std::string, std::string> variables{{"SHARDREC_ENGINE", options.engine}};
   const SignalsHeld signals;  // before the rendezvous has a thread, which has them blocked too
   Launch ranks(options.capture);
-  if (options.engine == "mpi") {
+  if (find_engine(options.engine).by_mpirun) {
     if (geteuid() == 0) {  // Open MPI asks root for both
       variables["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
       variables["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
@@ -271,7 +272,7 @@ LaunchEnd launch(const LaunchOptions& options) {
 }
 
 int own_rank(const std::string& engine) {
-  const char* rank = std::getenv(engine == "mpi" ? "OMPI_COMM_WORLD_RANK" : "RANK");
+  const char* rank = std::getenv(find_engine(engine).rank_variable);
   return rank == nullptr ? -1 : static_cast<int>(parse_integer(rank).value_or(-1));
 }
 

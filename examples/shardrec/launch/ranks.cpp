@@ -5,13 +5,14 @@
 #include <iostream>
 
 #include "command/user_error.h"
+#include "launch/engines.h"
 #include "launch/processes.h"
 
 namespace shardrec::cli {
 
 void run_ranks(const RankGroup& group, const std::function<void(int, Comm&)>& body) {
   const auto on_rank = [&](Comm& comm) { body(comm.rank(), comm); };
-  if (group.engine == "local") {
+  if (!in_processes(group.engine)) {
     run(group.ranks, on_rank, group.ranks_per_node);
     return;
   }
@@ -24,7 +25,7 @@ void run_ranks(const RankGroup& group, const std::function<void(int, Comm&)>& bo
 }
 
 bool starts_ranks(const RankGroup& group) {
-  return group.engine != "local" && own_rank(group.engine) < 0;
+  return in_processes(group.engine) && own_rank(group.engine) < 0;
 }
 
 int start_ranks(const RankGroup& group) {

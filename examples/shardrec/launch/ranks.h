@@ -10,8 +10,6 @@
 
 namespace shardrec::cli {
 
-inline constexpr const char* kEngines = "local (threads), gloo or mpi (processes)";
-
 struct RankGroup {
   int ranks = 1;
   int ranks_per_node = 1;

@@ -8,6 +8,7 @@
 #include "command/numbers.h"
 #include "command/text_table.h"
 #include "command/user_error.h"
+#include "launch/engines.h"
 #include "launch/processes.h"
 #include "launch/ranks.h"
 #include "replay/case_runner.h"
@@ -106,7 +107,7 @@ CaseResult run_in_processes(const RecordedCase& recorded, const ReplayOptions& o
 int replay(const ReplayOptions& options) {
   const std::vector<RecordedCase> cases = read_cases(options.path);
   const Safetensors arrays(case_arrays_path(options.path));
-  const bool in_processes = starts_ranks({.engine = options.engine});
+  const bool starts_processes = starts_ranks({.engine = options.engine});
   TextTable table({{"case", TextTable::Align::kLeft},
                    {"ranks"},
                    {"out"},
@@ -117,9 +118,9 @@ int replay(const ReplayOptions& options) {
   std::array<int, 4> counts{};
   for (const RecordedCase& recorded : cases) {
     if (!options.case_name.empty() && recorded.name != options.case_name) continue;
-    const CaseResult result =
-        in_processes ? run_in_processes(recorded, options) : run_case(recorded, arrays, options);
-    if (options.engine != "local" && !in_processes) {
+    const CaseResult result = starts_processes ? run_in_processes(recorded, options)
+                                               : run_case(recorded, arrays, options);
+    if (in_processes(options.engine) && !starts_processes) {
       return report_to_starter(recorded, result, own_rank(options.engine));
     }
     ++counts[static_cast<size_t>(result.outcome)];
@@ -155,8 +156,8 @@ Run add_replay(CLI::App& app) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--sharding", options->sharding,
                       "One kind for all tables; default: as recorded");
-  command->add_option("--engine", options->engine, std::string("Ranks are ") + kEngines)
-      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+  command->add_option("--engine", options->engine, kEngineHelp)
+      ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
   return [options] { return replay(*options); };
 }

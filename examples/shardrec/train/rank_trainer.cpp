@@ -5,6 +5,7 @@
 
 #include "command/interrupt.h"
 #include "command/long_work.h"
+#include "launch/engines.h"
 
 namespace shardrec::cli {
 namespace {
@@ -40,7 +41,7 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       ranks_(options.ranks),
       writes_predictions_(!options.output.empty()),
       sync_every_(mesh != nullptr ? options.sync_every : 0),
-      own_feed_(options.engine != "local"),
+      own_feed_(in_processes(options.engine)),
       schema_(schema),
       width_(static_cast<int64_t>(schema.features.size()) * options.dim),
       net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())),

@@ -11,6 +11,7 @@
 #include "command/numbers.h"
 #include "command/user_error.h"
 #include "data/planted_meta.h"
+#include "launch/engines.h"
 #include "launch/processes.h"
 #include "trace/trace_file.h"
 #include "train/rank_trainer.h"
@@ -98,7 +99,7 @@ class Feeds {
     const std::scoped_lock lock(mutex_);
     if (feeds_.size() <= index) feeds_.resize(index + 1);
     if (feeds_[index] == nullptr) {
-      const bool shared = options_.engine == "local";
+      const bool shared = !in_processes(options_.engine);
       const int64_t batch =
           split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
       const FeedOptions feed{split,  options_.seed, epoch, batch, shared ? options_.ranks : 1,
@@ -194,7 +195,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     trainer.enter(Phase::kOther);
     trace.write(comm);
     const auto reports = gather(comm, numbers_of(report_of(trainer)));
-    if (rank == 0 || options.engine != "local") result.interrupted = stopped;
+    if (rank == 0 || in_processes(options.engine)) result.interrupted = stopped;
     if (rank == 0) {
       for (const std::vector<double>& numbers : reports) {
         result.ranks.push_back(report_from(numbers));
@@ -264,9 +265,10 @@ int train(TrainOptions options) {
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
-  const int own = options.engine == "local" ? 0 : own_rank(options.engine);
+  const bool processes = in_processes(options.engine);
+  const int own = processes ? own_rank(options.engine) : 0;
   if (own == 0) print_start(options, start);
-  TraceFile trace(options.trace, options.engine == "local" ? -1 : own);
+  TraceFile trace(options.trace, processes ? own : -1);
   PredictionFile predictions(own == 0 ? options.output : "");
   TrainResult result = run(options, start, *log, trace, predictions);
   if (!result.interrupted) predictions.finish();

@@ -5,6 +5,7 @@
 
 #include "command/commands.h"
 #include "command/option_texts.h"
+#include "launch/engines.h"
 #include "launch/ranks.h"
 #include "train/train.h"
 
@@ -30,8 +31,8 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
       ->add_option("--ranks-per-node", o.ranks_per_node,
                    "Ranks that count as one node; default: all")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--engine", o.engine, std::string("Ranks are ") + kEngines)
-      ->check(CLI::IsMember({"local", "gloo", "mpi"}))
+  command->add_option("--engine", o.engine, kEngineHelp)
+      ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
   command
       ->add_option(
