@@ -1,5 +1,6 @@
 // A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
-// said where its struct is: operations.h, batch_operations.h, output_operations.h, gradient_operations.h, row_groups.h.
+// said where its struct is: operations.h, batch_operations.h, routing_operations.h, output_operations.h,
+// gradient_operations.h, row_groups.h.
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
@@ -22,6 +23,7 @@
 #include "compute/kept_gradients.h"
 #include "compute/operations.h"
 #include "compute/output_operations.h"
+#include "compute/routing_operations.h"
 #include "compute/row_groups.h"
 #include "core/memory.h"
 #include "core/threads.h"
@@ -53,6 +55,22 @@ class Backend {
                             std::span<CheckedLengths> checked) = 0;
   virtual void sort_samples(std::span<const SamplesByBag> features,
                             std::span<WrongInteger> wrong) = 0;
+
+  // Begin: ids to the owners of their rows, by feature. All results are there when the calls return.
+  // Checks the ids and counts what each block gets. The check of the ids of a feature all blocks of
+  // which hold all of them may be left to write_ids, unless an id of another feature is wrong.
+  virtual void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                         std::span<BlockCount> counts) = 0;
+  // Writes the blocks, in the forms and of the sizes that follow from the counts. checked: as counted
+  // before; a wrong id that is found now is added to it, and the blocks then hold anything.
+  virtual void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                         std::span<CheckedIds> checked) = 0;
+  virtual void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) = 0;
+
+  // Forward, on the owner of rows: what arrived. The results are by block, and there when the calls
+  // return.
+  virtual void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) = 0;
+  virtual void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) = 0;
 
   // Forward, on the owner of rows.
   virtual void sum_bags(std::span<const BagSums> blocks) = 0;

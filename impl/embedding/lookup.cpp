@@ -171,7 +171,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   const Outgoing& outgoing = outgoing_[1 - turn_];
   input_channel_->receive(outgoing.ticket, input_views_);
   holds_input_ = true;
-  inbox_.open(input_views_);
+  inbox_.open(input_views_, collection_->backend());
   if (const int rank = inbox_.differing_rank(); rank >= 0) {
     end_batch();
     state_ = State::kIdle;

@@ -133,7 +133,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
     std::vector<comm::ConstBytes> received = {routed.messages()[1],
                                               std::as_bytes(std::span(&none, 1))};
     embedding::Inbox inbox(owner, compute::cpu_memory());
-    inbox.open(received);
+    inbox.open(received, tools.context().backend);
     const embedding::ReceivedBlock& block = inbox.blocks(0)[0];
     ASSERT_EQ(block.ids, width.ids);
     EXPECT_EQ(block.bags, 2);
@@ -192,7 +192,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   embedding::InputHeader none;
   std::vector<comm::ConstBytes> received = {message, std::as_bytes(std::span(&none, 1))};
   embedding::Inbox inbox(owner, compute::cpu_memory());
-  EXPECT_THROW(inbox.open(received), core::Error);
+  EXPECT_THROW(inbox.open(received, tools.context().backend), core::Error);
 }
 
 }  // namespace

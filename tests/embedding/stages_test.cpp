@@ -72,7 +72,7 @@ TEST_P(Stages, TheInboxHoldsTheRowsOfItsParts) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
     Inbox inbox(layout, compute::cpu_memory());
-    inbox.open(world_.messages_to(owner));
+    inbox.open(world_.messages_to(owner), tools_.context().backend);
     EXPECT_EQ(inbox.refused_rank(), -1);
     EXPECT_EQ(inbox.global_batch(), world_.first_sample(world_.ranks()));
     int64_t ids = 0;
@@ -134,10 +134,11 @@ int64_t column_at(const Part& part, int64_t offset) {
 }
 
 // The output message of an owner to a source.
-std::vector<float> output_message(const World& world, int owner, int source) {
+std::vector<float> output_message(const World& world, int owner, int source,
+                                  compute::Backend& backend) {
   const Layout& layout = world.layout(owner);
   Inbox inbox(layout, compute::cpu_memory());
-  inbox.open(world.messages_to(owner));
+  inbox.open(world.messages_to(owner), backend);
   std::vector<float> message;
   const auto blocks = layout.blocks_of(owner);
   for (size_t b = 0; b < blocks.size(); ++b) {
@@ -219,7 +220,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const Layout& layout = world_.layout(source);
     std::vector<std::vector<float>> messages;
     for (int owner = 0; owner < world_.ranks(); ++owner) {
-      messages.push_back(output_message(world_, owner, source));
+      messages.push_back(output_message(world_, owner, source, tools_.context().backend));
     }
     std::vector<comm::ConstBytes> views;
     for (const auto& message : messages) views.push_back(std::as_bytes(std::span(message)));

@@ -91,6 +91,28 @@ class GuardedBackend final : public Backend {
     stream_.later([&] { cpu_->sort_samples(features, wrong); });
     stream_.wait();
   }
+  void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                 std::span<BlockCount> counts) override {
+    stream_.later([&] { cpu_->count_ids(features, checked, counts); });
+    stream_.wait();
+  }
+  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                 std::span<CheckedIds> checked) override {
+    stream_.later([&] { cpu_->write_ids(features, blocks, checked); });
+    stream_.wait();
+  }
+  void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
+    stream_.later([&] { cpu_->deduplicate_ids(messages); });
+    stream_.wait();
+  }
+  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
+    stream_.later([&] { cpu_->check_bags(blocks, defects); });
+    stream_.wait();
+  }
+  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) override {
+    stream_.later([&] { cpu_->expand_ids(blocks, wrong); });
+    stream_.wait();
+  }
   void sum_bags(std::span<const BagSums> blocks) override { later(&Backend::sum_bags, blocks); }
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
     stream_.later([this, list = copy_of(blocks), output_bytes] {

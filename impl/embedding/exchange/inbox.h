@@ -1,5 +1,6 @@
-// The input messages of one batch as the owner of parts sees them, checked and cut into blocks. The
-// ids stay where they arrived, but for those that travelled as codes.
+// The input messages of one batch as the owner of parts sees them, checked and cut into blocks: their
+// heads here, their bodies by operations of the back end (compute/routing_operations.h). The ids stay
+// where they arrived, but for those that travelled as codes.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/buffer.h"
-#include "compute/kernels.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -32,9 +33,9 @@ class Inbox {
  public:
   Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
-  // Reads the headers and cuts the messages. Throws CORRUPT_DATA, naming the rank, when a message
-  // does not hold what it says. After a bad verdict there are no blocks.
-  void open(std::span<const comm::ConstBytes> messages);
+  // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming the
+  // rank, when a message does not hold what it says. After a bad verdict there are no blocks.
+  void open(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
 
   // The lowest rank whose batch was refused; -1: none.
   int refused_rank() const { return refused_; }
@@ -58,8 +59,13 @@ class Inbox {
   size_t memory() const { return ids_memory_.capacity(); }
 
  private:
-  void cut(int source, comm::ConstBytes message);
-  void decode();
+  void read_header(int source, comm::ConstBytes message);
+  // Returns what is wrong with the message, null for nothing. The blocks before it are cut.
+  const char* cut(int source, comm::ConstBytes message);
+  const char* cut_block(int source, size_t block, const BlockRecord& record,
+                        comm::ConstBytes message, size_t& at);
+  void check_bags(compute::Backend& backend);
+  void expand(compute::Backend& backend);
 
   const Layout& layout_;
   size_t per_source_;
@@ -67,13 +73,14 @@ class Inbox {
   int64_t global_batch_ = 0;
   int64_t most_samples_ = 0;
   std::vector<ReceivedBlock> blocks_;
-  // Blocks whose ids are codes, and the ids that these mean.
-  struct Coded {
-    size_t block = 0;
-    int source = 0;
-    const std::byte* codes = nullptr;
-  };
-  std::vector<Coded> coded_;
+  // Blocks whose ids are codes: their number among all, what they are made of, what was wrong.
+  std::vector<size_t> coded_blocks_;
+  std::vector<compute::CodedIds> coded_;
+  std::vector<compute::WrongInteger> wrong_codes_;
+  // The bags of the blocks that are cut so far, by block of the messages, and what was wrong.
+  std::vector<compute::Bags> bags_;
+  std::vector<compute::BagDefect> defects_;
+  std::vector<int> bags_source_;  // the rank that sent them
   compute::Buffer ids_memory_;
   int refused_ = -1;
   int differing_ = -1;

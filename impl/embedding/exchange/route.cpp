@@ -6,231 +6,289 @@
 namespace shardrec::embedding {
 namespace {
 
-// Ids of one piece.
-constexpr int64_t kPieceIds = int64_t{1} << 15;
-
 template <class T>
 T* at(std::byte* base, size_t offset) {
   return static_cast<T*>(static_cast<void*>(base + offset));
 }
 
+bool drops(const compute::RoutedIds& feature) {
+  return feature.policy == SHARDREC_OUT_OF_RANGE_DROP;
+}
+
 }  // namespace
+
+static_assert(Routing::kMostStreams == compute::kMostStreams);
 
 RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
                          const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       weight_gradient_(weight_gradient),
       features_(layout.model().features.size()),
+      routed_(features_.size()),
+      checked_(features_.size()),
       messages_(static_cast<size_t>(layout.ranks())),
       message_offsets_(static_cast<size_t>(layout.ranks()) + 1),
       chunk_memory_(memory),
-      feature_memory_(memory),
-      dictionary_memory_(memory) {
+      feature_memory_(memory) {
   first_block_.push_back(0);
   for (int owner = 0; owner < layout.ranks(); ++owner) {
     first_block_.push_back(first_block_.back() + layout.blocks_of(owner).size());
   }
-  blocks_.resize(first_block_.back());
-  writers_.resize(first_block_.back());
-  for (size_t t = 0; t < layout.table_count(); ++t) {
-    const TableLayout& table = layout.table(static_cast<int32_t>(t));
-    const shardrec_out_of_range policy = layout.model().tables[t].out_of_range;
-    for (size_t k = 0; k < table.features.size(); ++k) {
-      Feature& feature = features_[static_cast<size_t>(table.features[k])];
-      feature.table = static_cast<int32_t>(t);
-      feature.ordinal = k;
-      feature.policy = policy;
-      feature.sequence = layout.is_sequence(table.features[k]);
-      feature.whole = table.whole;
-      feature.keeps_intervals = !feature.whole && (feature.sequence || weight_gradient);
-      feature.streams = !feature.whole && !feature.keeps_intervals && table.routing.streams;
-      if (feature.whole) continue;
-      for (const int32_t receiver : table.routing.targets) {
-        const int32_t part = table.receivers[static_cast<size_t>(receiver)];
-        feature.targets.push_back(
-            {block_index(part, k), layout.parts()[static_cast<size_t>(part)].row});
-      }
+  const size_t blocks = first_block_.back();
+  counts_.resize(blocks);
+  records_.resize(blocks);
+  sections_.resize(blocks);
+  blocks_.resize(blocks);
+  plain_blocks_.resize(blocks);
+  unique_.resize(blocks);
+  deduplicated_.reserve(messages_.size());
+  for (size_t t = 0; t < layout.table_count(); ++t) find_targets(static_cast<int32_t>(t));
+}
+
+// All of the features of a table that no batch changes.
+void RoutedBatch::find_targets(int32_t table) {
+  const TableLayout& layout = layout_.table(table);
+  const plan::Table& model = layout_.model().tables[static_cast<size_t>(table)];
+  for (size_t k = 0; k < layout.features.size(); ++k) {
+    const auto number = static_cast<size_t>(layout.features[k]);
+    const auto block_of = [&](int32_t receiver) {
+      const int32_t part = layout.receivers[static_cast<size_t>(receiver)];
+      const auto owner = static_cast<size_t>(layout_.parts()[static_cast<size_t>(part)].owner);
+      return first_block_[owner] + static_cast<size_t>(layout_.block_of(part, k));
+    };
+    Feature& feature = features_[number];
+    feature.table = table;
+    for (int32_t r = 0; r < std::ssize(layout.receivers); ++r) {
+      feature.blocks.push_back(static_cast<uint32_t>(block_of(r)));
     }
+    for (const int32_t receiver : layout.routing.targets) {
+      const int32_t part = layout.receivers[static_cast<size_t>(receiver)];
+      feature.targets.push_back(
+          {block_of(receiver), layout_.parts()[static_cast<size_t>(part)].row});
+    }
+    const Routing& routing = layout.routing;
+    feature.intervals = {.cuts = routing.cuts,
+                         .first_target = routing.first_target,
+                         .even = routing.even,
+                         .reciprocal = routing.reciprocal,
+                         .streams = routing.streams};
+    const bool sequence = layout_.is_sequence(layout.features[k]);
+    feature.keeps_intervals = !layout.whole && (sequence || weight_gradient_);
+    routed_[number] = {.rows = model.rows,
+                       .policy = model.out_of_range,
+                       .sequence = sequence,
+                       .writes_64 = layout_.ids_are_64(table),
+                       .blocks = feature.blocks,
+                       .intervals = layout.whole ? nullptr : &feature.intervals,
+                       .targets = feature.targets};
   }
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
                            const StepContext& context, compute::Buffer& buffer) {
-  const auto features = static_cast<int64_t>(features_.size());
   ids_sent_ = 0;
-  pieces_.clear();
-  std::fill(writers_.begin(), writers_.end(), BlockWriter{});
+  std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
   make_room(batch);
   Verdict found = verdict;
   if (found.good() && batch.bags() != 0) {
-    context.threads.parallel_for(features, 1, [&](int64_t first, int64_t last) {
-      for (int64_t f = first; f < last; ++f) count(batch, static_cast<int32_t>(f));
-    });
-    found = first_verdict(batch);
+    context.backend.count_ids(routed_, checked_, counts_);
+    found = first_verdict();
   }
   lay_out(batch, found, buffer);
-  if (found.good() && batch.bags() != 0) {
-    cut_pieces();
-    context.threads.parallel_for(std::ssize(pieces_), 1, [&](int64_t first, int64_t last) {
-      for (int64_t p = first; p < last; ++p) {
-        Piece& piece = pieces_[static_cast<size_t>(p)];
-        piece.last == 0 ? write(batch, piece.feature) : narrow(batch, context.kernels, piece);
-      }
-    });
-    found = first_verdict(batch);
+  if (has_blocks_) {
+    context.backend.write_ids(routed_, sections_, checked_);
+    found = first_verdict();
     if (!found.good()) lay_out(batch, found, buffer);
   }
-  if (!found.good() || batch.bags() == 0) {
-    std::fill(blocks_.begin(), blocks_.end(), SentBlock{});
-    for (Feature& feature : features_) feature.samples = feature.ids = feature.out_of_range = 0;
+  if (!has_blocks_) {
+    forget_batch();
     return found;
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
-  if (deduplicates_) deduplicate(buffer.data(), batch.weighted(), context.threads);
+  if (deduplicates_) deduplicate(buffer.data(), context.backend);
   return found;
 }
 
-void RoutedBatch::cut_pieces() {
-  size_t most = 0;
-  for (const Feature& feature : features_) {
-    most += 2 + static_cast<size_t>(feature.ids / kPieceIds);
-  }
-  core::reserve_with_slack(pieces_, most);
-  for (size_t f = 0; f < features_.size(); ++f) {
-    pieces_.push_back({.feature = static_cast<int32_t>(f)});
-    if (!features_[f].writes_in_pieces) continue;
-    for (int64_t first = 0; first < features_[f].ids; first += kPieceIds) {
-      pieces_.push_back({.feature = static_cast<int32_t>(f),
-                         .first = first,
-                         .last = std::min(first + kPieceIds, features_[f].ids)});
-    }
-  }
+void RoutedBatch::forget_batch() {
+  std::fill(blocks_.begin(), blocks_.end(), SentBlock{});
+  for (compute::RoutedIds& feature : routed_) feature.bags = feature.count = 0;
+  std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
 }
 
-// Sizes of the features, and memory for what is remembered of them.
+// The first defect of the ids, in the order of the features.
+Verdict RoutedBatch::first_verdict() const {
+  for (size_t f = 0; f < checked_.size(); ++f) {
+    const compute::WrongInteger& wrong = checked_[f].wrong;
+    if (wrong.position < 0) continue;
+    return {.defect = Defect::kIdRange,
+            .argument = Argument::kValues,
+            .feature = static_cast<int32_t>(f),
+            .position = wrong.position,
+            .value = wrong.value,
+            .limit = routed_[f].rows};
+  }
+  return {};
+}
+
 void RoutedBatch::make_room(const CheckedBatch& batch) {
-  const auto drops = [](const Feature& f) { return f.policy == SHARDREC_OUT_OF_RANGE_DROP; };
   size_t words = 0;
   for (size_t f = 0; f < features_.size(); ++f) {
     const auto number = static_cast<int32_t>(f);
-    Feature& feature = features_[f];
-    feature.samples = batch.samples(number);
-    feature.ids = batch.ids(number);
-    feature.out_of_range = 0;
-    feature.verdict = {};
-    feature.writes_in_pieces = feature.whole && batch.ids_are_64() &&
-                               !layout_.ids_are_64(feature.table) &&
-                               feature.policy == SHARDREC_OUT_OF_RANGE_ERROR;
-    if (drops(feature)) words += static_cast<size_t>(feature.samples);
-    if (feature.keeps_intervals) words += static_cast<size_t>(feature.ids);
+    compute::RoutedIds& feature = routed_[f];
+    feature.ids = {batch.values(), batch.ids_are_64()};
+    feature.first = batch.first_id(number);
+    feature.count = batch.ids(number);
+    feature.weights = batch.weights();
+    feature.lengths = batch.lengths(number).data();
+    feature.bags = batch.samples(number);
+    if (drops(feature)) words += static_cast<size_t>(feature.bags);
+    if (features_[f].keeps_intervals) words += static_cast<size_t>(feature.count);
   }
   std::byte* memory = feature_memory_.resize(words * sizeof(uint32_t));
   for (size_t f = 0; f < features_.size(); ++f) {
-    Feature& feature = features_[f];
-    feature.lengths = batch.lengths(static_cast<int32_t>(f)).data();
-    feature.intervals = nullptr;
+    compute::RoutedIds& feature = routed_[f];
     if (drops(feature)) {
       feature.kept_lengths = at<uint32_t>(memory, 0);
-      feature.lengths = feature.kept_lengths;
-      memory += static_cast<size_t>(feature.samples) * sizeof(uint32_t);
+      memory += static_cast<size_t>(feature.bags) * sizeof(uint32_t);
     }
-    if (feature.keeps_intervals) {
-      feature.intervals = at<int32_t>(memory, 0);
-      memory += static_cast<size_t>(feature.ids) * sizeof(int32_t);
+    if (features_[f].keeps_intervals) {
+      feature.interval_of = at<int32_t>(memory, 0);
+      memory += static_cast<size_t>(feature.count) * sizeof(int32_t);
     }
   }
 }
 
-BlockRecord RoutedBatch::record_of(const Block& block, const BlockWriter& writer) const {
-  const int64_t samples = of(block.feature).samples;
-  return {.ids = static_cast<uint64_t>(writer.ids),
-          .bags = static_cast<uint32_t>(writer.bags),
-          .samples = static_cast<uint32_t>(samples),
-          .sparse = sparse_is_smaller(writer.bags, samples) ? 1U : 0U};
-}
-
-// Decides forms and places, and writes headers and records.
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
                           compute::Buffer& buffer) {
-  const bool has_blocks = verdict.good() && batch.bags() != 0;
-  const bool weighted = has_blocks && batch.weighted();
+  has_blocks_ = verdict.good() && batch.bags() != 0;
+  weighted_ = has_blocks_ && batch.weighted();
   size_t offset = 0;
   size_t chunk_entries = 0;
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    message_offsets_[static_cast<size_t>(owner)] = offset;
-    size_t bytes = align_up(sizeof(InputHeader), 8);
-    if (has_blocks) {
-      const auto blocks = layout_.blocks_of(owner);
-      bytes += blocks.size() * sizeof(BlockRecord);
-      for (size_t b = 0; b < blocks.size(); ++b) {
-        const BlockWriter& writer = writers_[first_block_[static_cast<size_t>(owner)] + b];
-        const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-        const BlockRecord record = record_of(blocks[b], writer);
-        bytes += lengths_bytes(record) + ids_bytes(record, layout_.ids_are_64(part.table)) +
-                 weights_bytes(record, weighted && !blocks[b].sequence);
-        chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
-      }
+    const auto blocks = layout_.blocks_of(owner);
+    const size_t first = first_block_[static_cast<size_t>(owner)];
+    for (size_t b = 0; b < blocks.size() && has_blocks_; ++b) {
+      const compute::BlockCount& count = counts_[first + b];
+      const int64_t samples = of(blocks[b].feature).bags;
+      records_[first + b] = {.ids = static_cast<uint64_t>(count.ids),
+                             .bags = static_cast<uint32_t>(count.bags),
+                             .samples = static_cast<uint32_t>(samples),
+                             .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U};
+      chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
     }
-    offset += align_up(bytes, 64);
-    messages_[static_cast<size_t>(owner)] = {static_cast<const std::byte*>(nullptr), bytes};
+    message_offsets_[static_cast<size_t>(owner)] = offset;
+    offset += align_up(message_bytes(owner), 64);
   }
   message_offsets_.back() = offset;
 
+  InputHeader header;
+  header.batch_size = verdict.good() ? batch.batch_size() : 0;
+  header.weighted = weighted_ ? 1 : 0;
+  header.no_more_data = batch.no_more_data() ? 1 : 0;
+  header.has_blocks = has_blocks_ ? 1 : 0;
+  header.looked_up = looked_up_;
+  header.weight_gradient = weight_gradient_ ? 1 : 0;
+  header.verdict = verdict;
   std::byte* base = buffer.resize(offset);
-  uint32_t* chunk_rows = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
+  uint32_t* chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    const size_t start = message_offsets_[static_cast<size_t>(owner)];
-    comm::ConstBytes& message = messages_[static_cast<size_t>(owner)];
-    message = {base + start, message.size()};
-    InputHeader header;
-    header.batch_size = verdict.good() ? batch.batch_size() : 0;
-    header.weighted = weighted ? 1 : 0;
-    header.no_more_data = batch.no_more_data() ? 1 : 0;
-    header.has_blocks = has_blocks ? 1 : 0;
-    header.looked_up = looked_up_;
-    header.weight_gradient = weight_gradient_ ? 1 : 0;
-    header.verdict = verdict;
-    std::memcpy(base + start, &header, sizeof header);
-    if (!has_blocks) continue;
+    std::byte* message = base + message_offsets_[static_cast<size_t>(owner)];
+    messages_[static_cast<size_t>(owner)] = {message, message_bytes(owner)};
+    std::memcpy(message, &header, sizeof header);
+    if (!has_blocks_) continue;
+    write_records(owner, message);
+    find_sections(owner, message);
     const auto blocks = layout_.blocks_of(owner);
-    size_t records = start + align_up(sizeof(InputHeader), 8);
-    size_t at_byte = records + blocks.size() * sizeof(BlockRecord);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const size_t index = first_block_[static_cast<size_t>(owner)] + b;
-      BlockWriter& writer = writers_[index];
-      const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      const bool block_weighted = weighted && !blocks[b].sequence;
-      const BlockRecord record = record_of(blocks[b], writer);
-      std::memcpy(base + records, &record, sizeof record);
-      records += sizeof record;
-      SentBlock& block = blocks_[index];
-      block = {};
-      block.ids = writer.ids;
-      block.bags = writer.bags;
-      block.samples = record.samples;
-      block.rows = blocks[b].sequence ? writer.ids : writer.bags;
-      if (record.sparse != 0) {
-        writer.sparse = at<SparseLength>(base, at_byte);
-        block.sparse_lengths = writer.sparse;
-      } else {
-        writer.dense = at<uint32_t>(base, at_byte);
-        block.dense_lengths = writer.dense;
-      }
-      at_byte += lengths_bytes(record);
-      writer.id_data = base + at_byte;
-      at_byte += ids_bytes(record, layout_.ids_are_64(part.table));
-      if (block_weighted) writer.weight_data = at<float>(base, at_byte);
-      at_byte += weights_bytes(record, block_weighted);
-      writer.chunk_rows = chunk_rows;
-      block.chunk_rows = chunk_rows;
-      chunk_rows += chunks(blocks[b].feature) + 1;
-      writer.chunk_ids = chunk_rows;
-      block.chunk_ids = chunk_rows;
-      chunk_rows += chunks(blocks[b].feature) + 1;
-      writer.last_sample = -1;
-      writer.ids = 0;
-      writer.bags = 0;
+      const int64_t entries = chunks(blocks[b].feature) + 1;
+      sections_[index].chunk_rows = chunk_table;
+      sections_[index].chunk_ids = chunk_table + entries;
+      blocks_[index].chunk_rows = chunk_table;
+      blocks_[index].chunk_ids = chunk_table + entries;
+      chunk_table += 2 * entries;
     }
+  }
+}
+
+size_t RoutedBatch::message_bytes(int owner) const {
+  if (!has_blocks_) return input_head_bytes(0);
+  const auto blocks = layout_.blocks_of(owner);
+  const auto records = records_of(owner);
+  size_t bytes = input_head_bytes(blocks.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    bytes += lengths_bytes(records[b]) + ids_bytes(records[b], of(blocks[b].feature).writes_64) +
+             weights_bytes(records[b], weighted(blocks[b]));
+  }
+  return bytes;
+}
+
+void RoutedBatch::write_records(int owner, std::byte* message) const {
+  const auto records = records_of(owner);
+  if (!records.empty()) {
+    std::memcpy(message + input_head_bytes(0), records.data(), records.size_bytes());
+  }
+}
+
+void RoutedBatch::find_sections(int owner, std::byte* message) {
+  const auto blocks = layout_.blocks_of(owner);
+  const auto records = records_of(owner);
+  std::byte* next = message + input_head_bytes(blocks.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const BlockRecord& record = records[b];
+    const bool wide = of(blocks[b].feature).writes_64;
+    SentBlock& sent = blocks_[first_block_[static_cast<size_t>(owner)] + b];
+    compute::BlockSections& sections = sections_[first_block_[static_cast<size_t>(owner)] + b];
+    sections.dense_lengths = record.sparse != 0 ? nullptr : at<uint32_t>(next, 0);
+    sections.sparse_lengths = record.sparse != 0 ? at<SparseLength>(next, 0) : nullptr;
+    next += lengths_bytes(record);
+    sections.ids = next;
+    sent.codes = record.unique != 0 ? next + compute::code_offset(record.unique, wide) : nullptr;
+    next += ids_bytes(record, wide);
+    sections.weights = weighted(blocks[b]) ? at<float>(next, 0) : nullptr;
+    next += weights_bytes(record, weighted(blocks[b]));
+
+    sent.ids = static_cast<int64_t>(record.ids);
+    sent.bags = record.bags;
+    sent.samples = record.samples;
+    sent.rows = blocks[b].sequence ? sent.ids : sent.bags;
+    sent.unique = record.unique;
+    sent.dense_lengths = sections.dense_lengths;
+    sent.sparse_lengths = sections.sparse_lengths;
+  }
+}
+
+// Where the blocks of messages to other ranks repeat ids, each different one travels once; what then
+// is shorter moves up in its message.
+void RoutedBatch::deduplicate(std::byte* base, compute::Backend& backend) {
+  deduplicated_.clear();
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    if (owner == layout_.rank()) continue;
+    const auto blocks = layout_.blocks_of(owner);
+    const auto records = records_of(owner);
+    const size_t first = first_block_[static_cast<size_t>(owner)];
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      plain_blocks_[first + b] = {.lengths_bytes = lengths_bytes(records[b]),
+                                  .ids = static_cast<int64_t>(records[b].ids),
+                                  .is_64 = of(blocks[b].feature).writes_64,
+                                  .weights_bytes = weights_bytes(records[b], weighted(blocks[b]))};
+    }
+    deduplicated_.push_back({.data = base + message_offsets_[static_cast<size_t>(owner)] +
+                                     input_head_bytes(blocks.size()),
+                             .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
+                             .unique = std::span(unique_).subspan(first, blocks.size())});
+  }
+  backend.deduplicate_ids(deduplicated_);
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    if (owner == layout_.rank()) continue;
+    const size_t end = first_block_[static_cast<size_t>(owner) + 1];
+    for (size_t b = first_block_[static_cast<size_t>(owner)]; b < end; ++b) {
+      records_[b].unique = static_cast<uint32_t>(unique_[b]);
+    }
+    std::byte* message = base + message_offsets_[static_cast<size_t>(owner)];
+    write_records(owner, message);
+    find_sections(owner, message);
+    messages_[static_cast<size_t>(owner)] = {message, message_bytes(owner)};
   }
 }
 

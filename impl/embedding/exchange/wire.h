@@ -1,10 +1,11 @@
 // The messages between ranks, byte for byte: heads, then bodies (messages.h). All numbers are in the machine's own order (a group of
 // ranks is of one kind of machine); every section starts at a multiple of 8 bytes.
 //
-// Input message, from a source to the owner of parts:
+// Input message, from a source to the owner of parts. Its head, which the ranks' hosts write and read:
 //   InputHeader
 //   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
 //              is empty
+// Its body, which operations of back ends write and read (compute/routing_operations.h):
 //   per block: lengths   dense: uint32 count per sample of the source's batch;
 //                        sparse: (uint32 sample, uint32 count) per bag that is not empty
 //              ids       int32, or int64 for tables of 2^31 rows and more; rebased to the part's
@@ -37,12 +38,11 @@
 #include <cstdint>
 
 #include "compute/bags.h"
+#include "compute/routing_operations.h"
 #include "embedding/batch/verdict.h"
 
 namespace shardrec::embedding {
 
-using compute::code_bytes;
-using compute::kChunk;
 using compute::SparseLength;
 
 class Lending;
@@ -96,6 +96,12 @@ constexpr size_t align_up(size_t bytes, size_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
+// Where the body of an input message begins: behind the header and the records of its blocks.
+constexpr size_t input_head_bytes(size_t blocks) {
+  return align_up(sizeof(InputHeader), 8) + blocks * sizeof(BlockRecord);
+}
+static_assert(sizeof(BlockRecord) % 8 == 0);
+
 // Lengths go in the smaller of the two forms; ties go dense.
 constexpr bool sparse_is_smaller(int64_t bags, int64_t samples) { return 2 * bags < samples; }
 
@@ -104,9 +110,7 @@ constexpr size_t lengths_bytes(const BlockRecord& block) {
       block.sparse != 0 ? block.bags * sizeof(SparseLength) : block.samples * sizeof(uint32_t), 8);
 }
 constexpr size_t ids_bytes(const BlockRecord& block, bool ids_are_64) {
-  const size_t id = ids_are_64 ? sizeof(int64_t) : sizeof(int32_t);
-  if (block.unique == 0) return align_up(block.ids * id, 8);
-  return align_up(block.unique * id, 8) + align_up(block.ids * code_bytes(block.unique), 8);
+  return compute::id_section_bytes(block.ids, block.unique, ids_are_64);
 }
 constexpr size_t weights_bytes(const BlockRecord& block, bool weighted) {
   return weighted ? align_up(block.ids * sizeof(float), 8) : 0;

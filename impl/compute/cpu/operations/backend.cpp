@@ -12,6 +12,9 @@
 #include "compute/cpu/operations/initial_rows.h"
 #include "compute/cpu/operations/kept_gradients.h"
 #include "compute/cpu/operations/node_sums.h"
+#include "compute/cpu/operations/routing.h"
+#include "compute/cpu/operations/routing_dictionary.h"
+#include "compute/cpu/operations/routing_received.h"
 #include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_groups.h"
 #include "compute/cpu/operations/row_updates.h"
@@ -37,6 +40,23 @@ class CpuBackend final : public Backend {
   void sort_samples(std::span<const SamplesByBag> features,
                     std::span<WrongInteger> wrong) override {
     cpu::sort_samples(features, wrong, context_);
+  }
+  void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                 std::span<BlockCount> counts) override {
+    routing_.count(features, checked, counts, context_);
+  }
+  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                 std::span<CheckedIds> checked) override {
+    routing_.write(features, blocks, checked, context_);
+  }
+  void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
+    cpu::deduplicate_ids(messages, context_);
+  }
+  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
+    cpu::check_bags(blocks, defects, context_);
+  }
+  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) override {
+    cpu::expand_ids(blocks, wrong, context_);
   }
   void sum_bags(std::span<const BagSums> blocks) override { bag_sums_.run(blocks, context_); }
   void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
@@ -92,6 +112,7 @@ class CpuBackend final : public Backend {
 
  private:
   cpu::Context context_;
+  cpu::IdRouting routing_;
   cpu::BagSummation bag_sums_;
   cpu::OutputLookup bag_outputs_;
   cpu::NodeSummation node_sums_;

@@ -1,0 +1,18 @@
+// A back end with what it works with.
+#pragma once
+
+#include <memory>
+
+#include "compute/backend.h"
+
+namespace shardrec::compute {
+
+struct BackendTools {
+  explicit BackendTools(int count = 2) : threads(count) {}
+
+  core::Threads threads;
+  core::Scratch work;
+  std::unique_ptr<Backend> backend = make_cpu_backend(cpu_kernels(), threads, work);
+};
+
+}  // namespace shardrec::compute
