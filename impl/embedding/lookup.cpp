@@ -24,7 +24,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       batch_(collection_->backend().memory()),
       routed_(collection_->layout(), options.weight_gradient, collection_->backend().memory()),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
-      inbox_(collection_->layout(), collection_->backend().memory()),
+      inbox_(collection_->layout(), collection_->backend()),
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout(), collection_->backend().memory()),
       direct_(collection_->layout()),
@@ -73,11 +73,11 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, collection_->step_context(), *outgoing.buffer);
+  verdict_ = routed_.route(batch_, verdict_, collection_->step_context(), outgoing.buffer);
   collection_->backend().wait();  // peers read the messages, the caller may change the batch
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
-  outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer);
+  outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer.owner());
   outgoing.posted = true;
   turn_ = 1 - turn_;
   state_ = State::kBegun;
@@ -171,7 +171,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   const Outgoing& outgoing = outgoing_[1 - turn_];
   input_channel_->receive(outgoing.ticket, input_views_);
   holds_input_ = true;
-  inbox_.open(input_views_, collection_->backend());
+  inbox_.open(input_views_);
   if (const int rank = inbox_.differing_rank(); rank >= 0) {
     end_batch();
     state_ = State::kIdle;
@@ -397,7 +397,7 @@ void Lookup::count_memory() {
                                   weight_gradient_state_->memory.capacity());
   }
   for (const Outgoing& outgoing : outgoing_) {
-    bytes += static_cast<int64_t>(outgoing.buffer->capacity());
+    bytes += static_cast<int64_t>(outgoing.buffer.capacity());
   }
   collection_->counters().buffer_bytes.fetch_add(bytes - memory_, std::memory_order_relaxed);
   memory_ = bytes;

@@ -70,7 +70,7 @@ class Lookup {
   enum class Finish : uint8_t { kBackward, kAccumulate, kSkip };
   // The messages of one batch; two in turn, so that begin need not wait for slow readers.
   struct Outgoing {
-    SharedBuffer buffer;
+    MessageBuffer buffer;
     comm::Ticket ticket{};
     bool posted = false;
   };
@@ -117,7 +117,8 @@ class Lookup {
   State state_ = State::kIdle;
   bool holds_input_ = false;  // views of the peers' input messages
   int turn_ = 0;
-  Outgoing outgoing_[2]{{new_message_buffer()}, {new_message_buffer()}};
+  Outgoing outgoing_[2]{{MessageBuffer(collection_->backend())},
+                        {MessageBuffer(collection_->backend())}};
 
   CheckedBatch batch_;
   Verdict verdict_;

@@ -50,8 +50,8 @@ std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, compute::cpu_memory());
-    inbox.open(world_.messages_to(owner), tools_.context().backend);
+    Inbox inbox(layout, tools_.context().backend);
+    inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
     IndexPlan plan(layout, tools_.context().backend);
@@ -121,8 +121,8 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
   for (const bool lent : {false, true}) {
     for (int owner = 0; owner < world_.ranks(); ++owner) {
       const Layout& layout = world_.layout(owner);
-      Inbox inbox(layout, compute::cpu_memory());
-      inbox.open(world_.messages_to(owner), tools_.context().backend);
+      Inbox inbox(layout, tools_.context().backend);
+      inbox.open(world_.messages_to(owner));
       const auto blocks = layout.blocks_of(owner);
       const auto parts = layout.parts_of(owner);
       std::vector<std::vector<std::byte>> messages;
@@ -181,8 +181,8 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
 
 TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   const Layout& layout = world_.layout(0);
-  Inbox inbox(layout, compute::cpu_memory());
-  inbox.open(world_.messages_to(0), tools_.context().backend);
+  Inbox inbox(layout, tools_.context().backend);
+  inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {
     messages.push_back(gradient_message(layout, inbox, source, nullptr));

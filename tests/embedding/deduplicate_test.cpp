@@ -124,7 +124,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   for (const bool deduplicates : {false, true}) {
     embedding::RoutedBatch routed(source, false, compute::cpu_memory());
     routed.set_deduplicates(deduplicates);
-    compute::Buffer buffer{compute::cpu_memory()};
+    embedding::MessageBuffer buffer(tools.context().backend);
     ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
@@ -132,8 +132,8 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
     embedding::InputHeader none;
     std::vector<comm::ConstBytes> received = {routed.messages()[1],
                                               std::as_bytes(std::span(&none, 1))};
-    embedding::Inbox inbox(owner, compute::cpu_memory());
-    inbox.open(received, tools.context().backend);
+    embedding::Inbox inbox(owner, tools.context().backend);
+    inbox.open(received);
     const embedding::ReceivedBlock& block = inbox.blocks(0)[0];
     ASSERT_EQ(block.ids, width.ids);
     EXPECT_EQ(block.bags, 2);
@@ -185,14 +185,14 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
                   .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);
-  compute::Buffer buffer{compute::cpu_memory()};
+  embedding::MessageBuffer buffer(tools.context().backend);
   ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;
   std::vector<comm::ConstBytes> received = {message, std::as_bytes(std::span(&none, 1))};
-  embedding::Inbox inbox(owner, compute::cpu_memory());
-  EXPECT_THROW(inbox.open(received, tools.context().backend), core::Error);
+  embedding::Inbox inbox(owner, tools.context().backend);
+  EXPECT_THROW(inbox.open(received), core::Error);
 }
 
 }  // namespace

@@ -71,8 +71,8 @@ TEST_P(Stages, RouteRemembersWhichBagWentWhere) {
 TEST_P(Stages, TheInboxHoldsTheRowsOfItsParts) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, compute::cpu_memory());
-    inbox.open(world_.messages_to(owner), tools_.context().backend);
+    Inbox inbox(layout, tools_.context().backend);
+    inbox.open(world_.messages_to(owner));
     EXPECT_EQ(inbox.refused_rank(), -1);
     EXPECT_EQ(inbox.global_batch(), world_.first_sample(world_.ranks()));
     int64_t ids = 0;
@@ -137,8 +137,8 @@ int64_t column_at(const Part& part, int64_t offset) {
 std::vector<float> output_message(const World& world, int owner, int source,
                                   compute::Backend& backend) {
   const Layout& layout = world.layout(owner);
-  Inbox inbox(layout, compute::cpu_memory());
-  inbox.open(world.messages_to(owner), backend);
+  Inbox inbox(layout, backend);
+  inbox.open(world.messages_to(owner));
   std::vector<float> message;
   const auto blocks = layout.blocks_of(owner);
   for (size_t b = 0; b < blocks.size(); ++b) {

@@ -21,12 +21,15 @@ const T* view(comm::ConstBytes message, size_t offset) {
 
 }  // namespace
 
-Inbox::Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memory)
+Inbox::Inbox(const Layout& layout, compute::Backend& backend)
     : layout_(layout),
+      backend_(backend),
+      received_(backend),
+      heads_(static_cast<size_t>(layout.ranks())),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
       blocks_(per_source_ * static_cast<size_t>(layout.ranks())),
-      ids_memory_(memory) {
+      ids_memory_(backend.memory()) {
   coded_blocks_.reserve(blocks_.size());
   coded_.reserve(blocks_.size());
   wrong_codes_.reserve(blocks_.size());
@@ -35,7 +38,7 @@ Inbox::Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memor
   defects_.reserve(blocks_.size());
 }
 
-void Inbox::open(std::span<const comm::ConstBytes> messages, compute::Backend& backend) {
+void Inbox::open(std::span<const comm::ConstBytes> messages) {
   refused_ = -1;
   differing_ = -1;
   all_done_ = true;
@@ -52,13 +55,19 @@ void Inbox::open(std::span<const comm::ConstBytes> messages, compute::Backend& b
   bags_.clear();
   bags_source_.clear();
   for (int source = 0; source < layout_.ranks(); ++source) {
-    if (const char* what = cut(source, messages[static_cast<size_t>(source)]); what != nullptr) {
-      check_bags(backend);  // what is wrong before that is said first
+    heads_[static_cast<size_t>(source)] =
+        std::min(head_bytes(source), messages[static_cast<size_t>(source)].size());
+  }
+  const auto bodies = received_.open(messages, heads_);
+  for (int source = 0; source < layout_.ranks(); ++source) {
+    const auto s = static_cast<size_t>(source);
+    if (const char* what = cut(source, messages[s], bodies[s]); what != nullptr) {
+      check_bags();  // what is wrong before that is said first
       corrupt(source, what);
     }
   }
-  check_bags(backend);
-  expand(backend);
+  check_bags();
+  expand();
 }
 
 void Inbox::read_header(int source, comm::ConstBytes message) {
@@ -77,11 +86,11 @@ void Inbox::read_header(int source, comm::ConstBytes message) {
   global_batch_ += header.batch_size;
 }
 
-const char* Inbox::cut(int source, comm::ConstBytes message) {
+const char* Inbox::cut(int source, comm::ConstBytes message, comm::ConstBytes body) {
   const bool has_blocks = headers_[static_cast<size_t>(source)].has_blocks != 0;
   const size_t first = static_cast<size_t>(source) * per_source_;
-  size_t at = input_head_bytes(has_blocks ? per_source_ : 0);
-  if (has_blocks && at > message.size()) return "records are cut off";
+  if (head_bytes(source) > message.size()) return "records are cut off";
+  size_t at = 0;
   for (size_t b = 0; b < per_source_; ++b) {
     ReceivedBlock& block = blocks_[first + b];
     block = {};
@@ -92,13 +101,13 @@ const char* Inbox::cut(int source, comm::ConstBytes message) {
     if (!has_blocks) continue;
     BlockRecord record;
     std::memcpy(&record, message.data() + input_head_bytes(b), sizeof record);
-    if (const char* what = cut_block(source, b, record, message, at); what != nullptr) return what;
+    if (const char* what = cut_block(source, b, record, body, at); what != nullptr) return what;
   }
-  return at == message.size() ? nullptr : "length is not what its records say";
+  return at == body.size() ? nullptr : "length is not what its records say";
 }
 
 const char* Inbox::cut_block(int source, size_t number, const BlockRecord& record,
-                             comm::ConstBytes message, size_t& at) {
+                             comm::ConstBytes body, size_t& at) {
   const Block& own = layout_.blocks_of(layout_.rank())[number];
   const size_t index = static_cast<size_t>(source) * per_source_ + number;
   ReceivedBlock& block = blocks_[index];
@@ -111,29 +120,29 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
   const size_t lengths = lengths_bytes(record);
   const size_t ids = ids_bytes(record, ids_are_64);
   const size_t weights = weights_bytes(record, weighted);
-  if (lengths + ids + weights > message.size() - at) return "blocks are cut off";
+  if (lengths + ids + weights > body.size() - at) return "blocks are cut off";
   block.ids = static_cast<int64_t>(record.ids);
   block.bags = record.bags;
   block.rows = own.sequence ? block.ids : block.bags;
   block.samples = record.samples;
   most_samples_ = std::max(most_samples_, block.first_sample + block.samples);
   if (record.sparse != 0) {
-    block.sparse_lengths = view<SparseLength>(message, at);
+    block.sparse_lengths = view<SparseLength>(body, at);
   } else {
-    block.dense_lengths = view<uint32_t>(message, at);
+    block.dense_lengths = view<uint32_t>(body, at);
   }
-  block.id_data = {message.data() + at + lengths, ids_are_64};
+  block.id_data = {body.data() + at + lengths, ids_are_64};
   if (record.unique != 0) {
     block.unique = record.unique;
     block.unique_ids = block.id_data;
     coded_blocks_.push_back(index);
     coded_.push_back(
-        {.codes = message.data() + at + lengths + compute::code_offset(record.unique, ids_are_64),
+        {.codes = body.data() + at + lengths + compute::code_offset(record.unique, ids_are_64),
          .count = block.ids,
          .unique_ids = block.unique_ids,
          .unique = block.unique});
   }
-  if (weighted) block.weights = view<float>(message, at + lengths + ids);
+  if (weighted) block.weights = view<float>(body, at + lengths + ids);
   at += lengths + ids + weights;
   bags_.push_back(block);
   bags_source_.push_back(source);
@@ -142,9 +151,9 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
 }
 
 // The lengths must be what the records say; everything behind relies on it.
-void Inbox::check_bags(compute::Backend& backend) {
+void Inbox::check_bags() {
   defects_.assign(bags_.size(), compute::BagDefect::kNone);
-  backend.check_bags(bags_, defects_);
+  backend_.check_bags(bags_, defects_);
   for (size_t b = 0; b < defects_.size(); ++b) {
     switch (defects_[b]) {
       case compute::BagDefect::kNone:
@@ -157,7 +166,7 @@ void Inbox::check_bags(compute::Backend& backend) {
   }
 }
 
-void Inbox::expand(compute::Backend& backend) {
+void Inbox::expand() {
   if (coded_.empty()) return;
   const auto bytes_of = [](const compute::CodedIds& coded) {
     return align_up(static_cast<size_t>(coded.count) * (coded.unique_ids.is_64 ? 8 : 4), 64);
@@ -171,7 +180,7 @@ void Inbox::expand(compute::Backend& backend) {
     out += bytes_of(coded_[c]);
   }
   wrong_codes_.assign(coded_.size(), {});
-  backend.expand_ids(coded_, wrong_codes_);
+  backend_.expand_ids(coded_, wrong_codes_);
   for (size_t c = 0; c < coded_.size(); ++c) {
     if (wrong_codes_[c].position < 0) continue;
     corrupt(static_cast<int>(coded_blocks_[c] / per_source_), "codes are out of range");

@@ -10,6 +10,7 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -31,11 +32,12 @@ struct ReceivedBlock : compute::Bags {
 
 class Inbox {
  public:
-  Inbox(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
+  Inbox(const Layout& layout, compute::Backend& backend);
 
   // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming the
-  // rank, when a message does not hold what it says. After a bad verdict there are no blocks.
-  void open(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
+  // rank, when a message does not hold what it says. After a bad verdict there are no blocks. The
+  // messages stay where they are for as long as the blocks are used.
+  void open(std::span<const comm::ConstBytes> messages);
 
   // The lowest rank whose batch was refused; -1: none.
   int refused_rank() const { return refused_; }
@@ -56,18 +58,25 @@ class Inbox {
   }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
-  size_t memory() const { return ids_memory_.capacity(); }
+  size_t memory() const { return ids_memory_.capacity() + received_.capacity(); }
 
  private:
   void read_header(int source, comm::ConstBytes message);
+  size_t head_bytes(int source) const {
+    return input_head_bytes(headers_[static_cast<size_t>(source)].has_blocks != 0 ? per_source_
+                                                                                  : 0);
+  }
   // Returns what is wrong with the message, null for nothing. The blocks before it are cut.
-  const char* cut(int source, comm::ConstBytes message);
-  const char* cut_block(int source, size_t block, const BlockRecord& record,
-                        comm::ConstBytes message, size_t& at);
-  void check_bags(compute::Backend& backend);
-  void expand(compute::Backend& backend);
+  const char* cut(int source, comm::ConstBytes message, comm::ConstBytes body);
+  const char* cut_block(int source, size_t block, const BlockRecord& record, comm::ConstBytes body,
+                        size_t& at);
+  void check_bags();
+  void expand();
 
   const Layout& layout_;
+  compute::Backend& backend_;
+  ReceivedBodies received_;
+  std::vector<size_t> heads_;  // by source, bytes
   size_t per_source_;
   std::vector<InputHeader> headers_;
   int64_t global_batch_ = 0;

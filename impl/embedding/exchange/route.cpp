@@ -27,7 +27,7 @@ RoutedBatch::RoutedBatch(const Layout& layout, bool weight_gradient,
       routed_(features_.size()),
       checked_(features_.size()),
       messages_(static_cast<size_t>(layout.ranks())),
-      message_offsets_(static_cast<size_t>(layout.ranks()) + 1),
+      bodies_(messages_.size()),
       chunk_memory_(memory),
       feature_memory_(memory) {
   first_block_.push_back(0);
@@ -85,7 +85,7 @@ void RoutedBatch::find_targets(int32_t table) {
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           const StepContext& context, compute::Buffer& buffer) {
+                           const StepContext& context, MessageBuffer& buffer) {
   ids_sent_ = 0;
   std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
   make_room(batch);
@@ -105,7 +105,8 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
     return found;
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
-  if (deduplicates_) deduplicate(buffer.data(), context.backend);
+  if (deduplicates_) deduplicate(buffer, context.backend);
+  publish(buffer, context.backend);
   return found;
 }
 
@@ -159,7 +160,7 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
 }
 
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
-                          compute::Buffer& buffer) {
+                          MessageBuffer& buffer) {
   has_blocks_ = verdict.good() && batch.bags() != 0;
   weighted_ = has_blocks_ && batch.weighted();
   size_t offset = 0;
@@ -176,10 +177,8 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
                              .sparse = sparse_is_smaller(count.bags, samples) ? 1U : 0U};
       chunk_entries += 2 * (static_cast<size_t>(chunks(blocks[b].feature)) + 1);
     }
-    message_offsets_[static_cast<size_t>(owner)] = offset;
     offset += align_up(message_bytes(owner), 64);
   }
-  message_offsets_.back() = offset;
 
   InputHeader header;
   header.batch_size = verdict.good() ? batch.batch_size() : 0;
@@ -189,15 +188,18 @@ void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
   header.looked_up = looked_up_;
   header.weight_gradient = weight_gradient_ ? 1 : 0;
   header.verdict = verdict;
-  std::byte* base = buffer.resize(offset);
+  std::byte* message = buffer.resize(offset);
   uint32_t* chunk_table = chunk_memory_.resize_as<uint32_t>(chunk_entries).data();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
-    std::byte* message = base + message_offsets_[static_cast<size_t>(owner)];
-    messages_[static_cast<size_t>(owner)] = {message, message_bytes(owner)};
-    std::memcpy(message, &header, sizeof header);
+    bodies_[static_cast<size_t>(owner)] = message;
+    const size_t bytes = message_bytes(owner);
+    std::byte* head = buffer.host(message);
+    messages_[static_cast<size_t>(owner)] = {head, bytes};
+    std::memcpy(head, &header, sizeof header);
+    message += align_up(bytes, 64);
     if (!has_blocks_) continue;
-    write_records(owner, message);
-    find_sections(owner, message);
+    write_records(owner, head);
+    find_sections(owner, bodies_[static_cast<size_t>(owner)]);
     const auto blocks = layout_.blocks_of(owner);
     for (size_t b = 0; b < blocks.size(); ++b) {
       const size_t index = first_block_[static_cast<size_t>(owner)] + b;
@@ -223,10 +225,10 @@ size_t RoutedBatch::message_bytes(int owner) const {
   return bytes;
 }
 
-void RoutedBatch::write_records(int owner, std::byte* message) const {
+void RoutedBatch::write_records(int owner, std::byte* head) const {
   const auto records = records_of(owner);
   if (!records.empty()) {
-    std::memcpy(message + input_head_bytes(0), records.data(), records.size_bytes());
+    std::memcpy(head + input_head_bytes(0), records.data(), records.size_bytes());
   }
 }
 
@@ -260,7 +262,7 @@ void RoutedBatch::find_sections(int owner, std::byte* message) {
 
 // Where the blocks of messages to other ranks repeat ids, each different one travels once; what then
 // is shorter moves up in its message.
-void RoutedBatch::deduplicate(std::byte* base, compute::Backend& backend) {
+void RoutedBatch::deduplicate(const MessageBuffer& buffer, compute::Backend& backend) {
   deduplicated_.clear();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
@@ -273,10 +275,10 @@ void RoutedBatch::deduplicate(std::byte* base, compute::Backend& backend) {
                                   .is_64 = of(blocks[b].feature).writes_64,
                                   .weights_bytes = weights_bytes(records[b], weighted(blocks[b]))};
     }
-    deduplicated_.push_back({.data = base + message_offsets_[static_cast<size_t>(owner)] +
-                                     input_head_bytes(blocks.size()),
-                             .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
-                             .unique = std::span(unique_).subspan(first, blocks.size())});
+    deduplicated_.push_back(
+        {.data = bodies_[static_cast<size_t>(owner)] + input_head_bytes(blocks.size()),
+         .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
+         .unique = std::span(unique_).subspan(first, blocks.size())});
   }
   backend.deduplicate_ids(deduplicated_);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
@@ -285,10 +287,18 @@ void RoutedBatch::deduplicate(std::byte* base, compute::Backend& backend) {
     for (size_t b = first_block_[static_cast<size_t>(owner)]; b < end; ++b) {
       records_[b].unique = static_cast<uint32_t>(unique_[b]);
     }
-    std::byte* message = base + message_offsets_[static_cast<size_t>(owner)];
-    write_records(owner, message);
+    std::byte* message = bodies_[static_cast<size_t>(owner)];
+    write_records(owner, buffer.host(message));
     find_sections(owner, message);
-    messages_[static_cast<size_t>(owner)] = {message, message_bytes(owner)};
+    messages_[static_cast<size_t>(owner)] = {buffer.host(message), message_bytes(owner)};
+  }
+}
+
+void RoutedBatch::publish(const MessageBuffer& buffer, compute::Backend& backend) const {
+  for (int owner = 0; owner < layout_.ranks(); ++owner) {
+    const std::byte* message = bodies_[static_cast<size_t>(owner)];
+    buffer.publish(backend, message + input_head_bytes(layout_.blocks_of(owner).size()),
+                   message + messages_[static_cast<size_t>(owner)].size());
   }
 }
 

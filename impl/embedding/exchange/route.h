@@ -15,6 +15,7 @@
 #include "compute/buffer.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/step_context.h"
@@ -45,7 +46,7 @@ class RoutedBatch {
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
   Verdict route(const CheckedBatch& batch, const Verdict& verdict, const StepContext& context,
-                compute::Buffer& buffer);
+                MessageBuffer& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -96,12 +97,13 @@ class RoutedBatch {
   // Sizes of the features, and memory for what is remembered of them.
   void make_room(const CheckedBatch& batch);
   // Decides forms and places of all messages, and writes their heads.
-  void lay_out(const CheckedBatch& batch, const Verdict& verdict, compute::Buffer& buffer);
-  void write_records(int owner, std::byte* message) const;
+  void lay_out(const CheckedBatch& batch, const Verdict& verdict, MessageBuffer& buffer);
+  void write_records(int owner, std::byte* head) const;
   size_t message_bytes(int owner) const;
-  // Finds the sections of the blocks of the message that begins there.
+  // Finds the sections of the blocks of the message that begins there, where operations see it.
   void find_sections(int owner, std::byte* message);
-  void deduplicate(std::byte* base, compute::Backend& backend);
+  void deduplicate(const MessageBuffer& buffer, compute::Backend& backend);
+  void publish(const MessageBuffer& buffer, compute::Backend& backend) const;
   Verdict first_verdict() const;
   void forget_batch();
 
@@ -134,7 +136,7 @@ class RoutedBatch {
   std::vector<compute::DeduplicatedBlocks> deduplicated_;
   // By owner.
   std::vector<comm::ConstBytes> messages_;
-  std::vector<size_t> message_offsets_;
+  std::vector<std::byte*> bodies_;  // where operations see the messages
   compute::Buffer chunk_memory_;
   compute::Buffer feature_memory_;  // kept lengths and intervals
   bool deduplicates_ = false;
