@@ -12,6 +12,8 @@ static_assert(static_cast<int>(TablePart::kWeights) == SHARDREC_TABLE_WEIGHTS &&
 
 std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::PieceUse use) {
   std::vector<BoxTensor> boxes;
+  compute::Backend* const backend =
+      collection.backend().host_reaches_memory() ? nullptr : &collection.backend();
   for (const embedding::StoredPiece& stored : collection.stored_pieces(use)) {
     const plan::Table& table = collection.model().tables[static_cast<size_t>(stored.table)];
     const auto part = static_cast<TablePart>(stored.part);
@@ -24,7 +26,8 @@ std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::Pi
          .col = stored.col,
          .cols = stored.cols,
          .data = stored.data,
-         .stride = static_cast<int64_t>(stored.stride)});
+         .stride = static_cast<int64_t>(stored.stride),
+         .backend = backend});
   }
   return boxes;
 }

@@ -1,7 +1,6 @@
 #include "checkpoint/load_tables.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -13,18 +12,6 @@ namespace {
 // A message of one byte says that its sender has failed; no part of a chunk is that small, for
 // elements take two bytes at least.
 constexpr std::byte kFailed[] = {std::byte{1}};
-
-// Copies `rows` rows of `bytes` bytes.
-void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
-               int64_t rows, int64_t bytes) {
-  if (from_stride == bytes && to_stride == bytes) {
-    std::memcpy(to, from, static_cast<size_t>(rows * bytes));
-    return;
-  }
-  for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
-  }
-}
 
 // Where a need begins in its chunk.
 const std::byte* in_chunk(const std::byte* chunk_data, const Chunk& chunk,
@@ -85,7 +72,7 @@ bool TableLoader::read_in_place(const Chunk& chunk) {
     return false;
   }
   const BoxTensor& box = *boxes_[static_cast<size_t>(needs_[0].box)];
-  if (!box.compact() || box.cols != tensor.cols) return false;
+  if (box.backend != nullptr || !box.compact() || box.cols != tensor.cols) return false;
   read_chunk(chunk, {box.at_row(chunk.row), static_cast<size_t>(bytes_of_chunk(chunk))});
   return true;
 }
@@ -211,13 +198,16 @@ void TableLoader::scatter(const Chunk& chunk, const Need& need, const std::byte*
                           bool from_message) {
   const ManifestTensor& tensor = tensor_of(chunk);
   const BoxTensor& box = *boxes_[static_cast<size_t>(need.box)];
-  const int64_t element = tensor.layout.element_bytes();
-  const int64_t bytes = tensor.layout.row_bytes(need.cols);
-  const std::byte* first = from_message ? from : in_chunk(from, chunk, tensor, need);
-  const int64_t stride = from_message ? bytes : tensor.layout.row_bytes(tensor.cols);
-  const int64_t col = tensor.layout.by_row ? 0 : need.col - box.col;
-  copy_rows(first, stride, box.at_row(need.row) + col * element, box.stride * element, need.rows,
-            bytes);
+  const BoxRows rows{.row = need.row,
+                     .rows = need.rows,
+                     .first = tensor.layout.by_row ? 0 : need.col - box.col,
+                     .cols = tensor.layout.row_width(need.cols)};
+  if (from_message) {
+    write_rows(box, rows, from, tensor.layout.row_bytes(need.cols));
+  } else {
+    write_rows(box, rows, in_chunk(from, chunk, tensor, need),
+               tensor.layout.row_bytes(tensor.cols));
+  }
 }
 
 }  // namespace shardrec::checkpoint

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/error.h"
 #include "core/tensor.h"
@@ -11,6 +12,22 @@ namespace shardrec::checkpoint {
 
 static_assert(std::endian::native == std::endian::little,
               "files are little-endian and copied as they are");
+
+namespace {
+
+// As a back end names it: parts have no other types.
+compute::Element element_of(const PartLayout& layout) {
+  switch (layout.dtype) {
+    case SHARDREC_FLOAT16:
+      return compute::Element::kFloat16;
+    case SHARDREC_BFLOAT16:
+      return compute::Element::kBfloat16;
+    default:
+      return compute::Element::kFloat32;
+  }
+}
+
+}  // namespace
 
 int64_t PartLayout::element_bytes() const { return static_cast<int64_t>(core::dtype_size(dtype)); }
 
@@ -60,16 +77,53 @@ void for_each_chunk(const BoxTensor& box,
     const int64_t rows = std::min(height, box.rows - row);
     const std::byte* first = box.at_row(box.row + row);
     const auto bytes = static_cast<size_t>(rows * row_bytes);
-    if (box.compact()) {
+    if (box.backend == nullptr && box.compact()) {
       take({first, bytes});
       continue;
     }
     buffer.resize(bytes);
-    const int64_t stride = box.stride * box.layout.element_bytes();
-    for (int64_t i = 0; i < rows; ++i) {
-      std::copy_n(first + i * stride, row_bytes, buffer.data() + i * row_bytes);
+    if (box.backend == nullptr) {
+      copy_rows(first, box.stride * box.layout.element_bytes(), buffer.data(), row_bytes, rows,
+                row_bytes);
+    } else {
+      const compute::Element element = element_of(box.layout);
+      const int64_t width = box.layout.row_width(box.cols);
+      const compute::RowTransfer transfer{
+          .from = {first, element, static_cast<size_t>(box.stride)},
+          .to = {buffer.data(), element, static_cast<size_t>(width)},
+          .rows = rows,
+          .width = width};
+      box.backend->copy_to_host({&transfer, 1});
     }
     take(buffer);
+  }
+}
+
+void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
+                int64_t from_stride) {
+  const int64_t bytes = box.layout.element_bytes();
+  std::byte* const to = box.at_row(rows.row) + rows.first * bytes;
+  if (box.backend == nullptr) {
+    copy_rows(from, from_stride, to, box.stride * bytes, rows.rows, rows.cols * bytes);
+    return;
+  }
+  const compute::Element element = element_of(box.layout);
+  const compute::RowTransfer transfer{
+      .from = {from, element, static_cast<size_t>(from_stride / bytes)},
+      .to = {to, element, static_cast<size_t>(box.stride)},
+      .rows = rows.rows,
+      .width = rows.cols};
+  box.backend->copy_from_host({&transfer, 1});
+}
+
+void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+               int64_t rows, int64_t bytes) {
+  if (from_stride == bytes && to_stride == bytes) {
+    std::memcpy(to, from, static_cast<size_t>(rows * bytes));
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
   }
 }
 

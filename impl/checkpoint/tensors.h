@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/backend.h"
 #include "core/function_ref.h"
 #include "plan/model.h"
 
@@ -32,7 +33,7 @@ struct PartLayout {
   bool operator==(const PartLayout&) const = default;
 };
 
-// A box of a table in this rank's memory. For a state that is one value per row, [col, col + cols)
+// A box of a table of this rank. For a state that is one value per row, [col, col + cols)
 // are the columns over which it is taken: 0 and dim for ROW statistics, the box's columns for SHARD
 // statistics; it is loaded only from a state over the same columns.
 struct BoxTensor {
@@ -45,6 +46,8 @@ struct BoxTensor {
   int64_t cols = 0;
   std::byte* data = nullptr;  // first element; saving only reads
   int64_t stride = 0;         // elements from row to row: >= layout.row_width(cols)
+  // The back end in whose memory it is, where the host does not reach that; null: the host does.
+  compute::Backend* backend = nullptr;
 
   // Are its rows one behind the other?
   bool compact() const { return stride == layout.row_width(cols); }
@@ -72,6 +75,21 @@ inline int64_t rows_per_chunk(int64_t row_bytes) {
 
 // Calls take(bytes) for the elements of the box, row by row, chunk by chunk.
 void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const std::byte>)> take);
+
+// Fills `cols` elements, from element `first` on, of `rows` rows from `row` of the table on: row r of
+// them is at from + r * from_stride (bytes), in the host's memory.
+struct BoxRows {
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t first = 0;
+  int64_t cols = 0;
+};
+void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
+                int64_t from_stride);
+
+// Copies `rows` rows of `bytes` bytes inside the host's memory; strides in bytes.
+void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+               int64_t rows, int64_t bytes);
 
 // A dense tensor in this rank's memory: compact, row-major.
 struct DenseTensor {

@@ -1,6 +1,6 @@
 // A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
 // said where its struct is: operations.h, batch_operations.h, routing_operations.h, output_operations.h,
-// gradient_operations.h, row_groups.h.
+// gradient_operations.h, row_groups.h, row_transfers.h.
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
@@ -25,6 +25,7 @@
 #include "compute/output_operations.h"
 #include "compute/routing_operations.h"
 #include "compute/row_groups.h"
+#include "compute/row_transfers.h"
 #include "core/memory.h"
 #include "core/threads.h"
 
@@ -40,6 +41,9 @@ class Backend {
   virtual const std::shared_ptr<Memory>& memory() = 0;
   // Memory that the host reaches too: for messages.
   virtual const std::shared_ptr<Memory>& host_memory() = 0;
+  // May the host read and write memory() as well, between operations? Tables need no copy then, where
+  // they are saved and loaded.
+  bool host_reaches_memory() { return memory() == host_memory(); }
 
   // Returns when all operations are over. Throws what an operation threw that ended after its call;
   // those behind it did not take place.
@@ -49,6 +53,12 @@ class Backend {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
 
   virtual void fill(const InitialRows& rows) = 0;
+
+  // Outside of steps: rows in memory() to the host's and back; rows in the host's memory to floats and
+  // back. Over when the call returns.
+  virtual void copy_to_host(std::span<const RowTransfer> transfers) = 0;
+  virtual void copy_from_host(std::span<const RowTransfer> transfers) = 0;
+  virtual void convert_on_host(std::span<const RowTransfer> transfers) = 0;
 
   // Begin: the caller's batch. The results are by feature, and there when the call returns.
   virtual void read_lengths(std::span<const BagLengths> features,

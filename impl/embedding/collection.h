@@ -73,7 +73,8 @@ enum class Exchange : uint32_t {
   kWriteList,
 };
 
-// A rectangle of a table, or of one of its states, in this rank's memory: what checkpoints hold.
+// A rectangle of a table, or of one of its states, of this rank: what checkpoints hold. It is in the
+// memory of the back end.
 struct StoredPiece {
   int32_t table = 0;
   shardrec_table_part part = SHARDREC_TABLE_WEIGHTS;
@@ -87,11 +88,9 @@ struct StoredPiece {
   size_t stride = 0;  // elements between rows
 
   int64_t row_width() const { return by_row ? 1 : cols; }  // elements
-  // The row_width() elements of a row, counted from the piece's first row.
-  std::span<std::byte> bytes_of_row(int64_t index) const {
-    const size_t bytes = compute::element_bytes(element);
-    return {data + static_cast<size_t>(index) * stride * bytes,
-            static_cast<size_t>(row_width()) * bytes};
+  // Its row number `index`, counted from its first.
+  std::byte* at_row(int64_t index) const {
+    return data + static_cast<size_t>(index) * stride * compute::element_bytes(element);
   }
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/function_ref.h"
 #include "core/memory.h"
 #include "embedding/row_list_message.h"
 #include "embedding/row_values.h"
@@ -132,6 +133,10 @@ void for_each_named(const Layout& layout, ListReader& reader, Way way, const Val
   }
 }
 
+RowNumbers numbers_of(std::span<const int64_t> list) {
+  return {.count = std::ssize(list), .list = list.data()};
+}
+
 Values values_in(const Collection& collection, const ListHeader& header) {
   return header.ids == 0 ? Values{} : values_of(collection.model(), header.table, header.what);
 }
@@ -159,6 +164,18 @@ class LastWriters {
   std::map<std::pair<int32_t, int32_t>, core::Pages> writers_;  // by part and what of it
 };
 
+// Writes the rows that a message names, but those that a higher rank has written.
+void write_named(StoredRows& stored, std::span<const int64_t> named, const std::byte* rows,
+                 size_t row_bytes, core::FunctionRef<bool(int64_t)> may_write) {
+  size_t first = 0;  // of a run of rows that are written
+  for (size_t i = 0; i <= named.size(); ++i) {
+    if (i < named.size() && may_write(named[i])) continue;
+    stored.copy_in({.count = static_cast<int64_t>(i - first), .list = named.data() + first},
+                   rows + first * row_bytes);
+    first = i + 1;
+  }
+}
+
 // Applies what one rank wrote to this rank's parts; applying false: only checks the message.
 void apply_write(Collection& collection, comm::ConstBytes message, size_t source,
                  const char* operation, LastWriters* writers, bool applying) {
@@ -166,19 +183,14 @@ void apply_write(Collection& collection, comm::ConstBytes message, size_t source
   const Values values = values_in(collection, reader.header());
   const int32_t what = reader.header().what;
   for_each_named(collection.layout(), reader, Way::kWrite, values, static_cast<int>(source),
-                 [&](int32_t p, const Part& part, const ListReader::Named& named) {
+                 [&](int32_t p, const Part& part, std::span<const int64_t> named) {
                    const size_t row_bytes = values.bytes(message_width(part, values));
-                   const auto count = static_cast<size_t>(named.count());
-                   const comm::ConstBytes rows = reader.take(count * row_bytes);
-                   if (!applying || count == 0) return;
-                   const StoredRows stored(collection, p, values);
-                   for (size_t i = 0; i < count; ++i) {
-                     const int64_t row = named.row(static_cast<int64_t>(i));
-                     if (writers != nullptr && !writers->may_write(p, part, what, row, source)) {
-                       continue;
-                     }
-                     stored.copy_in(row, 1, rows.data() + i * row_bytes);
-                   }
+                   const comm::ConstBytes rows = reader.take(named.size() * row_bytes);
+                   if (!applying || named.empty()) return;
+                   StoredRows stored(collection, p, values);
+                   write_named(stored, named, rows.data(), row_bytes, [&](int64_t row) {
+                     return writers == nullptr || writers->may_write(p, part, what, row, source);
+                   });
                  });
   reader.expect_end();
 }
@@ -193,15 +205,11 @@ void write_reply(Collection& collection, std::span<const comm::ConstBytes> reque
       blocks = std::max(blocks, reader.header().blocks);
       const Values values = values_in(collection, reader.header());
       for_each_named(layout, reader, Way::kRead, values, static_cast<int>(r),
-                     [&](int32_t p, const Part& part, const ListReader::Named& named) {
+                     [&](int32_t p, const Part& part, std::span<const int64_t> named) {
                        const size_t row_bytes = values.bytes(message_width(part, values));
-                       const auto count = static_cast<size_t>(named.count());
-                       std::byte* const to = writer.room(count * row_bytes);
-                       if (to == nullptr || count == 0) return;
-                       const StoredRows stored(collection, p, values);
-                       for (size_t i = 0; i < count; ++i) {
-                         stored.copy_out(named.row(static_cast<int64_t>(i)), 1, to + i * row_bytes);
-                       }
+                       std::byte* const to = writer.room(named.size() * row_bytes);
+                       if (to == nullptr || named.empty()) return;
+                       StoredRows(collection, p, values).copy_out(numbers_of(named), to);
                      });
       reader.expect_end();
       writer.end_message(static_cast<int>(r));
@@ -264,12 +272,10 @@ void read_rows(Collection& collection, const RowList& list, const core::Matrix& 
       for (int owner = 0; owner < ranks; ++owner) {
         comm::ConstBytes rest = replies[static_cast<size_t>(owner)];
         targets.for_each(owner, [&](const Part& part, std::span<const int64_t> positions) {
-          const size_t row_bytes = values.bytes(message_width(part, values));
-          for (const int64_t at : positions) {
-            if (rest.size() < row_bytes) throw_malformed(static_cast<size_t>(owner), kName);
-            widen_row(collection.kernels(), part, values, rest.data(), out.row(at));
-            rest = rest.subspan(row_bytes);
-          }
+          const size_t bytes = positions.size() * values.bytes(message_width(part, values));
+          if (rest.size() < bytes) throw_malformed(static_cast<size_t>(owner), kName);
+          widen_rows(collection.backend(), part, values, rest.data(), numbers_of(positions), out);
+          rest = rest.subspan(bytes);
         });
         if (!rest.empty()) throw_malformed(static_cast<size_t>(owner), kName);
       }
@@ -303,12 +309,11 @@ void write_rows(Collection& collection, const RowList& list, const core::Matrix&
           if (header.ids != 0) {
             targets.for_each(owner, [&](const Part& part, std::span<const int64_t> positions) {
               put_ids(writer, list, part, positions);
-              const size_t row_bytes = values.bytes(message_width(part, values));
-              for (const int64_t at : positions) {
-                std::byte* const to = writer.room(row_bytes);
-                if (to == nullptr) continue;
-                narrow_row(collection.kernels(), part, values, values_in_rows.row(at), to);
-              }
+              std::byte* const to =
+                  writer.room(positions.size() * values.bytes(message_width(part, values)));
+              if (to == nullptr) return;
+              narrow_rows(collection.backend(), part, values, values_in_rows, numbers_of(positions),
+                          to);
             });
           }
           writer.end_message(owner);

@@ -1,5 +1,9 @@
 #include "embedding/row_list_message.h"
 
+#include <cstring>
+
+#include "embedding/row_values.h"
+
 namespace shardrec::embedding {
 
 ListReader::ListReader(const Collection& collection, comm::ConstBytes message, size_t rank,
@@ -22,18 +26,20 @@ comm::ConstBytes ListReader::take(size_t bytes) {
   return taken;
 }
 
-ListReader::Named ListReader::take_ids(const Part& part) {
+std::span<const int64_t> ListReader::take_ids(const Part& part) {
   int64_t count = 0;
   std::memcpy(&count, take(sizeof count).data(), sizeof count);
   if (count < 0 || count > header_.ids ||
       static_cast<size_t>(count) > rest_.size() / sizeof(int64_t)) {
     throw_malformed(rank_, operation_);
   }
-  const Named named{take(static_cast<size_t>(count) * sizeof(int64_t))};
-  for (int64_t i = 0; i < count; ++i) {
-    if (named.row(i) < 0 || named.row(i) >= part.rows) throw_malformed(rank_, operation_);
+  ids_.resize(static_cast<size_t>(count));
+  const comm::ConstBytes ids = take(ids_.size() * sizeof(int64_t));
+  if (!ids.empty()) std::memcpy(ids_.data(), ids.data(), ids.size());
+  for (const int64_t id : ids_) {
+    if (id < 0 || id >= part.rows) throw_malformed(rank_, operation_);
   }
-  return named;
+  return ids_;
 }
 
 }  // namespace shardrec::embedding

@@ -1,9 +1,7 @@
 #include "embedding/row_values.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "core/error.h"
 #include "plan/names.h"
 
 namespace shardrec::embedding {
@@ -17,24 +15,12 @@ Shard& shard_of(Collection& collection, int32_t part) {
   return collection.shards()[static_cast<size_t>(at)];
 }
 
-// Calls move(bytes of the shard, offset in the message, count) for rows of a part.
+// Calls move(rows, how many were moved before) for rows in pieces of bounded size.
 template <class Move>
-void for_each_stored(Shard& shard, const Values& values, int64_t width, int64_t first,
-                     int64_t count, Move move) {
-  if (!values.by_row) {
-    std::byte* stored = values.state < 0
-                            ? shard.weights()
-                            : bytes_of(shard.matrix(static_cast<size_t>(values.state)));
-    move(stored + values.bytes(first * width), 0, values.bytes(count * width));
-    return;
-  }
-  const size_t ranges = shard.columns().size();
-  for (int64_t r = 0; r < count; ++r) {
-    for (size_t range = 0; range < ranges; ++range) {
-      float* value = shard.row_values(static_cast<size_t>(values.state), range) + first + r;
-      move(bytes_of(value), (static_cast<size_t>(r) * ranges + range) * sizeof(float),
-           sizeof(float));
-    }
+void in_pieces(const RowNumbers& rows, size_t row_bytes, Move move) {
+  const int64_t most = compute::rows_at_once(row_bytes);
+  for (int64_t done = 0; done < rows.count; done += most) {
+    move(rows.part(done, std::min(most, rows.count - done)), done);
   }
 }
 
@@ -68,43 +54,99 @@ bool sends(const Layout& layout, const Part& part, const Values& values, int rea
   return !values.by_row || values.per_box || part.columns[0].col == 0;
 }
 
-void widen_row(const compute::Kernels& kernels, const Part& part, const Values& values,
-               const std::byte* from, float* row) {
-  for_each_run(part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-    kernels.widen(from + values.bytes(offset), values.element, row + col, spread ? 1 : cols);
-    if (spread) std::fill_n(row + col + 1, cols - 1, row[col]);
-  });
+void widen_rows(compute::Backend& backend, const Part& part, const Values& values,
+                const std::byte* from, const RowNumbers& rows, const core::Matrix& out) {
+  const auto stride = static_cast<size_t>(message_width(part, values));
+  std::vector<compute::RowTransfer> runs;
+  in_pieces(rows, static_cast<size_t>(out.cols) * sizeof(float),
+            [&](const RowNumbers& piece, int64_t before) {
+              runs.clear();
+              for_each_run(
+                  part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
+                    const auto at = static_cast<int64_t>(stride) * before + offset;
+                    runs.push_back({.from = {from + values.bytes(at), values.element, stride},
+                                    .to = {out.row(piece.first) + col, compute::Element::kFloat32,
+                                           static_cast<size_t>(out.stride), piece.list},
+                                    .rows = piece.count,
+                                    .width = cols,
+                                    .spread = spread});
+                  });
+              backend.convert_on_host(runs);
+            });
 }
 
-void narrow_row(const compute::Kernels& kernels, const Part& part, const Values& values,
-                const float* row, std::byte* to) {
-  for_each_run(part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-    kernels.narrow(row + col, values.element, to + values.bytes(offset), spread ? 1 : cols);
-  });
+void narrow_rows(compute::Backend& backend, const Part& part, const Values& values,
+                 const core::Matrix& in, const RowNumbers& rows, std::byte* to) {
+  const auto stride = static_cast<size_t>(message_width(part, values));
+  std::vector<compute::RowTransfer> runs;
+  in_pieces(rows, static_cast<size_t>(in.cols) * sizeof(float),
+            [&](const RowNumbers& piece, int64_t before) {
+              runs.clear();
+              for_each_run(
+                  part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
+                    const auto at = static_cast<int64_t>(stride) * before + offset;
+                    runs.push_back({.from = {in.row(piece.first) + col, compute::Element::kFloat32,
+                                             static_cast<size_t>(in.stride), piece.list},
+                                    .to = {to + values.bytes(at), values.element, stride},
+                                    .rows = piece.count,
+                                    .width = spread ? 1 : cols});
+                  });
+              backend.convert_on_host(runs);
+            });
 }
 
 StoredRows::StoredRows(Collection& collection, int32_t part, const Values& values)
-    : shard_(shard_of(collection, part)),
-      values_(values),
-      width_(collection.layout().parts()[static_cast<size_t>(part)].width) {}
-
-void StoredRows::copy_out(int64_t first, int64_t count, std::byte* to) const {
-  for_each_stored(shard_, values_, width_, first, count,
-                  [&](const std::byte* stored, size_t at, size_t bytes) {
-                    std::memcpy(to + at, stored, bytes);
-                  });
+    : backend_(collection.backend()), element_(values.element) {
+  Shard& shard = shard_of(collection, part);
+  if (!values.by_row) {
+    std::byte* const stored = values.state < 0
+                                  ? shard.weights()
+                                  : bytes_of(shard.matrix(static_cast<size_t>(values.state)));
+    columns_.push_back({stored, static_cast<size_t>(shard.width()), shard.width(), 0});
+    message_width_ = static_cast<size_t>(shard.width());
+    return;
+  }
+  message_width_ = shard.columns().size();
+  for (size_t range = 0; range < message_width_; ++range) {
+    columns_.push_back({bytes_of(shard.row_values(static_cast<size_t>(values.state), range)), 1, 1,
+                        static_cast<int64_t>(range)});
+  }
 }
 
-void StoredRows::copy_in(int64_t first, int64_t count, const std::byte* from) const {
-  for_each_stored(
-      shard_, values_, width_, first, count,
-      [&](std::byte* stored, size_t at, size_t bytes) { std::memcpy(stored, from + at, bytes); });
+void StoredRows::copy_out(const RowNumbers& rows, std::byte* to) {
+  const size_t bytes = compute::element_bytes(element_);
+  in_pieces(rows, message_width_ * bytes, [&](const RowNumbers& piece, int64_t before) {
+    transfers_.clear();
+    for (const Column& column : columns_) {
+      const size_t first = static_cast<size_t>(piece.first) * column.stride;
+      const size_t at =
+          static_cast<size_t>(before) * message_width_ + static_cast<size_t>(column.offset);
+      transfers_.push_back(
+          {.from = {column.first + first * bytes, element_, column.stride, piece.list},
+           .to = {to + at * bytes, element_, message_width_},
+           .rows = piece.count,
+           .width = column.width});
+    }
+    backend_.copy_to_host(transfers_);
+  });
 }
 
-void throw_malformed(size_t rank, const char* operation) {
-  core::fail(SHARDREC_CORRUPT_DATA,
-             core::sentence("rank ", rank, " sent a malformed message in ", operation),
-             {.rank = static_cast<int64_t>(rank), .operation = operation});
+void StoredRows::copy_in(const RowNumbers& rows, const std::byte* from) {
+  const size_t bytes = compute::element_bytes(element_);
+  in_pieces(rows, message_width_ * bytes, [&](const RowNumbers& piece, int64_t before) {
+    transfers_.clear();
+    for (const Column& column : columns_) {
+      const size_t first = static_cast<size_t>(piece.first) * column.stride;
+      const size_t at =
+          static_cast<size_t>(before) * message_width_ + static_cast<size_t>(column.offset);
+      transfers_.push_back(
+          {.from = {from + at * bytes, element_, message_width_},
+           .to = {column.first + first * bytes, element_, column.stride, piece.list},
+           .rows = piece.count,
+           .width = column.width});
+    }
+    backend_.copy_from_host(transfers_);
+  });
 }
 
 }  // namespace shardrec::embedding

@@ -4,11 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/element.h"
+#include "core/tensor.h"
 #include "embedding/collection.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
@@ -55,36 +55,48 @@ void for_each_run(const Part& part, const Values& values, Move move) {
   }
 }
 
-// A row of a message as float32 columns of the table, and back.
-void widen_row(const compute::Kernels& kernels, const Part& part, const Values& values,
-               const std::byte* from, float* row);
-void narrow_row(const compute::Kernels& kernels, const Part& part, const Values& values,
-                const float* row, std::byte* to);
+// Rows that are moved: first, first + 1, ..., or those that a list names.
+struct RowNumbers {
+  int64_t first = 0;
+  int64_t count = 0;
+  const int64_t* list = nullptr;
+
+  // `more` of them, beginning with the i-th.
+  RowNumbers part(int64_t i, int64_t more) const {
+    return list != nullptr ? RowNumbers{0, more, list + i} : RowNumbers{first + i, more, nullptr};
+  }
+};
+
+// Rows of a message as float32 columns of the table, in some rows of the caller's matrix, and back.
+void widen_rows(compute::Backend& backend, const Part& part, const Values& values,
+                const std::byte* from, const RowNumbers& rows, const core::Matrix& out);
+void narrow_rows(compute::Backend& backend, const Part& part, const Values& values,
+                 const core::Matrix& in, const RowNumbers& rows, std::byte* to);
 
 // The values of one of this rank's parts, in its shard.
 class StoredRows {
  public:
   StoredRows(Collection& collection, int32_t part, const Values& values);
 
-  // Copies `count` rows from the part's row `first` on, to or from their place in a message.
-  void copy_out(int64_t first, int64_t count, std::byte* to) const;
-  void copy_in(int64_t first, int64_t count, const std::byte* from) const;
+  // Copies rows of the part to or from their place in a message.
+  void copy_out(const RowNumbers& rows, std::byte* to);
+  void copy_in(const RowNumbers& rows, const std::byte* from);
 
  private:
-  Shard& shard_;
-  Values values_;
-  int64_t width_;
-};
+  // What the rows of the shard are made of: the columns of a matrix, or a column for each range.
+  struct Column {
+    std::byte* first = nullptr;  // of the shard's row 0
+    size_t stride = 0;           // elements
+    int64_t width = 0;
+    int64_t offset = 0;  // in the message's row
+  };
 
-struct Messages {
-  explicit Messages(int ranks)
-      : buffer(std::make_shared<std::vector<std::byte>>()), parts(static_cast<size_t>(ranks)) {}
-  std::shared_ptr<std::vector<std::byte>> buffer;
-  std::vector<comm::ConstBytes> parts;
+  compute::Backend& backend_;
+  compute::Element element_;
+  size_t message_width_ = 0;  // elements of a row
+  std::vector<Column> columns_;
+  std::vector<compute::RowTransfer> transfers_;
 };
-
-// CORRUPT_DATA: what `rank` has sent is no message of the operation.
-[[noreturn]] void throw_malformed(size_t rank, const char* operation);
 
 // Runs an exchange; its failure is the communicator's, so that peers do not wait.
 template <class Body>

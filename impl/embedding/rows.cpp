@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
-#include <vector>
+#include <optional>
+#include <span>
 
 #include "embedding/exchange/wire.h"
+#include "embedding/row_messages.h"
 #include "embedding/row_values.h"
 #include "plan/names.h"
 
@@ -47,6 +48,118 @@ RequestHeader read_header(const Collection& collection, comm::ConstBytes message
   return header;
 }
 
+// Calls visit(part number, part, its rows of the range, their bytes) for what each part of `owner` has
+// of a range, in the order of messages. reader: of a read, who gets it.
+template <class Visit>
+void for_each_overlap(const Layout& layout, int owner, const RequestHeader& range,
+                      const Values& values, std::optional<int> reader, Visit visit) {
+  if (range.rows == 0) return;
+  for (const int32_t p : layout.parts_of(owner)) {
+    const Part& part = layout.parts()[static_cast<size_t>(p)];
+    if (part.table != range.table || (reader && !sends(layout, part, values, *reader))) continue;
+    const Overlap rows = overlap(part, range.row, range.rows);
+    visit(p, part, rows, values.bytes(rows.rows() * message_width(part, values)));
+  }
+}
+
+Values values_in(const Collection& collection, const RequestHeader& range) {
+  return range.rows == 0 ? Values{} : values_of(collection.model(), range.table, range.what);
+}
+
+// What each rank asks for.
+std::span<const comm::ConstBytes> exchange_requests(Collection& collection,
+                                                    const RequestHeader& mine, const char* name) {
+  Messages request(collection.layout().ranks());
+  request.buffer->resize(sizeof mine);
+  std::memcpy(request.buffer->data(), &mine, sizeof mine);
+  std::fill(request.parts.begin(), request.parts.end(), comm::ConstBytes(*request.buffer));
+  return collection.exchange(Exchange::kReadRequest, name, 0, request.parts, request.buffer);
+}
+
+// The replies: for each reader, the overlap of each of this rank's parts.
+std::span<const comm::ConstBytes> exchange_replies(Collection& collection,
+                                                   std::span<const comm::ConstBytes> requests,
+                                                   const char* name) {
+  const Layout& layout = collection.layout();
+  Messages reply(layout.ranks());
+  write_messages(reply, [&](MessageWriter& writer) {
+    for (int reader = 0; reader < layout.ranks(); ++reader) {
+      const auto r = static_cast<size_t>(reader);
+      const RequestHeader wanted = read_header(collection, requests[r], r, name);
+      const Values values = values_in(collection, wanted);
+      for_each_overlap(layout, layout.rank(), wanted, values, reader,
+                       [&](int32_t p, const Part& part, const Overlap& rows, size_t bytes) {
+                         std::byte* const to = writer.room(bytes);
+                         if (to == nullptr || bytes == 0) return;
+                         StoredRows(collection, p, values)
+                             .copy_out({.first = rows.first - part.row, .count = rows.rows()}, to);
+                       });
+      writer.end_message(reader);
+    }
+  });
+  return collection.exchange(Exchange::kReadReply, name, 0, reply.parts, reply.buffer);
+}
+
+// Puts the replies of all owners together.
+void take_replies(Collection& collection, const RequestHeader& mine,
+                  std::span<const comm::ConstBytes> replies, const core::Matrix& out,
+                  const char* name) {
+  const Layout& layout = collection.layout();
+  const Values values = values_in(collection, mine);
+  for (int owner = 0; owner < layout.ranks(); ++owner) {
+    comm::ConstBytes rest = replies[static_cast<size_t>(owner)];
+    for_each_overlap(layout, owner, mine, values, layout.rank(),
+                     [&](int32_t, const Part& part, const Overlap& rows, size_t bytes) {
+                       if (bytes > rest.size()) throw_malformed(static_cast<size_t>(owner), name);
+                       widen_rows(collection.backend(), part, values, rest.data(),
+                                  {.first = rows.first - mine.row, .count = rows.rows()}, out);
+                       rest = rest.subspan(bytes);
+                     });
+  }
+}
+
+// What each owner gets of the rows that this rank writes.
+std::span<const comm::ConstBytes> exchange_writes(Collection& collection, const RequestHeader& mine,
+                                                  const core::Matrix& in, const char* name) {
+  const Layout& layout = collection.layout();
+  const Values values = values_in(collection, mine);
+  Messages outgoing(layout.ranks());
+  write_messages(outgoing, [&](MessageWriter& writer) {
+    for (int owner = 0; owner < layout.ranks(); ++owner) {
+      writer.put(&mine, sizeof mine);
+      for_each_overlap(layout, owner, mine, values, std::nullopt,
+                       [&](int32_t, const Part& part, const Overlap& rows, size_t bytes) {
+                         std::byte* const to = writer.room(bytes);
+                         if (to == nullptr) return;
+                         narrow_rows(collection.backend(), part, values, in,
+                                     {.first = rows.first - mine.row, .count = rows.rows()}, to);
+                       });
+      writer.end_message(owner);
+    }
+  });
+  return collection.exchange(Exchange::kWrite, name, 0, outgoing.parts, outgoing.buffer);
+}
+
+// Applies what a rank wrote to this rank's parts; applying false: only checks the message.
+void apply_write(Collection& collection, comm::ConstBytes message, size_t source, const char* name,
+                 bool applying) {
+  const Layout& layout = collection.layout();
+  const RequestHeader header = read_header(collection, message, source, name);
+  const Values values = values_in(collection, header);
+  comm::ConstBytes rest = message.subspan(sizeof header);
+  for_each_overlap(layout, layout.rank(), header, values, std::nullopt,
+                   [&](int32_t p, const Part& part, const Overlap& rows, size_t bytes) {
+                     if (bytes > rest.size()) throw_malformed(source, name);
+                     if (applying && bytes != 0) {
+                       StoredRows(collection, p, values)
+                           .copy_in({.first = rows.first - part.row, .count = rows.rows()},
+                                    rest.data());
+                     }
+                     rest = rest.subspan(bytes);
+                   });
+  if (!rest.empty()) throw_malformed(source, name);
+}
+
 }  // namespace
 
 int64_t row_width(const Collection& collection, const RowRange& range) {
@@ -86,67 +199,13 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out) {
   constexpr const char* kName = "collection_read";
   collection.require_whole();
-  const Layout& layout = collection.layout();
-  const int ranks = layout.ranks();
-  const compute::Kernels& kernels = collection.kernels();
   collection.communicator().check_before(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
-    Messages request(ranks);
     const RequestHeader mine{range.table, range.what, range.row, range.rows};
-    request.buffer->resize(sizeof mine);
-    std::memcpy(request.buffer->data(), &mine, sizeof mine);
-    std::fill(request.parts.begin(), request.parts.end(), comm::ConstBytes(*request.buffer));
-    const auto requests =
-        collection.exchange(Exchange::kReadRequest, kName, 0, request.parts, request.buffer);
-
-    // Replies: for each reader, the overlap of each of this rank's parts.
-    Messages reply(ranks);
-    for (const bool writing : {false, true}) {
-      size_t at = 0;
-      for (int reader = 0; reader < ranks; ++reader) {
-        const auto r = static_cast<size_t>(reader);
-        const RequestHeader wanted = read_header(collection, requests[r], r, kName);
-        const size_t first = at;
-        if (wanted.rows != 0) {
-          const Values what = values_of(collection.model(), wanted.table, wanted.what);
-          for (const int32_t p : layout.parts_of(layout.rank())) {
-            const Part& part = layout.parts()[static_cast<size_t>(p)];
-            if (part.table != wanted.table || !sends(layout, part, what, reader)) continue;
-            const Overlap rows = overlap(part, wanted.row, wanted.rows);
-            const size_t bytes = what.bytes(rows.rows() * message_width(part, what));
-            if (writing && bytes != 0) {
-              StoredRows(collection, p, what)
-                  .copy_out(rows.first - part.row, rows.rows(), reply.buffer->data() + at);
-            }
-            at += bytes;
-          }
-        }
-        if (writing) reply.parts[r] = comm::ConstBytes(*reply.buffer).subspan(first, at - first);
-      }
-      if (!writing) reply.buffer->resize(at);
-    }
-    const auto replies =
-        collection.exchange(Exchange::kReadReply, kName, 0, reply.parts, reply.buffer);
-    if (range.rows == 0) return;
-    const Values what = values_of(collection.model(), range.table, range.what);
-    for (int owner = 0; owner < ranks; ++owner) {
-      const comm::ConstBytes message = replies[static_cast<size_t>(owner)];
-      size_t at = 0;
-      for (const int32_t p : layout.parts_of(owner)) {
-        const Part& part = layout.parts()[static_cast<size_t>(p)];
-        if (part.table != range.table || !sends(layout, part, what, layout.rank())) continue;
-        const Overlap rows = overlap(part, range.row, range.rows);
-        const size_t row_bytes = what.bytes(message_width(part, what));
-        const size_t bytes = static_cast<size_t>(rows.rows()) * row_bytes;
-        if (bytes > message.size() - at) throw_malformed(static_cast<size_t>(owner), kName);
-        const std::byte* in = message.data() + at;
-        for (int64_t r = 0; r < rows.rows(); ++r, in += row_bytes) {
-          widen_row(kernels, part, what, in, out.row(rows.first + r - range.row));
-        }
-        at += bytes;
-      }
-    }
+    const auto requests = exchange_requests(collection, mine, kName);
+    const auto replies = exchange_replies(collection, requests, kName);
+    take_replies(collection, mine, replies, out, kName);
   });
   collection.settle();
 }
@@ -154,65 +213,15 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
 void write_rows(Collection& collection, const RowRange& range, const core::Matrix& values) {
   constexpr const char* kName = "collection_write";
   collection.require_whole();
-  const Layout& layout = collection.layout();
-  const int ranks = layout.ranks();
-  const compute::Kernels& kernels = collection.kernels();
   collection.communicator().check_before(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
     const RequestHeader mine{range.table, range.what, range.row, range.rows};
-    Messages outgoing(ranks);
-    const Values what =
-        range.rows == 0 ? Values{} : values_of(collection.model(), range.table, range.what);
-    for (const bool writing : {false, true}) {
-      size_t at = 0;
-      for (int owner = 0; owner < ranks; ++owner) {
-        const size_t first = at;
-        if (writing) std::memcpy(outgoing.buffer->data() + at, &mine, sizeof mine);
-        at += sizeof mine;
-        for (const int32_t p : layout.parts_of(owner)) {
-          const Part& part = layout.parts()[static_cast<size_t>(p)];
-          if (range.rows == 0 || part.table != range.table) continue;
-          const Overlap rows = overlap(part, range.row, range.rows);
-          const size_t row_bytes = what.bytes(message_width(part, what));
-          if (writing) {
-            std::byte* to = outgoing.buffer->data() + at;
-            for (int64_t r = 0; r < rows.rows(); ++r, to += row_bytes) {
-              narrow_row(kernels, part, what, values.row(rows.first + r - range.row), to);
-            }
-          }
-          at += static_cast<size_t>(rows.rows()) * row_bytes;
-        }
-        if (writing) {
-          outgoing.parts[static_cast<size_t>(owner)] =
-              comm::ConstBytes(*outgoing.buffer).subspan(first, at - first);
-        }
-      }
-      if (!writing) outgoing.buffer->resize(at);
-    }
-    const auto incoming =
-        collection.exchange(Exchange::kWrite, kName, 0, outgoing.parts, outgoing.buffer);
+    const auto incoming = exchange_writes(collection, mine, values, kName);
     // All messages are checked before the first one is applied.
     for (const bool applying : {false, true}) {
       for (size_t source = 0; source < incoming.size(); ++source) {
-        const comm::ConstBytes message = incoming[source];
-        const RequestHeader header = read_header(collection, message, source, kName);
-        size_t at = sizeof header;
-        const Values told =
-            header.rows == 0 ? Values{} : values_of(collection.model(), header.table, header.what);
-        for (const int32_t p : layout.parts_of(layout.rank())) {
-          const Part& part = layout.parts()[static_cast<size_t>(p)];
-          if (header.rows == 0 || part.table != header.table) continue;
-          const Overlap rows = overlap(part, header.row, header.rows);
-          const size_t bytes = told.bytes(rows.rows() * message_width(part, told));
-          if (bytes > message.size() - at) throw_malformed(source, kName);
-          if (applying && bytes != 0) {
-            StoredRows(collection, p, told)
-                .copy_in(rows.first - part.row, rows.rows(), message.data() + at);
-          }
-          at += bytes;
-        }
-        if (at != message.size()) throw_malformed(source, kName);
+        apply_write(collection, incoming[source], source, kName, applying);
       }
     }
   });

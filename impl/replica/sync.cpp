@@ -12,9 +12,6 @@ namespace {
 
 constexpr const char* kName = "sync";
 
-// Floats that are averaged at once: what a large table needs of memory beside itself.
-constexpr int64_t kBlock = int64_t{1} << 20;
-
 constexpr comm::Operation kOperation{
     .name = kName, .kind = 1, .detail = 0, .patience = comm::Patience::kStep};
 
@@ -93,21 +90,25 @@ void ReplicaSync::compare_settings(embedding::Collection& collection) {
 }
 
 void ReplicaSync::average_pieces(embedding::Collection& collection) {
+  compute::Backend& backend = collection.backend();
   for (const embedding::StoredPiece& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
     const int64_t width = piece.row_width();
-    const compute::Kernels& kernels = collection.kernels();
-    const int64_t block_rows = std::max<int64_t>(1, kBlock / width);
-    for (int64_t first = 0; first < piece.rows; first += block_rows) {
-      const int64_t rows = std::min(block_rows, piece.rows - first);
-      const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows * width));
-      const auto row_at = [&](int64_t r) { return piece.bytes_of_row(first + r).data(); };
-      for (int64_t r = 0; r < rows; ++r) {
-        kernels.widen(row_at(r), piece.element, values.data() + r * width, width);
-      }
+    const auto columns = static_cast<size_t>(width);
+    const int64_t most = compute::rows_at_once(columns * sizeof(float));
+    for (int64_t first = 0; first < piece.rows; first += most) {
+      const int64_t rows = std::min(most, piece.rows - first);
+      const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows) * columns);
+      const compute::RowTransfer to_host{.from = {piece.at_row(first), piece.element, piece.stride},
+                                         .to = {values.data(), compute::Element::kFloat32, columns},
+                                         .rows = rows,
+                                         .width = width};
+      backend.copy_to_host({&to_host, 1});
       of_replicas_.all_reduce(kOperation, comm::Reduction::kMean, values);
-      for (int64_t r = 0; r < rows; ++r) {
-        kernels.narrow(values.data() + r * width, piece.element, row_at(r), width);
-      }
+      const compute::RowTransfer back{.from = {values.data(), compute::Element::kFloat32, columns},
+                                      .to = {piece.at_row(first), piece.element, piece.stride},
+                                      .rows = rows,
+                                      .width = width};
+      backend.copy_from_host({&back, 1});
     }
   }
 }

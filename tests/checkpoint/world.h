@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,8 +78,17 @@ inline uint32_t bits_at(const BoxTensor& box, int64_t row, int64_t col) {
 
 enum class Use : uint8_t { kSave, kLoad };
 
+// A back end whose memory is taken for one that the host does not reach.
+struct OtherMemory {
+  core::Threads threads{2};
+  core::Scratch work;
+  std::unique_ptr<compute::Backend> backend =
+      compute::make_cpu_backend(compute::cpu_kernels(), threads, work);
+};
+
 // The tables of one rank under a plan: memory with gaps between rows, and the boxes that are
-// saved (each cell by one rank) or loaded (by every rank that holds it).
+// saved (each cell by one rank) or loaded (by every rank that holds it). Every second box is read
+// and written by a back end.
 class RankTables {
  public:
   // fill: the bits of every element at first, 16 of them where elements are that small.
@@ -112,7 +122,10 @@ class RankTables {
         if (box.rank == rank) add(box, use == Use::kLoad || by_shard || box.col == 0);
       }
     }
-    for (size_t i = 0; i < boxes_.size(); ++i) boxes_[i].data = memory_[i].data();
+    for (size_t i = 0; i < boxes_.size(); ++i) {
+      boxes_[i].data = memory_[i].data();
+      if (i % 2 == 1) boxes_[i].backend = other_->backend.get();
+    }
   }
 
   const std::vector<BoxTensor>& boxes() const { return boxes_; }
@@ -166,6 +179,7 @@ class RankTables {
     }
   }
 
+  std::unique_ptr<OtherMemory> other_ = std::make_unique<OtherMemory>();
   std::vector<BoxTensor> boxes_;
   std::vector<std::vector<std::byte>> memory_;
 };

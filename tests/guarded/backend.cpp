@@ -81,6 +81,18 @@ class GuardedBackend final : public Backend {
   void fill(const InitialRows& rows) override {
     stream_.later([=, this] { cpu_->fill(rows); });
   }
+  void copy_to_host(std::span<const RowTransfer> transfers) override {
+    later(&Backend::copy_to_host, transfers);
+    stream_.wait();
+  }
+  void copy_from_host(std::span<const RowTransfer> transfers) override {
+    later(&Backend::copy_from_host, transfers);
+    stream_.wait();
+  }
+  void convert_on_host(std::span<const RowTransfer> transfers) override {
+    later(&Backend::convert_on_host, transfers);
+    stream_.wait();
+  }
   void read_lengths(std::span<const BagLengths> features,
                     std::span<CheckedLengths> checked) override {
     stream_.later([&] { cpu_->read_lengths(features, checked); });

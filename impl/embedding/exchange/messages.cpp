@@ -7,7 +7,7 @@ constexpr size_t kAlignment = 64;  // of bodies, as that of rows in them
 
 // Null where the host reaches the memory of the back end.
 std::unique_ptr<compute::Buffer> own_buffer(compute::Backend& backend) {
-  if (backend.memory() == backend.host_memory()) return nullptr;
+  if (backend.host_reaches_memory()) return nullptr;
   return std::make_unique<compute::Buffer>(backend.memory());
 }
 

@@ -17,6 +17,7 @@
 #include "compute/cpu/operations/routing_received.h"
 #include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_groups.h"
+#include "compute/cpu/operations/row_transfers.h"
 #include "compute/cpu/operations/row_updates.h"
 #include "compute/cpu/operations/weight_products.h"
 
@@ -33,6 +34,15 @@ class CpuBackend final : public Backend {
   const std::shared_ptr<Memory>& host_memory() override { return cpu_memory(); }
   void wait() override {}
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
+  void copy_to_host(std::span<const RowTransfer> transfers) override {
+    cpu::move_rows(transfers, context_);
+  }
+  void copy_from_host(std::span<const RowTransfer> transfers) override {
+    cpu::move_rows(transfers, context_);
+  }
+  void convert_on_host(std::span<const RowTransfer> transfers) override {
+    cpu::move_rows(transfers, context_);
+  }
   void read_lengths(std::span<const BagLengths> features,
                     std::span<CheckedLengths> checked) override {
     cpu::read_lengths(features, checked, context_);
