@@ -27,6 +27,7 @@
 #include "compute/row_groups.h"
 #include "compute/row_transfers.h"
 #include "core/memory.h"
+#include "core/tensor.h"
 #include "core/threads.h"
 
 namespace shardrec::compute {
@@ -44,6 +45,9 @@ class Backend {
   // May the host read and write memory() as well, between operations? Tables need no copy then, where
   // they are saved and loaded.
   bool host_reaches_memory() { return memory() == host_memory(); }
+
+  // The devices whose tensors a caller may give to operations.
+  virtual core::DeviceSet caller_devices() const = 0;
 
   // Returns when all operations are over. Throws what an operation threw that ended after its call;
   // those behind it did not take place.

@@ -52,18 +52,18 @@ std::string shape_text(const shardrec_tensor& tensor) {
 }
 
 // What holds for every tensor, whatever its use.
-void check_tensor(const shardrec_tensor* tensor, const char* name) {
+void check_tensor(const shardrec_tensor* tensor, const char* name, DeviceSet devices = kHostOnly) {
   if (tensor == nullptr) refuse(name, "is NULL; a tensor is needed");
-  if (tensor->device_type == SHARDREC_DEVICE_CUDA) {
+  if (tensor->device_type == SHARDREC_DEVICE_CUDA && !devices.cuda) {
     fail(SHARDREC_UNSUPPORTED,
          sentence(name, " is on a CUDA device; this build works on the CPU only"));
   }
-  if (tensor->device_type != SHARDREC_DEVICE_CPU) {
+  if (!devices.has(tensor->device_type)) {
     refuse(name,
            sentence("has device type ", tensor->device_type, "; SHARDREC_DEVICE_CPU is accepted"),
            {.value = tensor->device_type});
   }
-  if (tensor->device_id != 0) {
+  if (tensor->device_type == SHARDREC_DEVICE_CPU && tensor->device_id != 0) {
     refuse(name, sentence("has device id ", tensor->device_id, "; on the CPU it is 0"),
            {.value = tensor->device_id});
   }
@@ -211,8 +211,8 @@ Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows
 }
 
 AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
-                          int64_t rows, int64_t cols) {
-  check_tensor(tensor, name);
+                          int64_t rows, int64_t cols, DeviceSet devices) {
+  check_tensor(tensor, name, devices);
   check_dtype(*tensor, name, dtype);
   if (tensor->ndim != 2) {
     refuse(name, sentence("has shape ", shape_text(*tensor), "; two dimensions are accepted"),
@@ -220,7 +220,11 @@ AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shard
   }
   check_size(*tensor, name, tensor->shape[0], rows, "rows");
   check_size(*tensor, name, tensor->shape[1], cols, "columns");
-  AnyMatrix view{nullptr, tensor->shape[0], tensor->shape[1], tensor->shape[1]};
+  AnyMatrix view{
+      .rows = tensor->shape[0],
+      .cols = tensor->shape[1],
+      .stride = tensor->shape[1],
+      .device = {static_cast<shardrec_device_type>(tensor->device_type), tensor->device_id}};
   if (count_elements(*tensor, name) == 0) return view;
   check_data(*tensor, name);
   view.data = tensor->data;

@@ -3,6 +3,9 @@
 // number of dimensions, sizes, strides, overflow) and throws INVALID_ARGUMENT or UNSUPPORTED (a
 // device) with a sentence that begins with `name`, the argument's.
 //
+// A view carries the device that its data is on, and each view function says which devices it takes:
+// those of the host, unless the caller names others.
+//
 // All strides zero means compact, row-major. A tensor without elements may have any data pointer.
 #pragma once
 
@@ -29,6 +32,23 @@ template <>
 inline constexpr shardrec_dtype kDtypeOf<float> = SHARDREC_FLOAT32;
 template <>
 inline constexpr shardrec_dtype kDtypeOf<double> = SHARDREC_FLOAT64;
+
+// Where data lies, as shardrec_tensor has it.
+struct Device {
+  shardrec_device_type type = SHARDREC_DEVICE_CPU;
+  int32_t id = 0;
+};
+
+// The devices whose tensors a call takes.
+struct DeviceSet {
+  bool cpu = true;
+  bool cuda = false;
+
+  bool has(int32_t type) const noexcept {
+    return (type == SHARDREC_DEVICE_CPU && cpu) || (type == SHARDREC_DEVICE_CUDA && cuda);
+  }
+};
+inline constexpr DeviceSet kHostOnly{};
 
 // Accepts any number and size.
 inline constexpr int64_t kAnySize = -1;
@@ -97,8 +117,10 @@ struct AnyMatrix {
   int64_t rows = 0;
   int64_t cols = 0;
   int64_t stride = 0;  // elements
+  Device device;
 };
 AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
-                          int64_t rows = kAnySize, int64_t cols = kAnySize);
+                          int64_t rows = kAnySize, int64_t cols = kAnySize,
+                          DeviceSet devices = kHostOnly);
 
 }  // namespace shardrec::core

@@ -123,8 +123,9 @@ OutputView Lookup::output_view(int32_t output, const shardrec_tensor* tensor,
   // A refused batch has no size to hold the caller to; it writes nothing.
   const shardrec_dtype dtype = collection_->options().output_dtype;
   const core::AnyMatrix view =
-      core::any_matrix_view(tensor, what, dtype, verdict_.good() ? rows : core::kAnySize, columns);
-  return {static_cast<std::byte*>(view.data), element_of(dtype), view.stride};
+      core::any_matrix_view(tensor, what, dtype, verdict_.good() ? rows : core::kAnySize, columns,
+                            collection_->backend().caller_devices());
+  return {static_cast<std::byte*>(view.data), element_of(dtype), view.stride, view.device};
 }
 
 void Lookup::forward(int32_t output, const shardrec_tensor* out) {

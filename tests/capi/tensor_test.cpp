@@ -50,6 +50,29 @@ TEST(TensorView, AcceptsCompactVectorsWithAndWithoutStrides) {
   }
 }
 
+TEST(TensorView, CarriesItsDeviceAndTakesThoseThatTheCallNames) {
+  std::array<float, 6> data{};
+  shardrec_tensor t = tensor(data.data(), SHARDREC_FLOAT32, {2, 3});
+  EXPECT_EQ(any_matrix_view(&t, "x", SHARDREC_FLOAT32).device.type, SHARDREC_DEVICE_CPU);
+  t.device_type = SHARDREC_DEVICE_CUDA;
+  t.device_id = 1;
+  try {
+    any_matrix_view(&t, "x", SHARDREC_FLOAT32);
+    FAIL() << "a call that takes tensors of the host took one of a device";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status(), SHARDREC_UNSUPPORTED);
+  }
+  const AnyMatrix view =
+      any_matrix_view(&t, "x", SHARDREC_FLOAT32, 2, 3, DeviceSet{.cpu = true, .cuda = true});
+  EXPECT_EQ(view.device.type, SHARDREC_DEVICE_CUDA);
+  EXPECT_EQ(view.device.id, 1);
+  EXPECT_EQ(view.data, data.data());
+  t.device_type = SHARDREC_DEVICE_CPU;
+  EXPECT_THROW(
+      any_matrix_view(&t, "x", SHARDREC_FLOAT32, 2, 3, DeviceSet{.cpu = false, .cuda = true}),
+      Error);
+}
+
 TEST(TensorView, ADimensionOfSizeZeroNeedsNoData) {
   const shardrec_tensor null = tensor(nullptr, SHARDREC_INT64, {0});
   EXPECT_EQ(vector_view<int64_t>(&null, "x").size(), 0u);

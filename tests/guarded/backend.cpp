@@ -73,6 +73,7 @@ class GuardedBackend final : public Backend {
 
   const std::shared_ptr<Memory>& memory() override { return held_; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_->host_memory(); }
+  core::DeviceSet caller_devices() const override { return core::kHostOnly; }
   void wait() override { stream_.wait(); }
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {

@@ -5,8 +5,9 @@
 namespace shardrec::embedding {
 namespace {
 
-// A compact one-dimensional tensor of `limit` elements (negative: any number).
-Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t limit) {
+// A compact one-dimensional tensor of `limit` elements (negative: any number), on one of the devices.
+Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t limit,
+                     core::DeviceSet devices) {
   Verdict verdict{.argument = argument};
   const auto bad = [&](Defect defect, int64_t value, int64_t wanted = 0) {
     verdict.defect = defect;
@@ -15,7 +16,7 @@ Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t l
     return verdict;
   };
   if (tensor == nullptr) return bad(Defect::kNoTensor, 0);
-  if (tensor->device_type != SHARDREC_DEVICE_CPU) return bad(Defect::kDevice, tensor->device_type);
+  if (!devices.has(tensor->device_type)) return bad(Defect::kDevice, tensor->device_type);
   const bool integers = argument != Argument::kWeights;
   const bool dtype_fits = integers
                               ? tensor->dtype == SHARDREC_INT32 || tensor->dtype == SHARDREC_INT64
@@ -80,7 +81,8 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
     no_more_data_ = true;
     return check_no_batch(arguments);
   }
-  Verdict verdict = check_tensors(arguments, static_cast<int64_t>(features));
+  Verdict verdict =
+      check_tensors(arguments, static_cast<int64_t>(features), backend.caller_devices());
   if (!verdict.good()) return refuse(verdict);
   batch_size_ = arguments.batch_size;
   values_ = arguments.values->data;
@@ -96,15 +98,17 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   return refuse(verdict);
 }
 
-Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t features) {
-  Verdict verdict = check_vector(arguments.values, Argument::kValues, -1);
+Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t features,
+                                    core::DeviceSet devices) {
+  Verdict verdict = check_vector(arguments.values, Argument::kValues, -1, devices);
   if (!verdict.good()) return verdict;
   ids_ = arguments.values->shape[0];
   if (ids_ > kMostIds) return {.defect = Defect::kTooMany, .value = ids_, .limit = kMostIds};
   verdict = read_sizes(arguments, features);
   if (!verdict.good()) return verdict;
   verdict = check_vector(lengths_of(arguments), lengths_argument(arguments),
-                         first_bags_.back() + (arguments.by_offsets ? 1 : 0));
+                         first_bags_.back() + (arguments.by_offsets ? 1 : 0),
+                         arguments.by_offsets ? core::kHostOnly : devices);
   if (!verdict.good()) return verdict;
   if (arguments.batch_size > kMostIds) {
     return {.defect = Defect::kTooMany,
@@ -113,11 +117,12 @@ Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t fea
             .limit = kMostIds};
   }
   if (arguments.variable) {
-    verdict = check_vector(arguments.inverse, Argument::kInverse, features * arguments.batch_size);
+    verdict = check_vector(arguments.inverse, Argument::kInverse, features * arguments.batch_size,
+                           devices);
     if (!verdict.good()) return verdict;
   }
   if (arguments.weights == nullptr) return {};
-  return check_vector(arguments.weights, Argument::kWeights, ids_);
+  return check_vector(arguments.weights, Argument::kWeights, ids_, devices);
 }
 
 // Nothing but a good batch has a size.
@@ -144,7 +149,8 @@ Verdict CheckedBatch::read_sizes(const BatchArguments& arguments, int64_t featur
     }
     return {};
   }
-  const Verdict verdict = check_vector(arguments.batch_sizes, Argument::kBatchSizes, features);
+  const Verdict verdict =
+      check_vector(arguments.batch_sizes, Argument::kBatchSizes, features, core::kHostOnly);
   if (!verdict.good()) return verdict;
   for (int64_t f = 0; f < features; ++f) {
     const int64_t size = integer_at(*arguments.batch_sizes, f);

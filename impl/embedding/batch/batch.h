@@ -8,6 +8,7 @@
 
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "core/tensor.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
 #include "embedding/tables/layout.h"
@@ -75,8 +76,9 @@ class CheckedBatch {
 
  private:
   Verdict refuse(const Verdict& verdict);
-  // All but the integers themselves; sets ids_ and first_bags_.
-  Verdict check_tensors(const BatchArguments& arguments, int64_t features);
+  // All but the integers themselves; sets ids_ and first_bags_. devices: what operations reach of the
+  // caller's; sizes, and offsets, whose ends the host reads, are the host's.
+  Verdict check_tensors(const BatchArguments& arguments, int64_t features, core::DeviceSet devices);
   // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
   Verdict read_sizes(const BatchArguments& arguments, int64_t features);
   // Of lengths or, where are_offsets, of offsets.

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "compute/element.h"
+#include "core/tensor.h"
 
 namespace shardrec::embedding {
 
@@ -12,6 +13,7 @@ struct OutputView {
   std::byte* data = nullptr;
   compute::Element element = compute::Element::kFloat32;
   int64_t stride = 0;  // elements between rows
+  core::Device device = {};
 
   void* at(int64_t row, int64_t column) const {
     return data + static_cast<size_t>(row * stride + column) * compute::element_bytes(element);
