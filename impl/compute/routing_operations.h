@@ -1,7 +1,7 @@
 // Operations that send the ids of a batch to the ranks that own their rows, on the source, and take
-// them in, on the owner (operations.h). Ids travel in blocks: those of one feature that fall into one
-// range of rows of its table. A block has sections, each at a multiple of 8 bytes of a message: bag
-// lengths, dense or sparse (bags.h), ids less the first row of the range, and weights.
+// them in, on the owner (operations.h). Ids travel in blocks: those of one feature that fall into
+// one range of rows of its table. A block has sections, each at a multiple of 8 bytes of a message:
+// bag lengths, dense or sparse (bags.h), ids less the first row of the range, and weights.
 #pragma once
 
 #include <cstddef>
@@ -51,8 +51,8 @@ struct RoutedIds {
   // Null: every block holds all ids of the feature, as they are.
   const RowIntervals* intervals = nullptr;
   std::span<const BlockTarget> targets;  // by interval
-  // Written: bag lengths without the ids that are dropped, [bags], by count_ids; the interval of each
-  // id, kDroppedId where it goes nowhere, [count], by write_ids. Null: not wanted.
+  // Written: bag lengths without the ids that are dropped, [bags], by count_ids; the interval of
+  // each id, kDroppedId where it goes nowhere, [count], by write_ids. Null: not wanted.
   uint32_t* kept_lengths = nullptr;
   int32_t* interval_of = nullptr;
 
@@ -106,8 +106,8 @@ struct DeduplicatedBlocks {
   std::span<int64_t> unique;
 };
 
-// What is wrong with the bag lengths of a received block: sparse ones do not ascend by sample, or one
-// is 0 or beyond the samples; or there are not as many ids or bags as the block says.
+// What is wrong with the bag lengths of a received block: sparse ones do not ascend by sample, or
+// one is 0 or beyond the samples; or there are not as many ids or bags as the block says.
 enum class BagDefect : uint8_t { kNone, kOrder, kSum };
 
 // Ids that travelled as codes: out[i] = unique_ids[codes[i]]. A code is wrong where it is not below

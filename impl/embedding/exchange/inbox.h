@@ -1,6 +1,6 @@
-// The input messages of one batch as the owner of parts sees them, checked and cut into blocks: their
-// heads here, their bodies by operations of the back end (compute/routing_operations.h). The ids stay
-// where they arrived, but for those that travelled as codes.
+// The input messages of one batch as the owner of parts sees them, checked and cut into blocks:
+// their heads here, their bodies by operations of the back end (compute/routing_operations.h). The
+// ids stay where they arrived, but for those that travelled as codes.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ class Inbox {
  public:
   Inbox(const Layout& layout, compute::Backend& backend);
 
-  // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming the
-  // rank, when a message does not hold what it says. After a bad verdict there are no blocks. The
-  // messages stay where they are for as long as the blocks are used.
+  // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming
+  // the rank, when a message does not hold what it says. After a bad verdict there are no blocks.
+  // The messages stay where they are for as long as the blocks are used.
   void open(std::span<const comm::ConstBytes> messages);
 
   // The lowest rank whose batch was refused; -1: none.

@@ -260,8 +260,8 @@ void RoutedBatch::find_sections(int owner, std::byte* message) {
   }
 }
 
-// Where the blocks of messages to other ranks repeat ids, each different one travels once; what then
-// is shorter moves up in its message.
+// Where the blocks of messages to other ranks repeat ids, each different one travels once; what
+// then is shorter moves up in its message.
 void RoutedBatch::deduplicate(const MessageBuffer& buffer, compute::Backend& backend) {
   deduplicated_.clear();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {

@@ -1,7 +1,7 @@
-// Steps 1 to 3 of the exchange on the source rank: every id is checked and written, rebased, into the
-// message of each rank that owns a box of its row, by operations of the back end
-// (compute/routing_operations.h). Here it is decided how long the messages are, what stands where in
-// them, and what their heads say. The messages are also this rank's own memory of which bag went
+// Steps 1 to 3 of the exchange on the source rank: every id is checked and written, rebased, into
+// the message of each rank that owns a box of its row, by operations of the back end
+// (compute/routing_operations.h). Here it is decided how long the messages are, what stands where
+// in them, and what their heads say. The messages are also this rank's own memory of which bag went
 // where: the output is put together and gradients are packed from them.
 #pragma once
 

@@ -1,7 +1,9 @@
-// The messages between ranks, byte for byte: heads, then bodies (messages.h). All numbers are in the machine's own order (a group of
-// ranks is of one kind of machine); every section starts at a multiple of 8 bytes.
+// The messages between ranks, byte for byte: heads, then bodies (messages.h). All numbers are in
+// the machine's own order (a group of ranks is of one kind of machine); every section starts at a
+// multiple of 8 bytes.
 //
-// Input message, from a source to the owner of parts. Its head, which the ranks' hosts write and read:
+// Input message, from a source to the owner of parts. Its head, which the ranks' hosts write and
+// read:
 //   InputHeader
 //   BlockRecord per block (Layout::blocks_of(owner)), absent when the verdict is bad or the batch
 //              is empty
@@ -18,11 +20,11 @@
 // row per id, or per different id where the ids travelled so.
 //
 // Where partial sums are added up on their node (node_sums.h), an owner's message to a rank of its
-// node begins with what that rank is to add, by source and block: a PartialHeader of each, then, at a
-// multiple of 64 bytes, of each a bit per sample that says whether there is a row of its bag, and the
-// rows at a multiple of 64 bytes. The message of sums, from that rank to the source: per feature and
-// segment, [rows, columns] floats, each at a multiple of 64 bytes; a row per bag of which any part of
-// the node has ids.
+// node begins with what that rank is to add, by source and block: a PartialHeader of each, then, at
+// a multiple of 64 bytes, of each a bit per sample that says whether there is a row of its bag, and
+// the rows at a multiple of 64 bytes. The message of sums, from that rank to the source: per
+// feature and segment, [rows, columns] floats, each at a multiple of 64 bytes; a row per bag of
+// which any part of the node has ids.
 //
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the

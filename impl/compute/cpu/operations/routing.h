@@ -1,7 +1,7 @@
-// Backend::count_ids and write_ids on the CPU: a task per feature, for which there are three ways. A
-// feature that goes to its blocks whole is copied (routing_whole.cpp), in pieces where its ids only
-// have to be narrowed; one whose ranges of rows each go somewhere as a whole is written a stream per
-// range (routing_streams.cpp); any other is written id by id (routing_cut.cpp).
+// Backend::count_ids and write_ids on the CPU: a task per feature, for which there are three ways.
+// A feature that goes to its blocks whole is copied (routing_whole.cpp), in pieces where its ids
+// only have to be narrowed; one whose ranges of rows each go somewhere as a whole is written a
+// stream per range (routing_streams.cpp); any other is written id by id (routing_cut.cpp).
 #pragma once
 
 #include <cstdint>

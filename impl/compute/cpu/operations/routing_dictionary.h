@@ -1,5 +1,5 @@
-// Backend::deduplicate_ids on the CPU: one message at a time on each thread, each block moved to the
-// end of the one before it.
+// Backend::deduplicate_ids on the CPU: one message at a time on each thread, each block moved to
+// the end of the one before it.
 #pragma once
 
 #include <span>

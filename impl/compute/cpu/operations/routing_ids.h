@@ -34,8 +34,8 @@ inline int64_t row_for(int64_t id, int64_t rows, shardrec_out_of_range policy) {
   return policy == SHARDREC_OUT_OF_RANGE_CLAMP ? 0 : -1;
 }
 
-// An id outside the table, at `position`: the row that stands for it, negative for none. False: it is
-// refused.
+// An id outside the table, at `position`: the row that stands for it, negative for none. False: it
+// is refused.
 inline bool admit(const RoutedIds& feature, int64_t position, int64_t& row, CheckedIds& checked) {
   if (feature.policy == SHARDREC_OUT_OF_RANGE_ERROR) {
     checked.wrong = {.position = position, .value = row};

@@ -1,7 +1,7 @@
 // Routing of pooled features whose table is cut into ranges of rows, each of which goes to its
-// blocks as a whole: a stream of ids and bags per range, written once and copied for the other blocks
-// that hold it. What concerns a bag is noted when it ends, not with each of its ids, as for any cut
-// (routing_cut.cpp).
+// blocks as a whole: a stream of ids and bags per range, written once and copied for the other
+// blocks that hold it. What concerns a bag is noted when it ends, not with each of its ids, as for
+// any cut (routing_cut.cpp).
 #include <array>
 #include <bit>
 #include <cstring>
