@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "comm/rendezvous/client/client_loop.h"
+#include "comm/rendezvous/client/client.h"
 #include "comm/rendezvous/protocol/layout.h"
 #include "rendezvous.h"
 
@@ -106,8 +106,8 @@ TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
 
 TEST(RendezvousBoard, RankZerosOrderlyEndWithItsServerIsNoLoss) {
   auto server = std::make_unique<Server>(ServerOptions{});
-  ClientLoop loop(connect(server->token(), 1, in(60), {.has_started = true}),
-                  {.rank = 1, .size = 2, .host = this_host(), .process = this_process()});
+  Client loop(connect(server->token(), 1, in(60), {.has_started = true}),
+              {.rank = 1, .size = 2, .host = this_host(), .process = this_process()});
   std::thread thread([&] { loop.run(); });
   Outcome zero = try_join(server->token(), 0, 2, {.seconds = 60});
   ASSERT_FALSE(zero.error) << zero.error->sentence();
@@ -201,29 +201,6 @@ TEST(RendezvousStore, WhatIsNotAcceptedIsSaid) {
   client.set("more", bytes("small"), in(20));
   EXPECT_EQ(text_of(client.get("0", in(20))), "small");
   EXPECT_EQ(text_of(client.get("1", in(20))), value);
-}
-
-TEST(RendezvousStore, CallbacksOfTransportsAreTheStore) {
-  Server server({});
-  auto meetings = meet(server.token(), 2);
-  shardrec_transport_job first{};
-  shardrec_transport_job second{};
-  fill_store(first, *meetings[0].client);
-  fill_store(second, *meetings[1].client);
-  EXPECT_EQ(first.store_set(first.store, "k", "value", 5), SHARDREC_TRANSPORT_OK);
-  std::array<char, 8> buffer{};
-  uint64_t length = 0;
-  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), buffer.size(), &length, 10),
-            SHARDREC_TRANSPORT_OK);
-  EXPECT_EQ(length, 5U);
-  EXPECT_STREQ(buffer.data(), "value");
-  EXPECT_EQ(second.store_get(second.store, "none", buffer.data(), buffer.size(), &length, 0.01),
-            SHARDREC_TRANSPORT_TIMEOUT);
-  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), 3, &length, 10),
-            SHARDREC_TRANSPORT_FAILED);
-  meetings[1].client->close();
-  EXPECT_EQ(second.store_get(second.store, "k", buffer.data(), buffer.size(), &length, 10),
-            SHARDREC_TRANSPORT_CANCELLED);
 }
 
 TEST(RendezvousStore, CloseAndTheServersEndEndEveryWait) {

@@ -12,6 +12,7 @@
 #include "comm/collective/processors.h"
 #include "comm/engine_list.h"
 #include "comm/gloo/direct_bytes.h"
+#include "comm/plugin/transport_plugin.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
 #include "comm/remote/transport.h"

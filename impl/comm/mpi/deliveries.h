@@ -56,7 +56,6 @@ class Deliveries {
   bool holds(Request& request) const noexcept;
   // Messages that are asked for and not through; those of them that MPI has.
   size_t under_way() const noexcept { return receives_.size() + sends_.size() + moving_.size(); }
-  size_t moving() const noexcept { return moving_.size(); }
 
  private:
   // By peer and tag. What comes before it is asked for waits here.

@@ -2,11 +2,8 @@
 // and how they keep signals away.
 #pragma once
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -18,6 +15,7 @@
 
 #include "comm/plugin/transport_plugin.h"
 #include "core/error.h"
+#include "core/signals.h"
 
 namespace shardrec::comm::plugin {
 
@@ -71,11 +69,6 @@ int32_t guarded(shardrec_transport_error* error, const Function& function) noexc
     return tell(error, shortage ? SHARDREC_TRANSPORT_OUT_OF_MEMORY : SHARDREC_TRANSPORT_UNUSABLE,
                 -1, thrown.what());
   } catch (const std::exception& thrown) {
-    if (is_thread_shortage(thrown)) {
-      return tell(error, SHARDREC_TRANSPORT_OUT_OF_MEMORY, -1,
-                  "the system starts no more threads for this process: RLIMIT_NPROC or the "
-                  "pids.max of its cgroup is reached");
-    }
     return tell(error, SHARDREC_TRANSPORT_UNUSABLE, -1, thrown.what());
   } catch (...) {
     return tell(error, SHARDREC_TRANSPORT_UNUSABLE, -1, "an unknown exception");
@@ -89,25 +82,9 @@ inline Clock::time_point after(double seconds) {
                             std::chrono::duration<double>(std::clamp(seconds, 0.0, kYear)));
 }
 
-// Threads started while it lives have all signals blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() noexcept {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 template <class Function>
 std::thread start_thread(Function&& function) {
-  const SignalsBlocked blocked;
+  const core::SignalsBlocked blocked;
   return std::thread(std::forward<Function>(function));
 }
 

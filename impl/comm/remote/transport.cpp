@@ -315,8 +315,6 @@ bool transport_available(const std::string& engine) noexcept {
   }
 }
 
-std::string transport_library(const std::string& engine) { return table_of(engine).library; }
-
 bool transport_is_launched(const std::string& engine) { return table_of(engine).is_launched != 0; }
 
 Transport open_transport(const TransportJob& job) {

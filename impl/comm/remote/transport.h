@@ -22,9 +22,8 @@ void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
 // Whether the engine's plug-in is installed, loaded or not.
 bool transport_installed(const EngineRow& engine);
-// The library that carries the messages, such as "Open MPI 4.1.4"; and whether a launcher says who
-// the ranks are, so that neither a store nor a rank is needed. Both throw as load_transport does.
-std::string transport_library(const std::string& engine);
+// Whether a launcher says who the ranks are, so that neither a store nor a rank is needed. Throws as
+// load_transport() does.
 bool transport_is_launched(const std::string& engine);
 
 // What the ranks share while they meet. Both throw core::Error; get waits until somebody has set

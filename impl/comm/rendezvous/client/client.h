@@ -6,31 +6,43 @@
 // when the connection to it breaks or it is silent. Then nobody tells of the others any more. Rank
 // 0 too is told that rank 0 is lost, should its server end before it.
 //
-// Destroying it says goodbye: it sends what is announced, and takes under kGoodbyeTime and a
-// little.
+// start_client() makes one with its thread. When the last owner lets go of it, it says goodbye: it
+// sends what is announced, and takes under kGoodbyeTime and a little.
 //
 // Any thread. Functions of the listener run on the thread of the client.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "comm/remote/link.h"
+#include "comm/rendezvous/net/awake_clock.h"
 #include "comm/rendezvous/net/connection.h"
 #include "comm/rendezvous/protocol/messages.h"
 
 namespace shardrec::comm::rendezvous {
 
-class ClientLoop;
-
 class Client final : public remote::Board {
  public:
-  // The connection has proved who it is (connect.h).
+  // The connection has proved who it is (connect.h). Nothing happens before run().
   Client(Connection connection, const Join& join);
-  ~Client() override;
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
+
+  // The thread's work: until close(), and goodbye is said and heard. After the connection has ended
+  // it still tells a listener what became of the others. Where memory runs out the connection ends;
+  // that this thread ends after close(), and that it tells the loss of a rank, needs none.
+  void run() noexcept;
 
   // Once: blocks until the group has formed. Throws what the server refused it with, PEER_FAILED
   // when the connection broke, TIMEOUT naming the ranks that are missing. On an error the rank is
@@ -41,7 +53,9 @@ class Client final : public remote::Board {
   const Address& local_address() const noexcept { return local_address_; }
 
   // How long nothing may be heard of a rank, as the server has it. Once the group has formed.
-  double silence_seconds() const noexcept;
+  double silence_seconds() const noexcept {
+    return std::chrono::duration<double>(silence_).count();
+  }
 
   void announce(ConstBytes bulletin) noexcept override;
   void listen(Listener listener) override;
@@ -57,10 +71,90 @@ class Client final : public remote::Board {
   void close() noexcept;
 
  private:
-  Address local_address_;
-  std::shared_ptr<ClientLoop>
-      loop_;  // the thread's too: it may be the one that destroys this object
-  std::thread thread_;
+  struct Question {
+    bool answered = false;
+    shardrec_status status = SHARDREC_OK;
+    Bytes value{};
+  };
+  // What the listener will be told.
+  struct News {
+    int rank = 0;
+    bool lost = false;
+    Bytes bulletin{};
+    std::string how{};
+  };
+
+  void turn();
+  void take_orders();
+  void talk();
+  void hear(const Frame& frame);
+  void answer(const Reply& reply);
+  void beat();
+  // Of the connection. `how` is left out where there is no memory for it.
+  void end(std::string_view how) noexcept;
+  void tell_lost(int rank, std::string_view how) noexcept;
+  void tell_lost_server(std::string_view how) noexcept;
+  void note_gone(int rank, std::string_view how) noexcept;
+  void tell(News news);
+  bool is_over() noexcept;
+  void deliver();
+
+  void order(ConstBytes frame);  // under mutex_
+  template <class Message>       // Set or Get
+  Bytes ask(Message question, Clock::time_point deadline);
+  std::string missing() const;  // under mutex_
+
+  const int rank_;
+  const int size_;
+  const Address local_address_;
+
+  // The thread's own.
+  Connection connection_;
+  bool connected_ = true;
+  Bytes scratch_;
+  milliseconds silence_;
+  AwakeClock awake_;
+  Clock::duration heard_{0};
+  Clock::time_point next_beat_;
+  std::optional<Clock::time_point> goodbye_said_;
+  std::string ending_;  // why the connection is to end, as the server said
+  // By rank: has said goodbye; was told lost.
+  std::vector<bool> left_;
+  std::vector<bool> lost_;
+  // Made beforehand: a rank that has no memory left still says that it lives, and goodbye.
+  const Bytes beat_frame_;
+  const Bytes goodbye_frame_;
+
+  Alarm alarm_;
+  std::atomic<std::thread::id> thread_{};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_.
+  Bytes orders_;         // frames that the connection has not taken yet
+  bool choked_ = false;  // there were too many: the connection ends
+  bool closed_ = false;  // by close()
+  bool ended_ = false;   // the connection has, and how
+  std::string how_;
+  std::optional<Formed> formed_;
+  std::optional<Refused> refused_;
+  Waiting waiting_;
+  std::optional<int> gone_;  // the first rank that was lost or left, and how
+  std::string gone_how_;
+  std::map<uint64_t, Question> questions_;
+  uint64_t next_question_ = 1;
+  std::deque<News> news_;
+  size_t news_bytes_ = 0;
+  // Losses that there was no memory for among the news, by rank; told after them.
+  std::vector<bool> lost_without_words_;
+  const std::string no_words_ = "there is no memory left on this rank to say why";
+  std::shared_ptr<const Listener> listener_;
+
+  // Held while a function of the listener runs. Taken before mutex_.
+  std::mutex telling_;
 };
+
+// A client that runs on a thread of its own.
+std::shared_ptr<Client> start_client(Connection connection, const Join& join);
 
 }  // namespace shardrec::comm::rendezvous

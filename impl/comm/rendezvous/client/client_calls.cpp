@@ -1,7 +1,7 @@
 // What other threads ask of a client.
 #include <algorithm>
 
-#include "comm/rendezvous/client/client_loop.h"
+#include "comm/rendezvous/client/client.h"
 #include "comm/rendezvous/client/rendezvous.h"
 #include "comm/rendezvous/protocol/messages.h"
 #include "core/error.h"
@@ -29,7 +29,7 @@ void check_key(std::string_view key) {
 
 }  // namespace
 
-std::string ClientLoop::missing() const {
+std::string Client::missing() const {
   if (waiting_.joined == 0) return "the rendezvous has not answered";
   const int count = size_ - waiting_.joined;
   std::string text = sentence(name_ranks(waiting_.missing, count), " of ", size_,
@@ -41,7 +41,7 @@ std::string ClientLoop::missing() const {
   return text;
 }
 
-Formed ClientLoop::wait_until_formed(Clock::time_point deadline) {
+Formed Client::wait_until_formed(Clock::time_point deadline) {
   const auto began = Clock::now();
   std::unique_lock lock(mutex_);
   const auto is_over = [&] { return formed_ || refused_ || ended_ || closed_; };
@@ -71,7 +71,7 @@ Formed ClientLoop::wait_until_formed(Clock::time_point deadline) {
        std::move(parts));
 }
 
-void ClientLoop::announce(ConstBytes bulletin) noexcept {
+void Client::announce(ConstBytes bulletin) noexcept {
   const std::lock_guard lock(mutex_);
   if (closed_ || ended_) return;
   try {
@@ -86,7 +86,7 @@ void ClientLoop::announce(ConstBytes bulletin) noexcept {
   alarm_.ring();
 }
 
-void ClientLoop::order(ConstBytes frame) {
+void Client::order(ConstBytes frame) {
   if (orders_.size() + frame.size() > kMostUnread) {
     choked_ = true;
   } else {
@@ -95,7 +95,7 @@ void ClientLoop::order(ConstBytes frame) {
   alarm_.ring();
 }
 
-void ClientLoop::listen(Listener listener) {
+void Client::listen(Listener listener) {
   std::shared_ptr<const Listener> next;
   if (listener.heard && listener.lost) next = std::make_shared<Listener>(std::move(listener));
   // Out of a function of the listener, there is none to wait for.
@@ -109,7 +109,7 @@ void ClientLoop::listen(Listener listener) {
 }
 
 template <class Message>
-Bytes ClientLoop::ask(Message question, Clock::time_point deadline) {
+Bytes Client::ask(Message question, Clock::time_point deadline) {
   check_key(question.key);
   const auto began = Clock::now();
   std::unique_lock lock(mutex_);
@@ -152,7 +152,7 @@ Bytes ClientLoop::ask(Message question, Clock::time_point deadline) {
                                   " ms for ", where));
 }
 
-void ClientLoop::set(std::string_view key, ConstBytes value, Clock::time_point deadline) {
+void Client::set(std::string_view key, ConstBytes value, Clock::time_point deadline) {
   if (value.size() > kMostValueBytes) {
     fail(SHARDREC_INVALID_ARGUMENT, sentence("a value of the store has ", value.size(), " bytes; ",
                                              kMostValueBytes, " are accepted"));
@@ -160,11 +160,11 @@ void ClientLoop::set(std::string_view key, ConstBytes value, Clock::time_point d
   ask(Set{.key = std::string(key), .value = value}, deadline);
 }
 
-Bytes ClientLoop::get(std::string_view key, Clock::time_point deadline) {
+Bytes Client::get(std::string_view key, Clock::time_point deadline) {
   return ask(Get{.key = std::string(key)}, deadline);
 }
 
-void ClientLoop::close() noexcept {
+void Client::close() noexcept {
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;

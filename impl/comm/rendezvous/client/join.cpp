@@ -11,15 +11,9 @@ namespace {
 
 constexpr milliseconds kPause{100};
 
-Clock::time_point after(double seconds) {
-  constexpr double kMostSeconds = 1e9;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(std::clamp(seconds, 0.0, kMostSeconds)));
-}
-
 Meeting join_once(const Token& token, const Join& who, Clock::time_point deadline,
                   const Belief& belief) {
-  auto client = std::make_shared<Client>(connect(token, who.rank, deadline, belief), who);
+  auto client = start_client(connect(token, who.rank, deadline, belief), who);
   const Formed formed = client->wait_until_formed(deadline);
   return {.roster = {.rank = who.rank,
                      .size = who.size,
@@ -41,8 +35,9 @@ Meeting join(const Token& token, int rank, int size, const JoinOptions& options)
                core::sentence("the rank is ", rank, "; 0 to ", size - 1, " is accepted"),
                {.value = rank});
   }
-  const Clock::time_point deadline = after(options.seconds);
-  const Clock::time_point give_up = std::min(deadline, after(options.seconds_for_next_group));
+  const Clock::time_point now = Clock::now();
+  const Clock::time_point deadline = after(now, options.seconds);
+  const Clock::time_point give_up = std::min(deadline, after(now, options.seconds_for_next_group));
   const Join who{.rank = rank,
                  .size = size,
                  .host = this_host(),

@@ -3,7 +3,7 @@
 //
 //   Server server({});                                    // in rank 0's process, as a rule
 //   Meeting meeting = join(server.token(), rank, size, {.seconds = 60});
-//   ... meeting.client is the Board; fill_store() gives its store to a transport
+//   ... meeting.client is the Board, and has the store
 //
 // join() blocks until every rank has come; where one does not, all get an error that says which.
 #pragma once
@@ -12,7 +12,6 @@
 #include <memory>
 #include <string>
 
-#include "comm/plugin/transport_plugin.h"
 #include "comm/remote/link.h"
 #include "comm/rendezvous/client/client.h"
 #include "comm/rendezvous/client/connect.h"
@@ -81,8 +80,5 @@ struct EnvironmentOptions {
 using Variable = std::function<const char*(const char*)>;
 Meeting from_environment(const EnvironmentOptions& options, const Variable& variable);
 Meeting from_environment(const EnvironmentOptions& options);
-
-// Gives the store to a transport, for as long as the client lives.
-void fill_store(shardrec_transport_job& job, Client& client);
 
 }  // namespace shardrec::comm::rendezvous

@@ -6,9 +6,10 @@
 #include <chrono>
 #include <cstddef>
 
+#include "comm/clock.h"
+
 namespace shardrec::comm::rendezvous {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 inline constexpr int kMostRanks = 4096;

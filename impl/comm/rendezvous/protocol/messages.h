@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/rendezvous/protocol/limits.h"
@@ -15,6 +16,53 @@ namespace shardrec::comm::rendezvous {
 
 using HostId = std::array<std::byte, 16>;
 
+// What a field of a message can be, as it is written and as it is read. The two classes have the same
+// functions, so that a message lists its fields once, in visit(), in the order in which they travel.
+class FieldWriter {
+ public:
+  explicit FieldWriter(Bytes& out) : out_(out) {}
+  void u32(uint32_t value) { out_.u32(value); }
+  void u64(uint64_t value) { out_.u64(value); }
+  void flag(bool value) { out_.u8(value ? 1 : 0); }
+  void status(shardrec_status value) { out_.u32(static_cast<uint32_t>(value)); }
+  void duration(milliseconds value) { out_.u32(static_cast<uint32_t>(value.count())); }
+  void host(const HostId& value) { out_.bytes(value); }
+  void text(std::string_view value, size_t /*most*/) { out_.text(value); }
+  void rest(ConstBytes value, size_t /*most*/) { out_.bytes(value); }
+  void rank(int value, int /*least*/ = 0) { out_.u32(static_cast<uint32_t>(value)); }
+  void rank_or_none(int value) { rank(value + 1); }
+  void ranks(const std::vector<int>& values, size_t most);
+
+ private:
+  Writer out_;
+};
+
+// Each function throws CORRUPT_DATA for what FieldWriter does not write.
+class FieldReader {
+ public:
+  explicit FieldReader(ConstBytes payload) : in_(payload) {}
+  void u32(uint32_t& value) { value = in_.u32(); }
+  void u64(uint64_t& value) { value = in_.u64(); }
+  void flag(bool& value);
+  void status(shardrec_status& value);
+  void duration(milliseconds& value) { value = milliseconds(in_.u32()); }
+  void host(HostId& value);
+  // Of up to `most` bytes.
+  void text(std::string& value, size_t most) { value = in_.text(most); }
+  // All that is left of the payload, up to `most` bytes: a view of it.
+  void rest(ConstBytes& value, size_t most) { value = in_.rest(most); }
+  // A number that a rank, or a count of ranks, can be.
+  void rank(int& value, int least = 0);
+  // -1: none.
+  void rank_or_none(int& value);
+  // Up to `most` ranks.
+  void ranks(std::vector<int>& values, size_t most);
+  void end() const { in_.end(); }
+
+ private:
+  Reader in_;
+};
+
 // A rank says who and where it is.
 struct Join {
   static constexpr FrameKind kKind = FrameKind::kJoin;
@@ -24,8 +72,14 @@ struct Join {
   uint64_t process = 0;   // equal on all ranks of one process of that host
   int ranks_on_host = 0;  // as its launcher said; 0: it said nothing
 
-  void write(Writer& out) const;
-  static Join read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.rank);
+    fields.rank(self.size, 1);
+    fields.host(self.host);
+    fields.u64(self.process);
+    fields.rank(self.ranks_on_host);
+  }
 };
 
 struct Set {
@@ -34,8 +88,12 @@ struct Set {
   std::string key{};
   ConstBytes value{};  // of what was read
 
-  void write(Writer& out) const;
-  static Set read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.u64(self.id);
+    fields.text(self.key, kMostKeyBytes);
+    fields.rest(self.value, kMostValueBytes);
+  }
 };
 
 struct Get {
@@ -43,8 +101,11 @@ struct Get {
   uint64_t id = 0;
   std::string key{};
 
-  void write(Writer& out) const;
-  static Get read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.u64(self.id);
+    fields.text(self.key, kMostKeyBytes);
+  }
 };
 
 // The answer to that Get is no longer wanted.
@@ -52,31 +113,33 @@ struct Forget {
   static constexpr FrameKind kKind = FrameKind::kForget;
   uint64_t id = 0;
 
-  void write(Writer& out) const;
-  static Forget read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.u64(self.id);
+  }
 };
 
 struct Announce {
   static constexpr FrameKind kKind = FrameKind::kAnnounce;
   ConstBytes bulletin{};
 
-  void write(Writer& out) const;
-  static Announce read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rest(self.bulletin, kMostBulletinBytes);
+  }
 };
 
 // The orderly end of a rank. Before the group has formed: it waits no longer.
 struct Goodbye {
   static constexpr FrameKind kKind = FrameKind::kGoodbye;
 
-  void write(Writer&) const {}
-  static Goodbye read(Reader&) { return {}; }
+  static void visit(const auto& /*self*/, auto& /*fields*/) {}
 };
 
 struct Beat {
   static constexpr FrameKind kKind = FrameKind::kBeat;
 
-  void write(Writer&) const {}
-  static Beat read(Reader&) { return {}; }
+  static void visit(const auto& /*self*/, auto& /*fields*/) {}
 };
 
 // The rank is in; its and the server's silence may last so long.
@@ -84,8 +147,10 @@ struct Accepted {
   static constexpr FrameKind kKind = FrameKind::kAccepted;
   milliseconds silence{0};
 
-  void write(Writer& out) const;
-  static Accepted read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.duration(self.silence);
+  }
 };
 
 // The heartbeat of a group that has not formed.
@@ -96,8 +161,12 @@ struct Waiting {
   uint32_t turned_away = 0;    // number of connections with another secret
   std::vector<int> missing{};  // the lowest of them
 
-  void write(Writer& out) const;
-  static Waiting read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.joined);
+    fields.u32(self.turned_away);
+    fields.ranks(self.missing, kMostNamed);
+  }
 };
 
 struct Formed {
@@ -105,8 +174,11 @@ struct Formed {
   int ranks_per_node = 1;
   int ranks_in_process = 1;
 
-  void write(Writer& out) const;
-  static Formed read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.ranks_per_node, 1);
+    fields.rank(self.ranks_in_process, 1);
+  }
 };
 
 // There will be no group, or none with this rank.
@@ -117,8 +189,13 @@ struct Refused {
   bool complete = false;  // the group has formed without this one
   std::string text{};
 
-  void write(Writer& out) const;
-  static Refused read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.status(self.status);
+    fields.rank_or_none(self.rank);
+    fields.flag(self.complete);
+    fields.text(self.text, kMostTextBytes);
+  }
 };
 
 // status: OK, OUT_OF_MEMORY where the store is full.
@@ -128,8 +205,12 @@ struct Reply {
   shardrec_status status = SHARDREC_OK;
   ConstBytes value{};
 
-  void write(Writer& out) const;
-  static Reply read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.u64(self.id);
+    fields.status(self.status);
+    fields.rest(self.value, kMostValueBytes);
+  }
 };
 
 struct Bulletin {
@@ -137,8 +218,11 @@ struct Bulletin {
   int from = 0;
   ConstBytes bulletin{};
 
-  void write(Writer& out) const;
-  static Bulletin read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.from);
+    fields.rest(self.bulletin, kMostBulletinBytes);
+  }
 };
 
 struct Lost {
@@ -146,8 +230,11 @@ struct Lost {
   int rank = 0;
   std::string how{};
 
-  void write(Writer& out) const;
-  static Lost read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.rank);
+    fields.text(self.how, kMostTextBytes);
+  }
 };
 
 // That rank said goodbye.
@@ -155,23 +242,24 @@ struct Left {
   static constexpr FrameKind kKind = FrameKind::kLeft;
   int rank = 0;
 
-  void write(Writer& out) const;
-  static Left read(Reader& in);
+  template <class Self, class Fields>
+  static void visit(Self& self, Fields& fields) {
+    fields.rank(self.rank);
+  }
 };
 
 // The orderly end of the server.
 struct End {
   static constexpr FrameKind kKind = FrameKind::kEnd;
 
-  void write(Writer&) const {}
-  static End read(Reader&) { return {}; }
+  static void visit(const auto& /*self*/, auto& /*fields*/) {}
 };
 
 template <class Message>
 Bytes framed(const Message& message) {
   Bytes payload;
-  Writer writer(payload);
-  message.write(writer);
+  FieldWriter fields(payload);
+  Message::visit(message, fields);
   Bytes frame;
   append_frame(frame, Message::kKind, payload);
   return frame;
@@ -179,9 +267,10 @@ Bytes framed(const Message& message) {
 
 template <class Message>
 Message read(ConstBytes payload) {
-  Reader reader(payload);
-  Message message = Message::read(reader);
-  reader.end();
+  FieldReader fields(payload);
+  Message message;
+  Message::visit(message, fields);
+  fields.end();
   return message;
 }
 

@@ -38,7 +38,7 @@ bool Listener::accept_connections(Poller& poller, uint64_t& next_name, Clock::ti
   return true;
 }
 
-std::optional<Listener::Peer> Listener::receive_answer(uint64_t name) {
+std::optional<Listener::Authenticated> Listener::receive_answer(uint64_t name) {
   const auto found = unauthenticated_.find(name);
   Unauthenticated& connection = found->second;
   const Io io = connection.socket.read(std::span(connection.answer).subspan(connection.got));
@@ -63,7 +63,7 @@ std::optional<Listener::Peer> Listener::receive_answer(uint64_t name) {
     }
     return std::nullopt;
   }
-  return Peer{.socket = std::move(heard.socket),
+  return Authenticated{.socket = std::move(heard.socket),
               .rank = *rank,
               .verdict = make_verdict(key_, heard.nonce, heard.answer, Code::kWelcome)};
 }

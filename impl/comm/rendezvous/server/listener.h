@@ -17,7 +17,7 @@ namespace shardrec::comm::rendezvous {
 
 class Listener {
  public:
-  struct Peer {
+  struct Authenticated {
     Socket socket;
     int rank = 0;
     Verdict verdict{};  // to be sent first
@@ -32,7 +32,7 @@ class Listener {
   bool accept_connections(Poller& poller, uint64_t& next_name, Clock::time_point now);
   bool knows(uint64_t name) const { return unauthenticated_.contains(name); }
   // Reads what a connection sends. Returns a peer once it has proved to know the secret.
-  std::optional<Peer> receive_answer(uint64_t name);
+  std::optional<Authenticated> receive_answer(uint64_t name);
   // Closes the connections that have taken too long.
   void clear(Clock::time_point now);
   // Closes all, and listens no more.

@@ -122,7 +122,7 @@ void ServerLoop::accept_connections(Clock::time_point now) {
   poller_.change(listener_.socket().descriptor(), kListener, {.read = false});
 }
 
-void ServerLoop::welcome(uint64_t name, Listener::Peer arrival, Clock::time_point now) {
+void ServerLoop::welcome(uint64_t name, Listener::Authenticated arrival, Clock::time_point now) {
   Peer& peer = peers_
                    .emplace(name, Peer{.connection = Connection(std::move(arrival.socket)),
                                        .rank = arrival.rank,

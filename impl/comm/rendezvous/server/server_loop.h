@@ -55,7 +55,7 @@ class ServerLoop final : private RankConnections {
   bool is_over(Clock::time_point now);
   milliseconds pause(Clock::time_point now) const;
   void accept_connections(Clock::time_point now);
-  void welcome(uint64_t name, Listener::Peer arrival, Clock::time_point now);
+  void welcome(uint64_t name, Listener::Authenticated arrival, Clock::time_point now);
   void hear(uint64_t name, Peer& peer);
   void handle(uint64_t name, Peer& peer, const Frame& frame);
   void queue(uint64_t name, Peer& peer, ConstBytes bytes);
