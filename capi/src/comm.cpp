@@ -143,13 +143,9 @@ shardrec_status shardrec_comm_create_from_env(const shardrec_options* options,
   return guard([&] {
     require_out(out, "out");
     const Options given = read_options(options, SHARDREC_OPTIONS_COMM);
-    comm_ns::EngineOptions how = engine_options(given, chosen_engine(given));
-    const bool launched = comm_ns::is_launched(how.engine);
-    if (!launched) comm_ns::add_network_of_environment(how);
     Reserved<shardrec_comm> reserved;
-    auto communicator =
-        launched ? comm_ns::connect_as_launched(how) : comm_ns::connect_as_environment_says(how);
-    reserved.publish(out, std::make_shared<Comm>(std::move(communicator)));
+    reserved.publish(out, std::make_shared<Comm>(comm_ns::connect_from_environment(
+                              engine_options(given, chosen_engine(given)))));
   });
 }
 

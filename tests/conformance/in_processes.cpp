@@ -68,8 +68,7 @@ void choose_teller(const std::string& engine) {
 }
 
 int run_tests(const std::string& engine) {
-  everyone = is_launched(engine) ? connect_as_launched({.engine = engine, .seconds = 60})
-                                 : connect_as_environment_says({.engine = engine, .seconds = 60});
+  everyone = connect_from_environment({.engine = engine, .seconds = 60});
   everyone->set_deadlines({.step = 60, .setup = 60, .warn = 30});
   std::erase_if(kProcesses.worlds, [](int ranks) { return ranks > everyone->size(); });
   choose_teller(engine);

@@ -209,8 +209,9 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
   return over(std::move(meeting), options);
 }
 
-std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options) {
-  remote::load_transport(options.engine);
+std::shared_ptr<Communicator> connect_from_environment(EngineOptions options) {
+  if (is_launched(options.engine)) return connect_as_launched(options);
+  add_network_of_environment(options);
   check_environment(options.engine);
   return over(rendezvous::from_environment({.seconds = options.seconds,
                                             .seconds_until_rank_zero = options.rank_zero_seconds}),

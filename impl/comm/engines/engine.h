@@ -49,8 +49,9 @@ bool is_launched(const std::string& engine);
 std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendezvous::Token& token,
                                       int rank, int size,
                                       std::shared_ptr<rendezvous::Server> server = nullptr);
-// Ranks that meet as the environment says (rendezvous::from_environment).
-std::shared_ptr<Communicator> connect_as_environment_says(const EngineOptions& options);
+// Ranks that meet as their launcher or the environment says (rendezvous::from_environment). What
+// the options leave open of the network is read by add_network_of_environment().
+std::shared_ptr<Communicator> connect_from_environment(EngineOptions options);
 // Ranks of an engine that is_launched(). rank, size: what the caller takes its numbers to be, -1
 // where it asks for them; INVALID_ARGUMENT where the launcher says otherwise.
 std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options, int rank = -1,

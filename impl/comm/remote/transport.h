@@ -22,8 +22,8 @@ void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
 // Whether the engine's plug-in is installed, loaded or not.
 bool transport_installed(const EngineRow& engine);
-// Whether a launcher says who the ranks are, so that neither a store nor a rank is needed. Throws as
-// load_transport() does.
+// Whether a launcher says who the ranks are, so that neither a store nor a rank is needed. Throws
+// as load_transport() does.
 bool transport_is_launched(const std::string& engine);
 
 // What the ranks share while they meet. Both throw core::Error; get waits until somebody has set

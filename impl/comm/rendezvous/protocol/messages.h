@@ -16,8 +16,9 @@ namespace shardrec::comm::rendezvous {
 
 using HostId = std::array<std::byte, 16>;
 
-// What a field of a message can be, as it is written and as it is read. The two classes have the same
-// functions, so that a message lists its fields once, in visit(), in the order in which they travel.
+// What a field of a message can be, as it is written and as it is read. The two classes have the
+// same functions, so that a message lists its fields once, in visit(), in the order in which they
+// travel.
 class FieldWriter {
  public:
   explicit FieldWriter(Bytes& out) : out_(out) {}
