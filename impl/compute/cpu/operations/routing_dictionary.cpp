@@ -55,8 +55,10 @@ struct Dictionary {
   const uint32_t* firsts = nullptr;  // positions of the first occurrences, in order
 };
 
+// Not inlined: its loop takes all registers that there are.
 template <class WireId>
-Dictionary look_for(const WireId* ids, const PlainBlock& block, std::byte* scratch) {
+[[gnu::noinline]] Dictionary look_for(const WireId* ids, const PlainBlock& block,
+                                      std::byte* scratch) {
   const int64_t most = most_unique(block);
   if (most == 0) return {};
   const int64_t count = block.ids;
@@ -83,6 +85,14 @@ Dictionary look_for(const WireId* ids, const PlainBlock& block, std::byte* scrat
   return {unique, codes, firsts};
 }
 
+template <class Code>
+void write_codes(const uint32_t* codes, int64_t count, std::byte* out) {
+  for (int64_t i = 0; i < count; ++i) {
+    const auto code = static_cast<Code>(codes[i]);
+    std::memcpy(out + static_cast<size_t>(i) * sizeof code, &code, sizeof code);
+  }
+}
+
 // Writes the different ids and the codes over the plain ids.
 template <class WireId>
 void write_dictionary(const Dictionary& dictionary, std::byte* ids, int64_t count) {
@@ -93,17 +103,13 @@ void write_dictionary(const Dictionary& dictionary, std::byte* ids, int64_t coun
   }
   const auto unique = static_cast<uint64_t>(dictionary.unique);
   std::byte* codes = ids + code_offset(unique, sizeof(WireId) == 8);
-  const size_t bytes = code_bytes(unique);
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t code = dictionary.codes[i];
-    if (bytes == 1) {
-      codes[i] = static_cast<std::byte>(code);
-    } else if (bytes == 2) {
-      const auto narrow = static_cast<uint16_t>(code);
-      std::memcpy(codes + 2 * i, &narrow, 2);
-    } else {
-      std::memcpy(codes + 4 * i, &code, 4);
-    }
+  switch (code_bytes(unique)) {
+    case 1:
+      return write_codes<uint8_t>(dictionary.codes, count, codes);
+    case 2:
+      return write_codes<uint16_t>(dictionary.codes, count, codes);
+    default:
+      return write_codes<uint32_t>(dictionary.codes, count, codes);
   }
 }
 
