@@ -1,6 +1,6 @@
 // A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
 // said where its struct is: operations.h, batch_operations.h, routing_operations.h, output_operations.h,
-// gradient_operations.h, row_groups.h, row_transfers.h.
+// gradient_operations.h, slot_operations.h, row_groups.h, row_transfers.h.
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
@@ -26,6 +26,7 @@
 #include "compute/routing_operations.h"
 #include "compute/row_groups.h"
 #include "compute/row_transfers.h"
+#include "compute/slot_operations.h"
 #include "core/memory.h"
 #include "core/tensor.h"
 #include "core/threads.h"
@@ -129,6 +130,18 @@ class Backend {
   // by shard, [rows]; null: not wanted.
   virtual void sum_norms(std::span<const RowSums> shards) = 0;
   virtual void rescale_rows(std::span<const float* const> norms) = 0;
+
+  // Sums over the ranks: of statistics of rows that are cut by columns, and of gradients of rows that
+  // all ranks hold. good[i] (is slot i what it says?) and rows[i] (that sums[i] has; its room is not
+  // read) are there when the call returns.
+  virtual void find_rows(std::span<const RowSearch> searches) = 0;
+  virtual void add_row_totals(std::span<const RowTotals> shards) = 0;
+  virtual void pack_slots(std::span<const SlotPacking> slots) = 0;
+  virtual void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) = 0;
+  virtual void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) = 0;
+  virtual void add_slots(std::span<const SlotSum> sums) = 0;
+  virtual void unpack_slots(std::span<const SlotUnpacking> tables) = 0;
+  virtual void number_occurrences(const SingleOccurrences& rows) = 0;
 
  protected:
   Backend() = default;

@@ -385,8 +385,8 @@ void Lookup::count_memory() {
   int64_t bytes = static_cast<int64_t>(
       batch_.memory() + routed_.memory() + inbox_.memory() + plan_.memory() +
       output_buffer_.capacity() + received_outputs_.capacity() + gradient_buffer_.capacity() +
-      received_gradients_.capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
-      replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
+      received_gradients_.capacity() + statistics_buffer_.capacity() + norms_buffer_.capacity() +
+      replicas_buffer_.capacity() + replica_sums_buffer_.capacity());
   if (node_sums_ != nullptr) {
     bytes += static_cast<int64_t>(node_sums_->buffer.capacity() + node_sums_->received.capacity());
   }

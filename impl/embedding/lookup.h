@@ -103,9 +103,6 @@ class Lookup {
   // Adds the bytes of messages to other ranks.
   void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
   void count_memory();
-  SharedBuffer new_message_buffer() const {
-    return std::make_shared<compute::Buffer>(collection_->backend().host_memory());
-  }
   float divisor() const;
   bool owners_apply_divisor() const;
 
@@ -156,10 +153,10 @@ class Lookup {
       std::make_shared<GradientMemory>(collection_->backend());
   MessageBuffer& gradient_buffer_ = gradient_memory_->buffer;
   ReceivedBodies received_gradients_{collection_->backend()};
-  SharedBuffer statistics_buffer_ = new_message_buffer();
-  SharedBuffer norms_buffer_ = new_message_buffer();
-  SharedBuffer replicas_buffer_ = new_message_buffer();
-  SharedBuffer replica_sums_buffer_ = new_message_buffer();
+  MessageBuffer statistics_buffer_{collection_->backend()};
+  MessageBuffer norms_buffer_{collection_->backend()};
+  MessageBuffer replicas_buffer_{collection_->backend()};
+  MessageBuffer replica_sums_buffer_{collection_->backend()};
   struct Gradient {
     bool given = false;
     OutputView borrowed;

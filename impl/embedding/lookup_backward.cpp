@@ -154,31 +154,33 @@ void Lookup::take_step(Update& update, const StepContext& context, PhaseTimer& t
   if (update.accumulated()) update.add_accumulated(context);
   if (update.replicas_needed()) {
     std::atomic<int64_t>& bytes = collection_->counters().bytes_gradient;
-    update.pack_replicas(context, *replicas_buffer_);
+    update.pack_replicas(context, replicas_buffer_);
     timer.next(Phase::kGradientExchange);
     count_bytes(update.replicas_messages(), bytes);
     const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
-                                            update.replicas_messages(), replicas_buffer_);
-    update.add_replicas(rows, context, *replica_sums_buffer_);
+                                            update.replicas_messages(), replicas_buffer_.owner());
+    update.add_replicas(rows, replica_sums_buffer_);
     count_bytes(update.replicas_messages(), bytes);
-    update.take_replicas(collection_->exchange(Exchange::kReplicaSums, "backward", name_,
-                                               update.replicas_messages(), replica_sums_buffer_),
-                         context);
+    update.take_replicas(
+        collection_->exchange(Exchange::kReplicaSums, "backward", name_, update.replicas_messages(),
+                              replica_sums_buffer_.owner()),
+        context);
     timer.next(Phase::kUpdate);
   }
   if (update.statistics_needed()) {
-    update.pack_statistics(context, *statistics_buffer_);
+    update.pack_statistics(context, statistics_buffer_);
     timer.next(Phase::kGradientExchange);
     update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
-                                                update.statistics_messages(), statistics_buffer_));
+                                                update.statistics_messages(),
+                                                statistics_buffer_.owner()));
     timer.next(Phase::kUpdate);
   }
   update.apply(context);
   if (update.norms_needed()) {
-    update.pack_norms(context, *norms_buffer_);
+    update.pack_norms(context, norms_buffer_);
     timer.next(Phase::kGradientExchange);
     const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
-                                             update.norms_messages(), norms_buffer_);
+                                             update.norms_messages(), norms_buffer_.owner());
     timer.next(Phase::kUpdate);
     update.rescale(norms, context);
   }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/backend_tools.h"
 #include "core/error.h"
 
 namespace shardrec::test {
@@ -50,7 +51,7 @@ struct Own {
 class Rank {
  public:
   Rank(const std::vector<int64_t>& rows, shardrec_replication way, int rank, int ranks)
-      : layout_(layout_of(rows, way, rank, ranks)), gradients_(layout_, compute::cpu_memory()) {}
+      : layout_(layout_of(rows, way, rank, ranks)) {}
 
   ReplicatedGradients& gradients() { return gradients_; }
 
@@ -59,18 +60,17 @@ class Rank {
     for (const Own& of_table : own) views.push_back({of_table.rows, of_table.gradients.data()});
     gradients_.pack(views, rows_);
   }
-  void add_up(std::span<const comm::ConstBytes> messages) {
-    gradients_.add_up(messages, compute::cpu_kernels(), sums_);
-  }
+  void add_up(std::span<const comm::ConstBytes> messages) { gradients_.add_up(messages, sums_); }
   comm::ConstBytes message_to(int rank) const {
     return gradients_.messages()[static_cast<size_t>(rank)];
   }
 
  private:
+  compute::BackendTools tools_;
   Layout layout_;
-  ReplicatedGradients gradients_;
-  compute::Buffer rows_{compute::cpu_memory()};
-  compute::Buffer sums_{compute::cpu_memory()};
+  ReplicatedGradients gradients_{layout_, *tools_.backend};
+  embedding::MessageBuffer rows_{*tools_.backend};
+  embedding::MessageBuffer sums_{*tools_.backend};
 };
 
 std::vector<comm::ConstBytes> messages_to(const std::vector<std::unique_ptr<Rank>>& ranks, int to) {

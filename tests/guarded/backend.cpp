@@ -186,6 +186,31 @@ class GuardedBackend final : public Backend {
   void rescale_rows(std::span<const float* const> norms) override {
     later(&Backend::rescale_rows, norms);
   }
+  void find_rows(std::span<const RowSearch> searches) override {
+    later(&Backend::find_rows, searches);
+    stream_.wait();
+  }
+  void add_row_totals(std::span<const RowTotals> shards) override {
+    later(&Backend::add_row_totals, shards);
+  }
+  void pack_slots(std::span<const SlotPacking> slots) override {
+    later(&Backend::pack_slots, slots);
+  }
+  void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) override {
+    stream_.later([&] { cpu_->check_slots(slots, good); });
+    stream_.wait();
+  }
+  void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_->count_slot_sums(sums, rows); });
+    stream_.wait();
+  }
+  void add_slots(std::span<const SlotSum> sums) override { later(&Backend::add_slots, sums); }
+  void unpack_slots(std::span<const SlotUnpacking> tables) override {
+    later(&Backend::unpack_slots, tables);
+  }
+  void number_occurrences(const SingleOccurrences& rows) override {
+    stream_.later([=, this] { cpu_->number_occurrences(rows); });
+  }
 
  private:
   template <class T>

@@ -2,195 +2,224 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 
+#include "core/error.h"
 #include "embedding/exchange/wire.h"
 
 namespace shardrec::embedding {
+namespace {
 
-ReplicatedGradients::ReplicatedGradients(const Layout& layout,
-                                         const std::shared_ptr<compute::Memory>& memory)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())), partial_(memory) {
+size_t gradient_bytes(const compute::SlotShape& slot) {
+  return align_up(static_cast<size_t>(slot.count * slot.width) * sizeof(float), 8);
+}
+
+size_t slot_bytes(const compute::SlotShape& slot) {
+  return compute::slot_index_bytes(slot) + gradient_bytes(slot);
+}
+
+[[noreturn]] void throw_malformed_slot(size_t rank) {
+  core::fail(SHARDREC_CORRUPT_DATA,
+             core::sentence("rank ", rank, " sent malformed gradients of replicated tables"),
+             {.rank = static_cast<int64_t>(rank), .operation = "backward"});
+}
+
+}  // namespace
+
+ReplicatedGradients::ReplicatedGradients(const Layout& layout, compute::Backend& backend)
+    : layout_(layout),
+      backend_(backend),
+      messages_(static_cast<size_t>(layout.ranks())),
+      received_(backend),
+      rows_memory_(backend.memory()),
+      occurrences_memory_(backend.memory()) {
   if (layout.ranks() == 1) return;
   for (size_t t = 0; t < layout.table_count(); ++t) {
     const auto table = static_cast<int32_t>(t);
     if (layout.table(table).own_ids_only()) tables_.push_back(table);
   }
-  sums_.resize(tables_.size());
-  rest_.resize(messages_.size());
-  pieces_.resize(messages_.size());
-  cursors_.reserve(messages_.size());
-  addends_.resize(messages_.size());
+  sums_.resize(count());
+  searches_.resize(count());
+  additions_.resize(count());
+  unpackings_.resize(count());
+  touched_.resize(count());
+  for (size_t n = 0; n < count(); ++n) {
+    for (size_t rank = 0; rank < ranks(); ++rank) bounds_.push_back(slot(n, rank, 0).begin);
+    bounds_.push_back(table(n).rows);
+  }
+  before_.resize(bounds_.size());
+  packings_.resize(ranks() * count());
+  slots_.resize(count() * ranks());
+  good_.resize(slots_.size());
+  heads_.assign(ranks(), head_bytes());
 }
 
-SlotForm ReplicatedGradients::form(size_t n) const {
-  return {.bits = layout_.table(tables_[n]).replication == SHARDREC_REPLICATION_DENSE,
-          .width = table(n).dim};
-}
-
-Slot ReplicatedGradients::slot(size_t n, int rank) const {
+compute::SlotShape ReplicatedGradients::slot(size_t n, size_t rank, int64_t touched) const {
   const int64_t rows = table(n).rows;
   const int64_t share = (rows + layout_.ranks() - 1) / layout_.ranks();
-  const int64_t each = (share + kSlotGrain - 1) / kSlotGrain * kSlotGrain;
-  return {std::min(rank * each, rows), std::min((rank + 1) * each, rows)};
+  const int64_t each =
+      (share + compute::kSlotGrain - 1) / compute::kSlotGrain * compute::kSlotGrain;
+  const int64_t begin = std::min(static_cast<int64_t>(rank) * each, rows);
+  return {.begin = begin,
+          .rows = std::min(begin + each, rows) - begin,
+          .count = touched,
+          .width = table(n).dim,
+          .bits = layout_.table(tables_[n]).replication == SHARDREC_REPLICATION_DENSE};
 }
 
-// A message: for each table, the touched rows of the receiver's slot.
-void ReplicatedGradients::pack(std::span<const RowGradients> own, compute::Buffer& buffer) {
-  // [first, last) of own[n].rows.
-  const auto rows_in = [&](size_t n, const Slot& slot) {
-    const auto& rows = own[n].rows;
-    const auto first = std::lower_bound(rows.begin(), rows.end(), slot.begin);
-    const auto last = std::lower_bound(first, rows.end(), slot.end);
-    return std::pair{first - rows.begin(), last - rows.begin()};
+compute::SlotRoom ReplicatedGradients::take_room(const compute::SlotShape& slot, std::byte*& at) {
+  compute::SlotRoom room{slot};
+  room.index = at;
+  at += compute::slot_index_bytes(slot);
+  room.gradients = static_cast<float*>(static_cast<void*>(at));
+  at += gradient_bytes(slot);
+  return room;
+}
+
+void ReplicatedGradients::pack(std::span<const RowGradients> own, MessageBuffer& buffer) {
+  const size_t bounds = ranks() + 1;  // of a table
+  for (size_t n = 0; n < count(); ++n) {
+    searches_[n] = {.rows = own[n].rows.data(),
+                    .count = std::ssize(own[n].rows),
+                    .bounds = std::span(bounds_).subspan(n * bounds, bounds),
+                    .before = before_.data() + n * bounds};
+  }
+  backend_.find_rows(searches_);
+  const auto slot_to = [&](size_t n, size_t rank) {
+    const int64_t* before = before_.data() + n * bounds + rank;
+    return slot(n, rank, before[1] - before[0]);
   };
   size_t bytes = 0;
-  for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    const size_t start = bytes;
-    for (size_t n = 0; n < tables_.size(); ++n) {
-      const auto [first, last] = rows_in(n, slot(n, rank));
-      bytes += slot_bytes(form(n), slot(n, rank), last - first);
-    }
-    messages_[static_cast<size_t>(rank)] = {static_cast<const std::byte*>(nullptr), bytes - start};
+  for (size_t rank = 0; rank < ranks(); ++rank) {
+    bytes += head_bytes();
+    for (size_t n = 0; n < count(); ++n) bytes += slot_bytes(slot_to(n, rank));
   }
   std::byte* at = buffer.resize(bytes);
-  for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    comm::ConstBytes& message = messages_[static_cast<size_t>(rank)];
-    message = {at, message.size()};
-    for (size_t n = 0; n < tables_.size(); ++n) {
-      const auto [first, last] = rows_in(n, slot(n, rank));
-      const auto count = static_cast<size_t>(last - first);
-      at = write_slot_rows(form(n), slot(n, rank),
-                           own[n].rows.subspan(static_cast<size_t>(first), count), at);
-      const size_t values = count * static_cast<size_t>(table(n).dim);
-      if (values != 0) {
-        std::memcpy(at, own[n].gradients + first * table(n).dim, values * sizeof(float));
-      }
-      at += align_up(values * sizeof(float), 8);
+  std::byte* const start = at;
+  for (size_t rank = 0; rank < ranks(); ++rank) {
+    std::byte* const head = at;
+    at += head_bytes();
+    for (size_t n = 0; n < count(); ++n) {
+      const compute::SlotShape shape = slot_to(n, rank);
+      std::memcpy(buffer.host(head) + n * sizeof shape.count, &shape.count, sizeof shape.count);
+      const int64_t first = before_[n * bounds + rank];
+      packings_[rank * count() + n] = {.rows = own[n].rows.data() + first,
+                                       .gradients = own[n].gradients + first * shape.width,
+                                       .to = take_room(shape, at)};
     }
+    messages_[rank] = buffer.host(head, at);
   }
-}
-
-void ReplicatedGradients::walk_pieces(size_t n, const Slot& slot) {
-  cursors_.clear();
-  for (const SlotRows& piece : pieces_) cursors_.emplace_back(piece, slot, table(n).dim);
-}
-
-int64_t ReplicatedGradients::lowest_row() const {
-  int64_t lowest = SlotCursor::kEnd;
-  for (const SlotCursor& cursor : cursors_) lowest = std::min(lowest, cursor.row());
-  return lowest;
-}
-
-void ReplicatedGradients::add_pairwise(size_t width, const compute::Kernels& kernels) {
-  const size_t ranks = addends_.size();
-  const std::span<float> partial = partial_.resize_as<float>(ranks * width);
-  // The sum of ranks [r, r + 2 * step) comes to stand at r.
-  for (size_t step = 1; step < ranks; step *= 2) {
-    for (size_t r = 0; r + step < ranks; r += 2 * step) {
-      if (addends_[r + step] == nullptr) continue;
-      if (addends_[r] == nullptr) {
-        addends_[r] = addends_[r + step];
-        continue;
-      }
-      float* sum = partial.data() + r * width;
-      if (addends_[r] != sum) std::copy_n(addends_[r], width, sum);
-      kernels.add(addends_[r + step], sum, static_cast<int64_t>(width));
-      addends_[r] = sum;
-    }
+  backend_.pack_slots(packings_);
+  std::byte* from = start;
+  for (const comm::ConstBytes message : messages_) {
+    buffer.publish(backend_, from + head_bytes(), from + message.size());
+    from += message.size();
   }
 }
 
 void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
-                                 const compute::Kernels& kernels, compute::Buffer& buffer) {
-  // The sums of all ranks need no more room than what they sent.
-  size_t room = 0;
-  for (const comm::ConstBytes message : messages) room += message.size();
-  std::copy(messages.begin(), messages.end(), rest_.begin());
-  std::byte* const start = buffer.resize(room);
-  std::byte* at = start;
-  for (size_t n = 0; n < tables_.size(); ++n) {
-    const Slot own = slot(n, layout_.rank());
-    const auto width = static_cast<size_t>(table(n).dim);
-    int64_t most = 0;
-    for (size_t r = 0; r < pieces_.size(); ++r) {
-      pieces_[r] = read_slot_rows(form(n), own, rest_[r], static_cast<int>(r));
-      most += pieces_[r].count;
-    }
-    touched_.clear();
-    core::reserve_with_slack(touched_, static_cast<size_t>(std::min(most, own.rows())));
-    walk_pieces(n, own);
-    for (int64_t row = lowest_row(); row != SlotCursor::kEnd; row = lowest_row()) {
-      touched_.push_back(row);
-      for (SlotCursor& cursor : cursors_) {
-        if (cursor.row() == row) cursor.next();
-      }
-    }
-    at = write_slot_rows(form(n), own, touched_, at);
-    walk_pieces(n, own);
-    for (const int64_t row : touched_) {
-      for (size_t r = 0; r < cursors_.size(); ++r) {
-        const bool has = cursors_[r].row() == row;
-        addends_[r] = has ? cursors_[r].gradient() : nullptr;
-        if (has) cursors_[r].next();
-      }
-      add_pairwise(width, kernels);
-      std::memcpy(at, addends_[0], width * sizeof(float));
-      at += width * sizeof(float);
-    }
-    at = start + align_up(static_cast<size_t>(at - start), 8);
+                                 MessageBuffer& buffer) {
+  read(messages, Slots::kOwn);
+  for (size_t n = 0; n < count(); ++n) {
+    additions_[n] = {.addends = std::span(slots_).subspan(n * ranks(), ranks())};
   }
-  expect_nothing_left();
-  for (comm::ConstBytes& message : messages_) message = {start, static_cast<size_t>(at - start)};
+  backend_.count_slot_sums(additions_, touched_);
+  const auto rank = static_cast<size_t>(layout_.rank());
+  size_t bytes = head_bytes();
+  for (size_t n = 0; n < count(); ++n) bytes += slot_bytes(slot(n, rank, touched_[n]));
+  std::byte* const head = buffer.resize(bytes);
+  std::memcpy(buffer.host(head), touched_.data(), head_bytes());
+  std::byte* at = head + head_bytes();
+  for (size_t n = 0; n < count(); ++n) {
+    additions_[n].to = take_room(slot(n, rank, touched_[n]), at);
+  }
+  backend_.add_slots(additions_);
+  buffer.publish(backend_, head + head_bytes(), at);
+  for (comm::ConstBytes& message : messages_) message = buffer.host(head, at);
 }
 
 void ReplicatedGradients::take(std::span<const comm::ConstBytes> messages) {
-  std::copy(messages.begin(), messages.end(), rest_.begin());
+  read(messages, Slots::kOfSenders);
+  const auto touched_rows = [&](size_t n) {
+    int64_t rows = 0;
+    for (size_t r = 0; r < ranks(); ++r) rows += slots_[n * ranks() + r].count;
+    return static_cast<size_t>(rows);
+  };
+  size_t all = 0;
   size_t most = 0;
-  for (size_t n = 0; n < tables_.size(); ++n) {
-    Sums& sums = sums_[n];
-    size_t count = 0;
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      SlotRows& piece = pieces_[static_cast<size_t>(rank)];
-      piece = read_slot_rows(form(n), slot(n, rank), rest_[static_cast<size_t>(rank)], rank);
-      count += static_cast<size_t>(piece.count);
-    }
-    sums.rows.clear();
-    sums.gradients.clear();
-    core::reserve_with_slack(sums.rows, count);
-    core::reserve_with_slack(sums.gradients, count);
-    for (int rank = 0; rank < layout_.ranks(); ++rank) {
-      SlotCursor cursor(pieces_[static_cast<size_t>(rank)], slot(n, rank), table(n).dim);
-      for (; cursor.row() != SlotCursor::kEnd; cursor.next()) {
-        sums.rows.push_back(cursor.row());
-        sums.gradients.push_back(cursor.gradient());
-      }
-    }
-    most = std::max(most, count);
+  for (size_t n = 0; n < count(); ++n) {
+    all += touched_rows(n);
+    most = std::max(most, touched_rows(n));
   }
-  expect_nothing_left();
-  if (run_.size() < most + 1) {
-    run_.resize(most + most / 16 + 17);
-    bags_.resize(run_.size());
-    blocks_.resize(run_.size());
-    std::iota(run_.begin(), run_.end(), 0);
-    std::iota(bags_.begin(), bags_.end(), 0U);
+  // An address takes as much as a row.
+  static_assert(sizeof(const float*) == sizeof(int64_t));
+  std::byte* at = rows_memory_.resize(2 * all * sizeof(int64_t));
+  for (size_t n = 0; n < count(); ++n) {
+    const size_t rows = touched_rows(n);
+    Sums& sums = sums_[n];
+    sums.rows = {static_cast<int64_t*>(static_cast<void*>(at)), rows};
+    at += sums.rows.size_bytes();
+    sums.gradients = {static_cast<const float**>(static_cast<void*>(at)), rows};
+    at += sums.gradients.size_bytes();
+    unpackings_[n] = {.slots = std::span(slots_).subspan(n * ranks(), ranks()),
+                      .rows = sums.rows.data(),
+                      .gradients = sums.gradients.data()};
+  }
+  backend_.unpack_slots(unpackings_);
+  if (static_cast<size_t>(occurrences_.rows) < most || occurrences_.run == nullptr) {
+    const size_t room = most + most / 16 + 17;
+    std::byte* const memory =
+        occurrences_memory_.resize((room + 1) * sizeof(int64_t) + 2 * room * sizeof(uint32_t));
+    occurrences_.rows = static_cast<int64_t>(room);
+    occurrences_.run = static_cast<int64_t*>(static_cast<void*>(memory));
+    occurrences_.bags = static_cast<uint32_t*>(static_cast<void*>(occurrences_.run + room + 1));
+    occurrences_.blocks = occurrences_.bags + room;
+    backend_.number_occurrences(occurrences_);
   }
 }
 
-void ReplicatedGradients::expect_nothing_left() const {
-  for (size_t r = 0; r < rest_.size(); ++r) {
-    if (!rest_[r].empty()) throw_malformed_slot(static_cast<int>(r));
+void ReplicatedGradients::read(std::span<const comm::ConstBytes> messages, Slots slots) {
+  for (size_t rank = 0; rank < ranks(); ++rank) read_head(messages[rank], rank, slots);
+  const auto bodies = received_.open(messages, heads_);
+  for (size_t rank = 0; rank < ranks(); ++rank) {
+    const std::byte* at = bodies[rank].data();
+    for (size_t n = 0; n < count(); ++n) {
+      compute::SlotRows& read = slots_[n * ranks() + rank];
+      read.index = at;
+      at += compute::slot_index_bytes(read);
+      read.gradients = static_cast<const float*>(static_cast<const void*>(at));
+      at += gradient_bytes(read);
+    }
   }
+  backend_.check_slots(slots_, good_);
+  const auto bad = std::find(good_.begin(), good_.end(), 0) - good_.begin();
+  if (bad != std::ssize(good_)) throw_malformed_slot(static_cast<size_t>(bad) % ranks());
+}
+
+// How many rows there are of each table, and that the message has just them.
+void ReplicatedGradients::read_head(comm::ConstBytes message, size_t rank, Slots slots) {
+  if (message.size() < head_bytes()) throw_malformed_slot(rank);
+  size_t rest = message.size() - head_bytes();
+  const auto own = static_cast<size_t>(layout_.rank());
+  for (size_t n = 0; n < count(); ++n) {
+    int64_t touched = 0;
+    std::memcpy(&touched, message.data() + n * sizeof touched, sizeof touched);
+    const compute::SlotShape shape = slot(n, slots == Slots::kOwn ? own : rank, touched);
+    if (touched < 0 || touched > shape.rows) throw_malformed_slot(rank);
+    const size_t bytes = slot_bytes(shape);
+    if (bytes > rest) throw_malformed_slot(rank);
+    rest -= bytes;
+    slots_[n * ranks() + rank] = compute::SlotRows{shape};
+  }
+  if (rest != 0) throw_malformed_slot(rank);
 }
 
 void ReplicatedGradients::describe(size_t n, compute::RowUpdate& job) const {
   job.rows = sums_[n].rows.data();
-  job.run = run_.data();
-  job.bags = bags_.data();
+  job.run = occurrences_.run;
+  job.bags = occurrences_.bags;
   job.weights = nullptr;
   job.gradients = sums_[n].gradients.data();
-  job.blocks = blocks_.data();
+  job.blocks = occurrences_.blocks;
   job.block_start = compute::RowUpdate::kUnchanged;
 }
 

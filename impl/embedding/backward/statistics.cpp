@@ -1,19 +1,12 @@
 #include "embedding/backward/statistics.h"
 
 #include <algorithm>
-#include <cstring>
 #include <tuple>
+
+#include "core/error.h"
 
 namespace shardrec::embedding {
 namespace {
-
-// Of the touched rows those inside [first_row, last_row) of the table, as positions.
-std::pair<int64_t, int64_t> unique_between(std::span<const int64_t> rows, const Part& part,
-                                           int64_t first_row, int64_t last_row) {
-  const auto first = std::lower_bound(rows.begin(), rows.end(), first_row - part.row);
-  const auto last = std::lower_bound(first, rows.end(), last_row - part.row);
-  return {first - rows.begin(), last - rows.begin()};
-}
 
 // Column of the table at an offset of the part's row.
 int64_t column_at(const Part& part, int64_t offset) {
@@ -26,21 +19,23 @@ int64_t column_at(const Part& part, int64_t offset) {
 }  // namespace
 
 SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> shards,
-                                   std::span<const int> values,
-                                   const std::shared_ptr<compute::Memory>& memory)
+                                   std::span<const int> values, compute::Backend& backend)
     : layout_(layout),
+      backend_(backend),
       values_(values.begin(), values.end()),
       rows_(shards.size()),
-      memory_(memory),
+      memory_(backend.memory()),
       own_sums_(shards.size()),
       totals_(shards.size()),
-      messages_(static_cast<size_t>(layout.ranks())) {
+      messages_(static_cast<size_t>(layout.ranks())),
+      received_(backend) {
   for (size_t p = 0; p < layout.parts().size(); ++p) {
     const bool any = values_[static_cast<size_t>(layout.parts()[p].table)] != 0;
     ranges_.emplace_back();
     if (any) ranges_.back() = shared_statistic_ranges(layout, static_cast<int32_t>(p));
     needed_ = needed_ || !ranges_.back().empty();
   }
+  size_t most_addends = 0;
   for (const Shard& shard : shards) {
     shared_.push_back(!ranges_[static_cast<size_t>(shard.part())].empty());
     neighbours_.emplace_back();
@@ -52,9 +47,18 @@ SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> 
       const int64_t last = std::min(part.row + part.rows, other.row + other.rows);
       if (p == shard.part() || first >= last) continue;
       arrivals_.push_back({other.owner, p, neighbours_.size() - 1, neighbours_.back().size()});
-      neighbours_.back().push_back({p, first, last});
+      neighbours_.back().push_back({.part = p});
+      bounds_.push_back(first - part.row);
+      bounds_.push_back(last - part.row);
+      most_addends += ranges_[static_cast<size_t>(p)].size();
     }
+    most_addends += ranges_[static_cast<size_t>(shard.part())].size();
   }
+  before_.resize(bounds_.size());
+  addends_.reserve(most_addends);
+  ranges_of_shard_.reserve(most_addends);
+  searches_.reserve(shards.size());
+  sums_of_shards_.reserve(shards.size());
   std::sort(arrivals_.begin(), arrivals_.end(), [](const Arrival& a, const Arrival& b) {
     return std::tie(a.source, a.part, a.shard) < std::tie(b.source, b.part, b.shard);
   });
@@ -93,7 +97,30 @@ void SharedStatistics::prepare(std::span<const std::span<const int64_t>> rows) {
   });
 }
 
-void SharedStatistics::pack(compute::Buffer& buffer) {
+void SharedStatistics::find_overlaps() {
+  searches_.clear();
+  size_t at = 0;
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (!shared_[i]) continue;
+    const size_t bounds = 2 * neighbours_[i].size();
+    searches_.push_back({.rows = rows_[i].data(),
+                         .count = std::ssize(rows_[i]),
+                         .bounds = std::span(bounds_).subspan(at, bounds),
+                         .before = before_.data() + at});
+    at += bounds;
+  }
+  backend_.find_rows(searches_);
+  const int64_t* before = before_.data();
+  for (std::vector<Neighbour>& neighbours : neighbours_) {
+    for (Neighbour& neighbour : neighbours) {
+      neighbour.first_unique = *before++;
+      neighbour.last_unique = *before++;
+    }
+  }
+}
+
+void SharedStatistics::pack(MessageBuffer& buffer) {
+  find_overlaps();
   // Two walks over the same pieces: sizes, then contents. A message holds, own shard after own
   // shard and neighbour after neighbour of its reader, the sums of the overlap.
   const auto for_each_piece = [&](int reader, auto visit) {
@@ -102,68 +129,79 @@ void SharedStatistics::pack(compute::Buffer& buffer) {
       const size_t floats = floats_per_row(layout_.parts_of(layout_.rank())[i]);
       for (const Neighbour& neighbour : neighbours_[i]) {
         if (layout_.parts()[static_cast<size_t>(neighbour.part)].owner != reader) continue;
-        const auto [first, last] =
-            unique_between(rows_[i], own_part(i), neighbour.first_row, neighbour.last_row);
-        visit(own_sums_[i] + static_cast<size_t>(first) * floats,
-              static_cast<size_t>(last - first) * floats);
+        const auto first = static_cast<size_t>(neighbour.first_unique);
+        const auto last = static_cast<size_t>(neighbour.last_unique);
+        visit(std::as_bytes(std::span(own_sums_[i] + first * floats, (last - first) * floats)));
       }
     }
   };
-  size_t floats = 0;
+  size_t bytes = 0;
   for (int reader = 0; reader < layout_.ranks(); ++reader) {
-    for_each_piece(reader, [&](const float*, size_t count) { floats += count; });
+    for_each_piece(reader, [&](comm::ConstBytes sums) { bytes += sums.size(); });
   }
-  float* out = buffer.resize_as<float>(floats).data();
+  std::byte* out = buffer.resize(bytes);
   for (int reader = 0; reader < layout_.ranks(); ++reader) {
-    const float* message = out;
-    for_each_piece(reader, [&](const float* sums, size_t count) {
-      if (count != 0) std::memcpy(out, sums, count * sizeof(float));
-      out += count;
+    std::byte* const message = out;
+    for_each_piece(reader, [&](comm::ConstBytes sums) {
+      if (!sums.empty()) backend_.copy(out, sums.data(), sums.size());
+      out += sums.size();
     });
-    messages_[static_cast<size_t>(reader)] = std::as_bytes(std::span(message, out));
+    messages_[static_cast<size_t>(reader)] = buffer.host(message, out);
+    if (out != message) buffer.publish(backend_, message, out);
   }
 }
 
 void SharedStatistics::add_up(std::span<const comm::ConstBytes> messages) {
   open(messages);
+  addends_.clear();
+  sums_of_shards_.clear();
   for (size_t i = 0; i < rows_.size(); ++i) {
-    if (shared_[i]) add_shard(i);
+    if (!shared_[i]) continue;
+    const size_t first = addends_.size();
+    list_addends(i);
+    sums_of_shards_.push_back(
+        {.rows = std::ssize(rows_[i]),
+         .values = values_[static_cast<size_t>(own_part(i).table)],
+         .addends = {addends_.begin() + static_cast<ptrdiff_t>(first), addends_.end()},
+         .out = totals_[i]});
   }
+  backend_.add_row_totals(sums_of_shards_);
 }
 
 // Where in the messages the sums of each neighbour are.
 void SharedStatistics::open(std::span<const comm::ConstBytes> messages) {
   size_t before = 0;  // floats of the source's message
+  const auto bodies = received_.open(messages);
   for (size_t i = 0; i < arrivals_.size(); ++i) {
     const Arrival& arrival = arrivals_[i];
     if (i == 0 || arrivals_[i - 1].source != arrival.source) before = 0;
     Neighbour& neighbour = neighbours_[arrival.shard][arrival.neighbour];
-    std::tie(neighbour.first_unique, neighbour.last_unique) = unique_between(
-        rows_[arrival.shard], own_part(arrival.shard), neighbour.first_row, neighbour.last_row);
-    const comm::ConstBytes message = messages[static_cast<size_t>(arrival.source)];
+    const comm::ConstBytes body = bodies[static_cast<size_t>(arrival.source)];
     const size_t count = static_cast<size_t>(neighbour.last_unique - neighbour.first_unique) *
                          floats_per_row(neighbour.part);
-    if ((before + count) * sizeof(float) > message.size()) {
+    if ((before + count) * sizeof(float) > body.size()) {
       core::fail(SHARDREC_CORRUPT_DATA,
                  core::sentence("rank ", arrival.source, " sent row statistics that are cut off"),
                  {.rank = int64_t{arrival.source}, .operation = "backward"});
     }
-    const auto* sums = static_cast<const float*>(static_cast<const void*>(message.data()));
+    const auto* sums = static_cast<const float*>(static_cast<const void*>(body.data()));
     neighbour.sums = count == 0 ? nullptr : sums + before;
     before += count;
   }
 }
 
-void SharedStatistics::add_shard(size_t shard) {
+// What is added up for a shard, by ascending column.
+void SharedStatistics::list_addends(size_t shard) {
   const Part& part = own_part(shard);
   const auto values = static_cast<size_t>(values_[static_cast<size_t>(part.table)]);
-  adding_.clear();
+  ranges_of_shard_.clear();
   const auto add_ranges = [&](int32_t p, const float* sums, int64_t first, int64_t last) {
     if (first == last) return;  // sums are null
     const auto& ranges = ranges_[static_cast<size_t>(p)];
     for (size_t s = 0; s < ranges.size(); ++s) {
-      adding_.push_back({column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
-                         sums + s * values, floats_per_row(p), first, last});
+      ranges_of_shard_.push_back(
+          {column_at(layout_.parts()[static_cast<size_t>(p)], ranges[s].begin),
+           {.sums = sums + s * values, .stride = floats_per_row(p), .first = first, .last = last}});
     }
   };
   add_ranges(layout_.parts_of(layout_.rank())[shard], own_sums_[shard], 0,
@@ -171,23 +209,9 @@ void SharedStatistics::add_shard(size_t shard) {
   for (const Neighbour& neighbour : neighbours_[shard]) {
     add_ranges(neighbour.part, neighbour.sums, neighbour.first_unique, neighbour.last_unique);
   }
-  std::sort(adding_.begin(), adding_.end(),
+  std::sort(ranges_of_shard_.begin(), ranges_of_shard_.end(),
             [](const Range& a, const Range& b) { return a.col < b.col; });
-  float* const totals = totals_[shard];
-  std::fill_n(totals, rows_[shard].size() * values, 0.0F);
-  for (const Range& range : adding_) {
-    const auto unique = static_cast<size_t>(range.last_unique - range.first_unique);
-    float* const to = totals + static_cast<size_t>(range.first_unique) * values;
-    if (range.stride == values) {
-      for (size_t i = 0; i < unique * values; ++i) to[i] += range.sums[i];
-      continue;
-    }
-    for (size_t u = 0; u < unique; ++u) {
-      for (size_t k = 0; k < values; ++k) {
-        to[u * values + k] += range.sums[u * range.stride + k];
-      }
-    }
-  }
+  for (const Range& range : ranges_of_shard_) addends_.push_back(range.addend);
 }
 
 }  // namespace shardrec::embedding

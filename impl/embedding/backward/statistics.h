@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/buffer.h"
+#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 
@@ -19,7 +21,7 @@ class SharedStatistics {
  public:
   // values: by table, floats per row and range; 0 for tables that have nothing to add up.
   SharedStatistics(const Layout& layout, std::span<const Shard> shards, std::span<const int> values,
-                   const std::shared_ptr<compute::Memory>& memory);
+                   compute::Backend& backend);
 
   // Does any table need the exchange? The same on all ranks.
   bool needed() const { return needed_; }
@@ -28,13 +30,13 @@ class SharedStatistics {
   // Column ranges that an own shard contributes.
   std::span<const compute::ColumnRange> ranges(size_t shard) const;
 
-  // rows[i]: the touched rows of own shard i, ascending, counted from the part's first. Makes room
-  // for sums(): what a kernel is to fill in, [rows, ranges, values].
+  // rows[i]: the touched rows of own shard i, ascending, counted from the part's first, in the memory
+  // of the back end. Makes room for sums(): what an operation is to fill in, [rows, ranges, values].
   void prepare(std::span<const std::span<const int64_t>> rows);
   float* sums(size_t shard) { return own_sums_[shard]; }
 
-  // Writes the messages into buffer.
-  void pack(compute::Buffer& buffer);
+  // Writes the messages into buffer: bodies only.
+  void pack(MessageBuffer& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
   // Adds up: totals() are [rows, values] of each own shard that shares. Throws CORRUPT_DATA.
@@ -45,8 +47,6 @@ class SharedStatistics {
   // Another part of the table whose rows overlap those of an own shard.
   struct Neighbour {
     int32_t part = 0;
-    int64_t first_row = 0;  // overlap, rows of the table
-    int64_t last_row = 0;
     // Of the step: touched rows of the own shard in the overlap, as positions, and their sums.
     int64_t first_unique = 0;
     int64_t last_unique = 0;
@@ -59,21 +59,21 @@ class SharedStatistics {
     size_t shard = 0;
     size_t neighbour = 0;  // of that shard
   };
-  // One column range of a contribution while it is added up.
+  // One column range of a contribution while it is added up: its first column, of the table.
   struct Range {
     int64_t col = 0;
-    const float* sums = nullptr;  // of the first unique row of the overlap
-    size_t stride = 0;            // floats between unique rows
-    int64_t first_unique = 0;     // of the own shard
-    int64_t last_unique = 0;
+    compute::RowAddend addend;
   };
 
   const Part& own_part(size_t shard) const;
   size_t floats_per_row(int32_t part) const;
+  // Finds the touched rows in the overlaps with neighbours.
+  void find_overlaps();
   void open(std::span<const comm::ConstBytes> messages);
-  void add_shard(size_t shard);
+  void list_addends(size_t shard);
 
   const Layout& layout_;
+  compute::Backend& backend_;
   bool needed_ = false;
   std::vector<int> values_;                                // by table
   std::vector<bool> shared_;                               // by own shard
@@ -85,7 +85,13 @@ class SharedStatistics {
   std::vector<float*> own_sums_;  // by own shard; null where not shared
   std::vector<float*> totals_;
   std::vector<comm::ConstBytes> messages_;
-  std::vector<Range> adding_;
+  ReceivedBodies received_;
+  std::vector<int64_t> bounds_;  // of the overlaps, first and last row of each, counted as rows_
+  std::vector<int64_t> before_;  // touched rows before each bound
+  std::vector<compute::RowSearch> searches_;
+  std::vector<Range> ranges_of_shard_;       // while they are sorted
+  std::vector<compute::RowAddend> addends_;  // of all shards
+  std::vector<compute::RowTotals> sums_of_shards_;
 };
 
 }  // namespace shardrec::embedding

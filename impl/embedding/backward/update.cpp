@@ -69,9 +69,9 @@ Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& 
     : layout_(layout),
       shards_(shards),
       wanted_(shards.size()),
-      replicated_(layout, backend.memory()),
-      statistics_(layout, shards, sums_by_table(layout.model()), backend.memory()),
-      norms_(layout, shards, norms_by_table(layout.model()), backend.memory()),
+      replicated_(layout, backend),
+      statistics_(layout, shards, sums_by_table(layout.model()), backend),
+      norms_(layout, shards, norms_by_table(layout.model()), backend),
       rows_(shards.size()),
       gradients_(layout, backend.memory()),
       buffer_memory_(backend.memory()),
@@ -196,7 +196,7 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(const StepContext& context, compute::Buffer& buffer) {
+void Update::pack_replicas(const StepContext& context, MessageBuffer& buffer) {
   sum_gradients(context, [&](size_t shard) { return replicated_of_[shard] >= 0; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
@@ -205,9 +205,8 @@ void Update::pack_replicas(const StepContext& context, compute::Buffer& buffer) 
   replicated_.pack(own_replicas_, buffer);
 }
 
-void Update::add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
-                          compute::Buffer& buffer) {
-  replicated_.add_up(messages, context.kernels, buffer);
+void Update::add_replicas(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer) {
+  replicated_.add_up(messages, buffer);
 }
 
 void Update::take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context) {
@@ -216,7 +215,7 @@ void Update::take_replicas(std::span<const comm::ConstBytes> messages, const Ste
   open_rows(context);
 }
 
-void Update::pack_statistics(const StepContext& context, compute::Buffer& buffer) {
+void Update::pack_statistics(const StepContext& context, MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -242,7 +241,7 @@ void Update::apply(const StepContext& context) {
   context.backend.update_rows(row_steps_);
 }
 
-void Update::pack_norms(const StepContext& context, compute::Buffer& buffer) {
+void Update::pack_norms(const StepContext& context, MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};

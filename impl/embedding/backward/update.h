@@ -67,15 +67,14 @@ class Update {
   // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
   // replicated by rows.
   bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(const StepContext& context, compute::Buffer& buffer);
-  void add_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context,
-                    compute::Buffer& buffer);
+  void pack_replicas(const StepContext& context, MessageBuffer& buffer);
+  void add_replicas(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer);
   void take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(const StepContext& context, compute::Buffer& buffer);
+  void pack_statistics(const StepContext& context, MessageBuffer& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
@@ -85,7 +84,7 @@ class Update {
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
   bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(const StepContext& context, compute::Buffer& buffer);
+  void pack_norms(const StepContext& context, MessageBuffer& buffer);
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
   void rescale(std::span<const comm::ConstBytes> messages, const StepContext& context);
 

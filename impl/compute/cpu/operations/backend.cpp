@@ -17,8 +17,10 @@
 #include "compute/cpu/operations/routing_received.h"
 #include "compute/cpu/operations/row_codes.h"
 #include "compute/cpu/operations/row_groups.h"
+#include "compute/cpu/operations/row_totals.h"
 #include "compute/cpu/operations/row_transfers.h"
 #include "compute/cpu/operations/row_updates.h"
+#include "compute/cpu/operations/slots.h"
 #include "compute/cpu/operations/weight_products.h"
 
 namespace shardrec::compute {
@@ -120,6 +122,24 @@ class CpuBackend final : public Backend {
   void rescale_rows(std::span<const float* const> norms) override {
     rows_.rescale(norms, context_);
   }
+  void find_rows(std::span<const RowSearch> searches) override {
+    cpu::find_rows(searches, context_);
+  }
+  void add_row_totals(std::span<const RowTotals> shards) override {
+    cpu::add_row_totals(shards, context_);
+  }
+  void pack_slots(std::span<const SlotPacking> slots) override { cpu::pack_slots(slots, context_); }
+  void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) override {
+    cpu::check_slots(slots, good, context_);
+  }
+  void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) override {
+    cpu::count_slot_sums(sums, rows, context_);
+  }
+  void add_slots(std::span<const SlotSum> sums) override { cpu::add_slots(sums, context_); }
+  void unpack_slots(std::span<const SlotUnpacking> tables) override {
+    cpu::unpack_slots(tables, context_);
+  }
+  void number_occurrences(const SingleOccurrences& rows) override { cpu::number_occurrences(rows); }
 
  private:
   cpu::Context context_;
