@@ -18,7 +18,7 @@
 #include "comm/collective/agree.h"
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
-#include "compute/kernels.h"
+#include "compute/backend.h"
 #include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/backward/update.h"
@@ -114,9 +114,7 @@ class Collection {
   std::span<Shard> shards() { return shards_; }
   core::Threads& threads() { return *threads_; }
   const core::Threads& threads() const { return *threads_; }
-  const compute::Kernels& kernels() const { return kernels_; }
   compute::Backend& backend() { return *backend_; }
-  StepContext step_context() { return {*backend_, kernels_, *threads_, work_}; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }
@@ -178,7 +176,6 @@ class Collection {
 
   std::shared_ptr<comm::Communicator> communicator_;
   CollectionOptions options_;
-  const compute::Kernels& kernels_;
   std::unique_ptr<comm::Collectives> collectives_;
   std::shared_ptr<comm::Channel> channel_;
   std::unique_ptr<Layout> layout_;

@@ -73,7 +73,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   verdict_ = batch_.fill(arguments, collection_->layout(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, collection_->step_context(), outgoing.buffer);
+  verdict_ = routed_.route(batch_, verdict_, collection_->backend(), outgoing.buffer);
   collection_->backend().wait();  // peers read the messages, the caller may change the batch
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
@@ -193,8 +193,8 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   timer.next(Phase::kLookup);
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
   direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
-  partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(),
-                        collection_->step_context(), output_buffer_);
+  partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->backend(),
+                        output_buffer_);
   exchange_outputs(output, out, timer);
   output_epoch_ = collection_->settled();
   for (Gradient& gradient : gradients_) gradient.given = false;
@@ -206,18 +206,18 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
 }
 
 void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer) {
-  const StepContext context = collection_->step_context();
+  compute::Backend& backend = collection_->backend();
   auto messages = partial_sums_.messages();
   std::shared_ptr<const void> owner = output_buffer_.owner();
   if (output_codec_ != nullptr) {
-    partial_sums_.compute_own(context);
-    messages = output_codec_->encode_outputs(inbox_, partial_sums_.bodies(), context);
+    partial_sums_.compute_own(backend);
+    messages = output_codec_->encode_outputs(inbox_, partial_sums_.bodies(), backend);
     owner = output_codec_->owner();
   }
   timer.next(Phase::kOutputExchange);
   collection_->post(Exchange::kOutput, "forward", name_, messages, std::move(owner));
   timer.next(Phase::kLookup);
-  if (output_codec_ == nullptr) partial_sums_.compute_own(context);
+  if (output_codec_ == nullptr) partial_sums_.compute_own(backend);
   look_up_directly(output, out);
   timer.next(Phase::kOutputExchange);
   const auto received = collection_->receive();
@@ -226,7 +226,7 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
   } else {
     auto bodies = received_outputs_.open(received);
     if (output_codec_ != nullptr) {
-      bodies = output_codec_->decode_outputs(routed_, bodies, context, output_buffer_);
+      bodies = output_codec_->decode_outputs(routed_, bodies, backend, output_buffer_);
     }
     assembly_.open(routed_, direct_.blocks(), bodies);
   }
@@ -235,13 +235,13 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
 
 void Lookup::exchange_node_sums(std::span<const comm::ConstBytes> messages) {
   NodeSums& sums = node_sums_->sums;
-  const StepContext context = collection_->step_context();
+  compute::Backend& backend = collection_->backend();
   const auto bodies = received_outputs_.open(messages, sums.heads(messages));
-  assembly_.open(routed_, direct_.blocks(), sums.open(messages, bodies, context));
-  sums.compute(context, node_sums_->buffer);
+  assembly_.open(routed_, direct_.blocks(), sums.open(messages, bodies, backend));
+  sums.compute(backend, node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
                                            node_sums_->buffer.owner());
-  assembly_.open_sums(routed_, node_sums_->received.open(views), context);
+  assembly_.open_sums(routed_, node_sums_->received.open(views), backend);
   count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
 
@@ -253,13 +253,13 @@ size_t Lookup::output_bytes(int32_t output) const {
 
 // The boxes of this rank that nobody else adds to, straight into the output.
 void Lookup::look_up_directly(int32_t output, const OutputView& out) {
-  direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->step_context(), out,
+  direct_.compute(routed_, inbox_, collection_->shards(), output, collection_->backend(), out,
                   output_bytes(output));
 }
 
 void Lookup::assemble(int32_t output, const OutputView& out) {
   const PhaseTimer timer(collection_->counters(), Phase::kOutputExchange);
-  assembly_.assemble(routed_, batch_.expansion(), output, collection_->step_context(), out);
+  assembly_.assemble(routed_, batch_.expansion(), output, collection_->backend(), out);
 }
 
 bool Lookup::all_done() const {
@@ -344,8 +344,7 @@ void Lookup::lay_out_gradients() {
 void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
   lay_out_gradients();
-  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(),
-                collection_->step_context());
+  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(), collection_->backend());
 }
 
 void Lookup::end_batch() noexcept {

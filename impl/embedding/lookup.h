@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "compute/backend.h"
 #include "compute/buffer.h"
 #include "embedding/backward/gradient.h"
 #include "embedding/backward/index_plan.h"
@@ -89,8 +90,8 @@ class Lookup {
              std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer);
   void exchange_weight_gradients(std::span<const comm::ConstBytes> messages,
                                  std::span<const comm::ConstBytes> bodies,
-                                 const StepContext& context);
-  void take_step(Update& update, const StepContext& context, PhaseTimer& timer);
+                                 compute::Backend& backend);
+  void take_step(Update& update, compute::Backend& backend, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
   void pack_gradient(int32_t output, const OutputView& gradient);

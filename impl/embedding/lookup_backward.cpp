@@ -39,14 +39,14 @@ void Lookup::finish(Finish how) {
     packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()));
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
-    const StepContext context = collection_->step_context();
+    compute::Backend& backend = collection_->backend();
     auto messages = packing_.messages();
     std::shared_ptr<const void> owner = gradient_memory_;
     if (gradient_codec_ != nullptr && has_gradients) {
-      messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), context);
+      messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), backend);
       owner = gradient_codec_->owner();
     } else {
-      packing_.publish(context.backend, gradient_buffer_);
+      packing_.publish(backend, gradient_buffer_);
     }
     gradient_memory_->lending.lend();
     collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(owner));
@@ -67,7 +67,7 @@ void Lookup::finish(Finish how) {
           received_gradients_.open(received, collection_->update().gradient_heads(received));
       if (gradient_codec_ != nullptr) {
         bodies =
-            gradient_codec_->decode_gradients(inbox_, received, bodies, context, gradient_buffer_);
+            gradient_codec_->decode_gradients(inbox_, received, bodies, backend, gradient_buffer_);
       }
       {
         const Reading reading(received, collection_->communicator());
@@ -105,18 +105,18 @@ void Lookup::apply(std::span<const comm::ConstBytes> messages,
   Counters& counters = collection_->counters();
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
-  const StepContext context = collection_->step_context();
+  compute::Backend& backend = collection_->backend();
   update.open(inbox_, messages, bodies, owners_apply_divisor() ? 1 / divisor() : 1, steps, plan_,
-              context);
+              backend);
   if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
-    exchange_weight_gradients(messages, bodies, context);
+    exchange_weight_gradients(messages, bodies, backend);
   }
   timer.next(Phase::kUpdate);
   if (accumulate) {
-    update.accumulate(context);
+    update.accumulate(backend);
   } else {
-    take_step(update, context, timer);
+    take_step(update, backend, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
   count_memory();
@@ -124,13 +124,13 @@ void Lookup::apply(std::span<const comm::ConstBytes> messages,
 
 void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> messages,
                                        std::span<const comm::ConstBytes> bodies,
-                                       const StepContext& context) {
+                                       compute::Backend& backend) {
   WeightGradientState& own = *weight_gradient_state_;
-  own.products.compute(inbox_, messages, bodies, collection_->shards(), context, own.buffer);
+  own.products.compute(inbox_, messages, bodies, collection_->shards(), backend, own.buffer);
   const auto products = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
                                               own.products.messages(), own.buffer.owner());
   own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
-  own.gradients.assemble(routed_, batch_, own.received.open(products), context, own.values.data());
+  own.gradients.assemble(routed_, batch_, own.received.open(products), backend, own.values.data());
   own.ready = true;
 }
 
@@ -150,11 +150,11 @@ void Lookup::weight_gradient(const shardrec_tensor* out) const {
   backend.wait();
 }
 
-void Lookup::take_step(Update& update, const StepContext& context, PhaseTimer& timer) {
-  if (update.accumulated()) update.add_accumulated(context);
+void Lookup::take_step(Update& update, compute::Backend& backend, PhaseTimer& timer) {
+  if (update.accumulated()) update.add_accumulated(backend);
   if (update.replicas_needed()) {
     std::atomic<int64_t>& bytes = collection_->counters().bytes_gradient;
-    update.pack_replicas(context, replicas_buffer_);
+    update.pack_replicas(backend, replicas_buffer_);
     timer.next(Phase::kGradientExchange);
     count_bytes(update.replicas_messages(), bytes);
     const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
@@ -164,25 +164,25 @@ void Lookup::take_step(Update& update, const StepContext& context, PhaseTimer& t
     update.take_replicas(
         collection_->exchange(Exchange::kReplicaSums, "backward", name_, update.replicas_messages(),
                               replica_sums_buffer_.owner()),
-        context);
+        backend);
     timer.next(Phase::kUpdate);
   }
   if (update.statistics_needed()) {
-    update.pack_statistics(context, statistics_buffer_);
+    update.pack_statistics(backend, statistics_buffer_);
     timer.next(Phase::kGradientExchange);
     update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
                                                 update.statistics_messages(),
                                                 statistics_buffer_.owner()));
     timer.next(Phase::kUpdate);
   }
-  update.apply(context);
+  update.apply(backend);
   if (update.norms_needed()) {
-    update.pack_norms(context, norms_buffer_);
+    update.pack_norms(backend, norms_buffer_);
     timer.next(Phase::kGradientExchange);
     const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
                                              update.norms_messages(), norms_buffer_.owner());
     timer.next(Phase::kUpdate);
-    update.rescale(norms, context);
+    update.rescale(norms, backend);
   }
   for (size_t s = 0; s < collection_->shards().size(); ++s) {
     const int32_t part = collection_->shards()[s].part();

@@ -118,21 +118,21 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   embedding::CheckedBatch batch{compute::cpu_memory()};
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
-  ASSERT_TRUE(batch.fill(arguments, source, tools.context().backend).good());
+  ASSERT_TRUE(batch.fill(arguments, source, tools.backend()).good());
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
     embedding::RoutedBatch routed(source, false, compute::cpu_memory());
     routed.set_deduplicates(deduplicates);
-    embedding::MessageBuffer buffer(tools.context().backend);
-    ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
+    embedding::MessageBuffer buffer(tools.backend());
+    ASSERT_TRUE(routed.route(batch, {}, tools.backend(), buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
     embedding::InputHeader none;
     std::vector<comm::ConstBytes> received = {routed.messages()[1],
                                               std::as_bytes(std::span(&none, 1))};
-    embedding::Inbox inbox(owner, tools.context().backend);
+    embedding::Inbox inbox(owner, tools.backend());
     inbox.open(received);
     const embedding::ReceivedBlock& block = inbox.blocks(0)[0];
     ASSERT_EQ(block.ids, width.ids);
@@ -179,19 +179,18 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch{compute::cpu_memory()};
-  ASSERT_TRUE(batch
-                  .fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source,
-                        tools.context().backend)
-                  .good());
+  ASSERT_TRUE(
+      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, tools.backend())
+          .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);
-  embedding::MessageBuffer buffer(tools.context().backend);
-  ASSERT_TRUE(routed.route(batch, {}, tools.context(), buffer).good());
+  embedding::MessageBuffer buffer(tools.backend());
+  ASSERT_TRUE(routed.route(batch, {}, tools.backend(), buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;
   std::vector<comm::ConstBytes> received = {message, std::as_bytes(std::span(&none, 1))};
-  embedding::Inbox inbox(owner, tools.context().backend);
+  embedding::Inbox inbox(owner, tools.backend());
   EXPECT_THROW(inbox.open(received), core::Error);
 }
 

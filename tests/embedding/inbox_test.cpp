@@ -35,12 +35,12 @@ class CorruptInput : public ::testing::Test {
     RoutedBatch routed(source, false, compute::cpu_memory());
     EXPECT_TRUE(
         batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source, backend()).good());
-    EXPECT_TRUE(routed.route(batch, {}, tools_.context(), buffer).good());
+    EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), buffer).good());
     const comm::ConstBytes message = routed.messages()[1];
     messages_.assign(2, {message.begin(), message.end()});
   }
 
-  compute::Backend& backend() { return tools_.context().backend; }
+  compute::Backend& backend() { return tools_.backend(); }
   // Of source 0's message, as all below.
   BlockRecord record(size_t block) {
     BlockRecord out;

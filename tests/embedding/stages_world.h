@@ -198,10 +198,10 @@ class World {
     if (weighted_) arguments.weights = &weights;
     checked_.push_back(std::make_unique<CheckedBatch>(compute::cpu_memory()));
     routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, compute::cpu_memory()));
-    buffers_.push_back(std::make_unique<MessageBuffer>(tools_.context().backend));
+    buffers_.push_back(std::make_unique<MessageBuffer>(tools_.backend()));
     routed_.back()->set_deduplicates(deduplicates_);
-    Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.context().backend);
-    verdict = routed_.back()->route(*checked_.back(), verdict, tools_.context(), *buffers_.back());
+    Verdict verdict = checked_.back()->fill(arguments, layout(rank), tools_.backend());
+    verdict = routed_.back()->route(*checked_.back(), verdict, tools_.backend(), *buffers_.back());
     EXPECT_TRUE(verdict.good());
   }
 

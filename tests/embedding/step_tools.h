@@ -1,10 +1,9 @@
-// What the stages of a step compute with, where a test runs them without a collection.
+// The back end that the stages of a step compute with, where a test runs them without a collection.
 #pragma once
 
 #include <memory>
 
 #include "compute/backend.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -15,7 +14,7 @@ class StepTools {
         backend_(compute::make_cpu_backend(compute::cpu_kernels(), threads_, work_)) {}
 
   core::Threads& threads() { return threads_; }
-  StepContext context() { return {*backend_, compute::cpu_kernels(), threads_, work_}; }
+  compute::Backend& backend() { return *backend_; }
 
  private:
   core::Threads threads_;

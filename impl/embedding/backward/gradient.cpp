@@ -95,7 +95,7 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
 }
 
 void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                           const OutputView& gradient, float divisor, const StepContext& context) {
+                           const OutputView& gradient, float divisor, compute::Backend& backend) {
   bags_.clear();
   sequences_.clear();
   for (const Target& target : targets_) {
@@ -109,8 +109,8 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
       sequences_.push_back(sequence_gradients(routed, target, gradient, divisor));
     }
   }
-  context.backend.pack_bag_gradients(bags_);
-  context.backend.pack_sequence_gradients(sequences_);
+  backend.pack_bag_gradients(bags_);
+  backend.pack_sequence_gradients(sequences_);
 }
 
 void GradientPacking::lend(const Target& target, const OutputView& gradient) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
@@ -13,7 +14,6 @@
 #include "embedding/exchange/route.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -32,7 +32,7 @@ class GradientPacking {
   // table's optimizer, divided by the bag's length for MEAN.
   // Before that, the gradients of the samples that share a bag are added up in ascending order.
   void pack(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-            const OutputView& gradient, float divisor, const StepContext& context);
+            const OutputView& gradient, float divisor, compute::Backend& backend);
 
   // Completes the headers of the messages, before they are sent.
   void seal(bool accumulate, uint64_t settings);

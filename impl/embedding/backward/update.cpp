@@ -100,15 +100,15 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                   std::span<const comm::ConstBytes> bodies, float owner_scale,
                   std::span<const TableStep> steps, const IndexPlan& plan,
-                  const StepContext& context) {
+                  compute::Backend& backend) {
   gradients_.open(inbox, messages, bodies);
-  gradients_.locate(inbox, plan, context.backend);
+  gradients_.locate(inbox, plan, backend);
   plan_ = &plan;
   steps_ = steps;
   owner_scale_ = owner_scale;
   from_kept_ = false;
   from_replicas_ = false;
-  open_rows(context);
+  open_rows(backend);
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
@@ -142,14 +142,14 @@ compute::TouchedRows Update::touched(size_t shard) const {
   return touched;
 }
 
-void Update::open_rows(const StepContext& context) {
+void Update::open_rows(compute::Backend& backend) {
   touched_.clear();
   for (size_t s = 0; s < shards_.size(); ++s) touched_.push_back(touched(s));
-  context.backend.open_rows(touched_);
+  backend.open_rows(touched_);
 }
 
 template <class Wanted>
-void Update::sum_gradients(const StepContext& context, Wanted wanted) {
+void Update::sum_gradients(compute::Backend& backend, Wanted wanted) {
   const auto floats_of = [&](size_t shard) {
     return wanted(shard) ? rows_of(shard).size() * static_cast<size_t>(shards_[shard].width()) : 0;
   };
@@ -160,10 +160,10 @@ void Update::sum_gradients(const StepContext& context, Wanted wanted) {
     buffers_[s] = wanted(s) ? at : nullptr;
     at += floats_of(s);
   }
-  context.backend.sum_gradients(buffers_);
+  backend.sum_gradients(buffers_);
 }
 
-void Update::accumulate(const StepContext& context) {
+void Update::accumulate(compute::Backend& backend) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     const auto most = std::ssize(kept_[s]->rows()) + std::ssize(plan_->rows(s));
     if (most < compute::KeptGradients::kMostRows) continue;
@@ -172,21 +172,21 @@ void Update::accumulate(const StepContext& context) {
                               " rows of one box; fewer than 2^32 are supported"),
                {.value = most, .limit = compute::KeptGradients::kMostRows});
   }
-  sum_gradients(context, [](size_t) { return true; });
+  sum_gradients(backend, [](size_t) { return true; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     kept_[s]->add(plan_->rows(s), buffers_[s]);
   }
   ++kept_lookups_;
 }
 
-void Update::add_accumulated(const StepContext& context) {
-  accumulate(context);
+void Update::add_accumulated(compute::Backend& backend) {
+  accumulate(backend);
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s]->clear();
     kept_[s]->finish();
   }
   from_kept_ = true;
-  open_rows(context);
+  open_rows(backend);
 }
 
 void Update::drop_accumulated() {
@@ -196,8 +196,8 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(const StepContext& context, MessageBuffer& buffer) {
-  sum_gradients(context, [&](size_t shard) { return replicated_of_[shard] >= 0; });
+void Update::pack_replicas(compute::Backend& backend, MessageBuffer& buffer) {
+  sum_gradients(backend, [&](size_t shard) { return replicated_of_[shard] >= 0; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
     own_replicas_[static_cast<size_t>(replicated_of_[s])] = {rows_of(s), buffers_[s]};
@@ -209,24 +209,24 @@ void Update::add_replicas(std::span<const comm::ConstBytes> messages, MessageBuf
   replicated_.add_up(messages, buffer);
 }
 
-void Update::take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context) {
+void Update::take_replicas(std::span<const comm::ConstBytes> messages, compute::Backend& backend) {
   replicated_.take(messages);
   from_replicas_ = true;
-  open_rows(context);
+  open_rows(backend);
 }
 
-void Update::pack_statistics(const StepContext& context, MessageBuffer& buffer) {
+void Update::pack_statistics(compute::Backend& backend, MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (statistics_.shares(s)) sums_[s] = {statistics_.ranges(s), statistics_.sums(s)};
   }
-  context.backend.sum_rows(sums_);
+  backend.sum_rows(sums_);
   statistics_.pack(buffer);
 }
 
-void Update::apply(const StepContext& context) {
+void Update::apply(compute::Backend& backend) {
   // What may need memory comes before the first change.
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   norms_.prepare(rows_);
@@ -238,24 +238,24 @@ void Update::apply(const StepContext& context) {
     step.sums = statistics_.totals(s);
     step.statistic_columns = layout_.model().tables[table].dim;
   }
-  context.backend.update_rows(row_steps_);
+  backend.update_rows(row_steps_);
 }
 
-void Update::pack_norms(const StepContext& context, MessageBuffer& buffer) {
+void Update::pack_norms(compute::Backend& backend, MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};
   }
-  context.backend.sum_norms(sums_);
+  backend.sum_norms(sums_);
   norms_.pack(buffer);
 }
 
-void Update::rescale(std::span<const comm::ConstBytes> messages, const StepContext& context) {
+void Update::rescale(std::span<const comm::ConstBytes> messages, compute::Backend& backend) {
   norms_.add_up(messages);
   for (size_t s = 0; s < shards_.size(); ++s) {
     totals_[s] = norms_.shares(s) ? norms_.totals(s) : nullptr;
   }
-  context.backend.rescale_rows(totals_);
+  backend.rescale_rows(totals_);
 }
 
 }  // namespace shardrec::embedding

@@ -18,7 +18,6 @@
 #include "embedding/tables/layout.h"
 #include "embedding/tables/settings.h"
 #include "embedding/tables/shard.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -53,40 +52,40 @@ class Update {
   // then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
             std::span<const comm::ConstBytes> bodies, float owner_scale,
-            std::span<const TableStep> steps, const IndexPlan& plan, const StepContext& context);
+            std::span<const TableStep> steps, const IndexPlan& plan, compute::Backend& backend);
 
   // In place of all further steps: keeps the gradients for a later one. Throws UNSUPPORTED for 2^32
   // rows of a box; nothing has changed then.
-  void accumulate(const StepContext& context);
+  void accumulate(compute::Backend& backend);
   // Step two, where gradients are kept: adds them to the present ones.
   bool accumulated() const { return kept_lookups_ > 0; }
-  void add_accumulated(const StepContext& context);
+  void add_accumulated(compute::Backend& backend);
   // Forgets what is kept: after the step, or in place of it.
   void drop_accumulated();
 
   // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
   // replicated by rows.
   bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(const StepContext& context, MessageBuffer& buffer);
+  void pack_replicas(compute::Backend& backend, MessageBuffer& buffer);
   void add_replicas(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer);
-  void take_replicas(std::span<const comm::ConstBytes> messages, const StepContext& context);
+  void take_replicas(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(const StepContext& context, MessageBuffer& buffer);
+  void pack_statistics(compute::Backend& backend, MessageBuffer& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
   // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Throws
   // before the first row has changed, or not at all.
-  void apply(const StepContext& context);
+  void apply(compute::Backend& backend);
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
   bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(const StepContext& context, MessageBuffer& buffer);
+  void pack_norms(compute::Backend& backend, MessageBuffer& buffer);
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
-  void rescale(std::span<const comm::ConstBytes> messages, const StepContext& context);
+  void rescale(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
 
   // Rows of one of the own shards that the step updates.
   int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
@@ -95,10 +94,10 @@ class Update {
   std::span<const int64_t> rows_of(size_t shard) const;
   compute::TouchedRows touched(size_t shard) const;
   // Hands the back end the rows and gradients that the step is about.
-  void open_rows(const StepContext& context);
+  void open_rows(compute::Backend& backend);
   // Sums the gradients of the shards' rows where they are wanted: buffers_.
   template <class Wanted>
-  void sum_gradients(const StepContext& context, Wanted wanted);
+  void sum_gradients(compute::Backend& backend, Wanted wanted);
 
   const Layout& layout_;
   std::span<Shard> shards_;

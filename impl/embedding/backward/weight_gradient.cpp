@@ -59,7 +59,7 @@ WeightProducts::WeightProducts(const Layout& layout)
 
 void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                              std::span<const comm::ConstBytes> bodies,
-                             std::span<const Shard> shards, const StepContext& context,
+                             std::span<const Shard> shards, compute::Backend& backend,
                              MessageBuffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto part_of = [&](size_t b) -> const Part& {
@@ -99,8 +99,8 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     }
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
-  context.backend.take_weight_products(products_);
-  buffer.publish(context.backend, begin, out);
+  backend.take_weight_products(products_);
+  buffer.publish(backend, begin, out);
 }
 
 WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
@@ -150,7 +150,7 @@ WeightGradients::TableTerms WeightGradients::terms_of(int32_t number) const {
 }
 
 void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                               std::span<const comm::ConstBytes> bodies, const StepContext& context,
+                               std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
                                float* out) {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const comm::ConstBytes message = bodies[static_cast<size_t>(owner)];
@@ -190,7 +190,7 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     gradients.terms = terms.terms;
     gradients.first_term = terms.first;
   }
-  context.backend.sum_weight_products(features_);
+  backend.sum_weight_products(features_);
 }
 
 }  // namespace shardrec::embedding

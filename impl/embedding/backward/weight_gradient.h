@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/inbox.h"
@@ -20,7 +21,6 @@
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -36,7 +36,7 @@ class WeightProducts {
   // bodies: theirs, as floats. Writes the messages to the sources into `buffer`.
   void compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                std::span<const comm::ConstBytes> bodies, std::span<const Shard> shards,
-               const StepContext& context, MessageBuffer& buffer);
+               compute::Backend& backend, MessageBuffer& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
@@ -56,7 +56,7 @@ class WeightGradients {
   // Writes [ids of the batch], in its order. bodies: of the owners' messages. Throws CORRUPT_DATA when
   // one is not as long as the batch needs.
   void assemble(const RoutedBatch& routed, const CheckedBatch& batch,
-                std::span<const comm::ConstBytes> bodies, const StepContext& context, float* out);
+                std::span<const comm::ConstBytes> bodies, compute::Backend& backend, float* out);
 
  private:
   // Which products make up the gradient of a weight of a table.

@@ -88,7 +88,7 @@ void WireCodec::end_message(comm::ConstBytes body, const char* what, const char*
 }
 
 std::span<const comm::ConstBytes> WireCodec::encode_outputs(
-    const Inbox& inbox, std::span<const comm::ConstBytes> bodies, const StepContext& context) {
+    const Inbox& inbox, std::span<const comm::ConstBytes> bodies, compute::Backend& backend) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   begin(Way::kEncode);
   for (int source = 0; source < layout_.ranks(); ++source) {
@@ -100,11 +100,11 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
     }
     end_message(bodies[static_cast<size_t>(source)], "outputs", "forward");
   }
-  return encoded(convert(bodies, context, buffer_), context);
+  return encoded(convert(bodies, backend, buffer_), backend);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_outputs(
-    const RoutedBatch& routed, std::span<const comm::ConstBytes> bodies, const StepContext& context,
+    const RoutedBatch& routed, std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
     MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
@@ -118,7 +118,7 @@ std::span<const comm::ConstBytes> WireCodec::decode_outputs(
     }
     end_message(bodies[static_cast<size_t>(owner)], "outputs", "forward");
   }
-  return decoded(convert(bodies, context, memory));
+  return decoded(convert(bodies, backend, memory));
 }
 
 // The blocks of a gradient message, and the pooled ones once more where its header says so.
@@ -135,7 +135,7 @@ void WireCodec::add_gradients(comm::ConstBytes message, std::span<const Block> b
 
 std::span<const comm::ConstBytes> WireCodec::encode_gradients(
     const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-    std::span<const comm::ConstBytes> bodies, const StepContext& context) {
+    std::span<const comm::ConstBytes> bodies, compute::Backend& backend) {
   begin(Way::kEncode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto sent = routed.blocks(owner);
@@ -144,16 +144,16 @@ std::span<const comm::ConstBytes> WireCodec::encode_gradients(
                   [&](size_t b) { return sent[b].rows; });
     end_message(bodies[static_cast<size_t>(owner)], "gradients", "backward");
   }
-  std::byte* first = convert(bodies, context, buffer_);
+  std::byte* first = convert(bodies, backend, buffer_);
   for (size_t m = 0; m < messages.size(); ++m) {
     std::memcpy(buffer_.host(first + first_byte_[m]), messages[m].data(), head_);
   }
-  return encoded(first, context);
+  return encoded(first, backend);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_gradients(
     const Inbox& inbox, std::span<const comm::ConstBytes> messages,
-    std::span<const comm::ConstBytes> bodies, const StepContext& context, MessageBuffer& memory) {
+    std::span<const comm::ConstBytes> bodies, compute::Backend& backend, MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
@@ -162,10 +162,10 @@ std::span<const comm::ConstBytes> WireCodec::decode_gradients(
                   [&](size_t b) { return received[b].rows; });
     end_message(bodies[static_cast<size_t>(source)], "gradients", "backward");
   }
-  return decoded(convert(bodies, context, memory));
+  return decoded(convert(bodies, backend, memory));
 }
 
-std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, const StepContext& context,
+std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
                               MessageBuffer& memory) {
   std::byte* out = memory.resize(to_);
   encodings_.clear();
@@ -181,17 +181,17 @@ std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, const St
       decodings_.push_back({coding_of(run), from, static_cast<float*>(static_cast<void*>(to))});
     }
   }
-  context.backend.encode_rows(encodings_);
-  context.backend.decode_rows(decodings_);
+  backend.encode_rows(encodings_);
+  backend.decode_rows(decodings_);
   return out;
 }
 
-std::span<const comm::ConstBytes> WireCodec::encoded(std::byte* first, const StepContext& context) {
+std::span<const comm::ConstBytes> WireCodec::encoded(std::byte* first, compute::Backend& backend) {
   for (size_t m = 0; m < encoded_.size(); ++m) {
     const std::byte* begin = first + first_byte_[m];
     const std::byte* end = first + first_byte_[m + 1];
     encoded_[m] = buffer_.host(begin, end);
-    buffer_.publish(context.backend, begin + head_, end);
+    buffer_.publish(backend, begin + head_, end);
   }
   return encoded_;
 }

@@ -22,12 +22,12 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/operations.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 #include "shardrec/options.h"
 
 namespace shardrec::embedding {
@@ -41,12 +41,12 @@ class WireCodec {
   // by rank.
   std::span<const comm::ConstBytes> encode_outputs(const Inbox& inbox,
                                                    std::span<const comm::ConstBytes> bodies,
-                                                   const StepContext& context);
+                                                   compute::Backend& backend);
   // The floats that PartialSums of the owners wrote, by rank, in `memory`. Throws CORRUPT_DATA when a
   // body is not as long as the batch needs.
   std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
                                                    std::span<const comm::ConstBytes> bodies,
-                                                   const StepContext& context,
+                                                   compute::Backend& backend,
                                                    MessageBuffer& memory);
 
   // The same for what GradientPacking wrote, in a step that all ranks apply; no gradient is lent.
@@ -54,11 +54,11 @@ class WireCodec {
   std::span<const comm::ConstBytes> encode_gradients(const RoutedBatch& routed,
                                                      std::span<const comm::ConstBytes> messages,
                                                      std::span<const comm::ConstBytes> bodies,
-                                                     const StepContext& context);
+                                                     compute::Backend& backend);
   std::span<const comm::ConstBytes> decode_gradients(const Inbox& inbox,
                                                      std::span<const comm::ConstBytes> messages,
                                                      std::span<const comm::ConstBytes> bodies,
-                                                     const StepContext& context,
+                                                     compute::Backend& backend,
                                                      MessageBuffer& memory);
 
   // Keeps what was encoded alive; it is written again by the next encoding.
@@ -84,10 +84,10 @@ class WireCodec {
   void add_gradients(comm::ConstBytes message, std::span<const Block> blocks, RowsOf rows_of);
   void end_message(comm::ConstBytes body, const char* what, const char* operation);
   // Converts the blocks of the bodies into `memory`; returns where it begins.
-  std::byte* convert(std::span<const comm::ConstBytes> bodies, const StepContext& context,
+  std::byte* convert(std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
                      MessageBuffer& memory);
   // The messages to all ranks are in buffer_ but for their heads.
-  std::span<const comm::ConstBytes> encoded(std::byte* first, const StepContext& context);
+  std::span<const comm::ConstBytes> encoded(std::byte* first, compute::Backend& backend);
   std::span<const comm::ConstBytes> decoded(const std::byte* first);
   compute::RowCoding coding_of(const Run& run) const;
 

@@ -85,18 +85,18 @@ void RoutedBatch::find_targets(int32_t table) {
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           const StepContext& context, MessageBuffer& buffer) {
+                           compute::Backend& backend, MessageBuffer& buffer) {
   ids_sent_ = 0;
   std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
   make_room(batch);
   Verdict found = verdict;
   if (found.good() && batch.bags() != 0) {
-    context.backend.count_ids(routed_, checked_, counts_);
+    backend.count_ids(routed_, checked_, counts_);
     found = first_verdict();
   }
   lay_out(batch, found, buffer);
   if (has_blocks_) {
-    context.backend.write_ids(routed_, sections_, checked_);
+    backend.write_ids(routed_, sections_, checked_);
     found = first_verdict();
     if (!found.good()) lay_out(batch, found, buffer);
   }
@@ -105,8 +105,8 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
     return found;
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
-  if (deduplicates_) deduplicate(buffer, context.backend);
-  publish(buffer, context.backend);
+  if (deduplicates_) deduplicate(buffer, backend);
+  publish(buffer, backend);
   return found;
 }
 

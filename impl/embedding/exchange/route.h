@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/buffer.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -45,7 +45,7 @@ class RoutedBatch {
 
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
-  Verdict route(const CheckedBatch& batch, const Verdict& verdict, const StepContext& context,
+  Verdict route(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
                 MessageBuffer& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.

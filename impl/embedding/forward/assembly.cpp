@@ -98,7 +98,7 @@ void OutputAssembly::fill_addends() {
 
 void OutputAssembly::open_sums(const RoutedBatch& routed,
                                std::span<const comm::ConstBytes> messages,
-                               const StepContext& context) {
+                               compute::Backend& backend) {
   size_t counts = 0;
   for (const Sum& sum : sums_) {
     counts += static_cast<size_t>(routed.chunks(sum.columns->feature)) + 1;
@@ -111,7 +111,7 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
     node.chunk_sums = chunk_sums;
     chunk_sums += routed.chunks(sum.columns->feature) + 1;
   }
-  context.backend.count_chunk_sums(sum_counts_, sum_rows_);
+  backend.count_chunk_sums(sum_counts_, sum_rows_);
   std::vector<size_t>& at = message_ends_;
   std::fill(at.begin(), at.end(), size_t{0});
   for (size_t s = 0; s < sums_.size(); ++s) {
@@ -135,7 +135,7 @@ bool OutputAssembly::is_direct(const Columns& columns) const {
 }
 
 void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                              const StepContext& context, const OutputView& out) {
+                              compute::Backend& backend, const OutputView& out) {
   pooled_.clear();
   sequences_.clear();
   for (const Columns& columns : columns_) {
@@ -147,8 +147,8 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
       sequences_.push_back(sequence_output(routed, columns, out));
     }
   }
-  context.backend.assemble_bags(pooled_);
-  context.backend.assemble_sequences(sequences_);
+  backend.assemble_bags(pooled_);
+  backend.assemble_sequences(sequences_);
 }
 
 compute::PooledOutput OutputAssembly::pooled_output(const RoutedBatch& routed,

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/buffer.h"
 #include "compute/output_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -32,11 +32,11 @@ class OutputAssembly {
   // Where parts are added up on their nodes: the sums, one message per rank, as NodeSums wrote
   // them. After open, with the same rules.
   void open_sums(const RoutedBatch& routed, std::span<const comm::ConstBytes> messages,
-                 const StepContext& context);
+                 compute::Backend& backend);
 
   // Writes one output.
   void assemble(const RoutedBatch& routed, const Expansion& expansion, int32_t output,
-                const StepContext& context, const OutputView& out);
+                compute::Backend& backend, const OutputView& out);
 
  private:
   // Where a block stands in the owner's message and in the routed batch.

@@ -32,8 +32,8 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
 }
 
 void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
-                           std::span<const Shard> shards, int32_t output,
-                           const StepContext& context, const OutputView& out, size_t bytes) {
+                           std::span<const Shard> shards, int32_t output, compute::Backend& backend,
+                           const OutputView& out, size_t bytes) {
   if (!open_) return;
   const auto& output_of = layout_.output().output;
   outputs_.clear();
@@ -41,7 +41,7 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
     if (output_of[static_cast<size_t>(piece.feature)] != output) continue;
     outputs_.push_back(outputs_of(piece, routed, inbox, shards, out));
   }
-  context.backend.look_up_outputs(outputs_, bytes);
+  backend.look_up_outputs(outputs_, bytes);
 }
 
 compute::BagOutputs DirectLookup::outputs_of(const Piece& piece, const RoutedBatch& routed,

@@ -8,13 +8,13 @@
 #include <span>
 #include <vector>
 
+#include "compute/backend.h"
 #include "compute/operations.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -30,7 +30,7 @@ class DirectLookup {
 
   // Looks up the direct blocks of an output of so many bytes.
   void compute(const RoutedBatch& routed, const Inbox& inbox, std::span<const Shard> shards,
-               int32_t output, const StepContext& context, const OutputView& out, size_t bytes);
+               int32_t output, compute::Backend& backend, const OutputView& out, size_t bytes);
 
  private:
   // Columns of a direct block that lie side by side in the output.

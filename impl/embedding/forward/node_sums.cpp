@@ -99,7 +99,7 @@ void NodeSums::read(const std::byte* header, comm::ConstBytes& rest, Partial& pa
 
 std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstBytes> messages,
                                                  std::span<const comm::ConstBytes> bodies,
-                                                 const StepContext& context) {
+                                                 compute::Backend& backend) {
   std::copy(bodies.begin(), bodies.end(), rests_.begin());
   const size_t blocks = sources_.empty() ? 0 : partials_.size() / sources_.size();
   received_.clear();
@@ -121,7 +121,7 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
       }
     }
   }
-  check_rows(context);
+  check_rows(backend);
   node_sums_.clear();
   addends_.clear();
   for (size_t s = 0; s < sources_.size(); ++s) {
@@ -131,9 +131,9 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
 }
 
 // Has each partial as many rows as bits?
-void NodeSums::check_rows(const StepContext& context) {
+void NodeSums::check_rows(compute::Backend& backend) {
   counts_.resize(received_.size());
-  context.backend.count_node_sums(received_, counts_);
+  backend.count_node_sums(received_, counts_);
   for (size_t p = 0; p < counts_.size(); ++p) {
     const Partial& partial = *received_partial_[p];
     if (counts_[p] != partial.count) fail_length(partial.owner);
@@ -158,9 +158,9 @@ void NodeSums::add_sum(int source, const Sum& sum, const Partial* partials) {
       {.addends = std::span(addends_).subspan(first), .samples = samples, .cols = sum.cols});
 }
 
-void NodeSums::compute(const StepContext& context, MessageBuffer& buffer) {
+void NodeSums::compute(compute::Backend& backend, MessageBuffer& buffer) {
   counts_.resize(node_sums_.size());
-  context.backend.count_node_sums(node_sums_, counts_);
+  backend.count_node_sums(node_sums_, counts_);
   size_t bytes = 0;
   for (size_t n = 0; n < node_sums_.size(); ++n) {
     bytes += rows_bytes(counts_[n], node_sums_[n].cols);
@@ -177,8 +177,8 @@ void NodeSums::compute(const StepContext& context, MessageBuffer& buffer) {
     }
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
-  context.backend.add_on_nodes(node_sums_);
-  buffer.publish(context.backend, begin, out);
+  backend.add_on_nodes(node_sums_);
+  buffer.publish(backend, begin, out);
 }
 
 }  // namespace shardrec::embedding

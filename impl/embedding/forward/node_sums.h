@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/output_operations.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -31,10 +31,10 @@ class NodeSums {
   // CORRUPT_DATA.
   std::span<const comm::ConstBytes> open(std::span<const comm::ConstBytes> messages,
                                          std::span<const comm::ConstBytes> bodies,
-                                         const StepContext& context);
+                                         compute::Backend& backend);
 
   // Adds, and writes the messages of sums into `buffer`.
-  void compute(const StepContext& context, MessageBuffer& buffer);
+  void compute(compute::Backend& backend, MessageBuffer& buffer);
 
   // One per rank; empty for those of this node.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
@@ -59,7 +59,7 @@ class NodeSums {
   };
 
   static void read(const std::byte* header, comm::ConstBytes& rest, Partial& partial);
-  void check_rows(const StepContext& context);
+  void check_rows(compute::Backend& backend);
   void add_sum(int source, const Sum& sum, const Partial* partials);
 
   const Layout& layout_;

@@ -68,7 +68,7 @@ size_t PartialSums::measure(const Inbox& inbox, std::span<const uint8_t> direct)
 }
 
 void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
-                          std::span<const Shard> shards, const StepContext& context,
+                          std::span<const Shard> shards, compute::Backend& backend,
                           MessageBuffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   buffer_ = &buffer;
@@ -109,20 +109,20 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     message = header = out;
     body = nullptr;
   }
-  context.backend.sum_bags(sums_);
+  backend.sum_bags(sums_);
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    if (rank != layout_.rank()) publish(rank, context);
+    if (rank != layout_.rank()) publish(rank, backend);
   }
 }
 
-void PartialSums::compute_own(const StepContext& context) {
-  context.backend.sum_bags(own_sums_);
-  publish(layout_.rank(), context);
+void PartialSums::compute_own(compute::Backend& backend) {
+  backend.sum_bags(own_sums_);
+  publish(layout_.rank(), backend);
 }
 
-void PartialSums::publish(int rank, const StepContext& context) const {
+void PartialSums::publish(int rank, compute::Backend& backend) const {
   const comm::ConstBytes body = bodies_[static_cast<size_t>(rank)];
-  buffer_->publish(context.backend, body.data(), body.data() + body.size());
+  buffer_->publish(backend, body.data(), body.data() + body.size());
 }
 
 }  // namespace shardrec::embedding

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/backend.h"
 #include "compute/operations.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
-#include "embedding/tables/step_context.h"
 
 namespace shardrec::embedding {
 
@@ -24,10 +24,10 @@ class PartialSums {
   // Lays out the output messages in `buffer` and sums every bag for the messages to other ranks.
   // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
-               const StepContext& context, MessageBuffer& buffer);
+               compute::Backend& backend, MessageBuffer& buffer);
 
   // Sums what this rank sends to itself: nobody else waits for it.
-  void compute_own(const StepContext& context);
+  void compute_own(compute::Backend& backend);
 
   // For the channel, by rank.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
@@ -48,7 +48,7 @@ class PartialSums {
                      Visit visit) const;
   // Bytes of all messages; counts the heads.
   size_t measure(const Inbox& inbox, std::span<const uint8_t> direct);
-  void publish(int rank, const StepContext& context) const;
+  void publish(int rank, compute::Backend& backend) const;
 
   const Layout& layout_;
   std::vector<Section> sections_;           // by rank that gets them
