@@ -50,11 +50,11 @@ std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.context().backend);
+    Inbox inbox(layout, tools_.backend());
     inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
-    IndexPlan plan(layout, tools_.context().backend);
+    IndexPlan plan(layout, tools_.backend());
     const std::vector<uint8_t> wanted(parts.size(), 1);
     plan.build(inbox, wanted);
 
@@ -121,7 +121,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
   for (const bool lent : {false, true}) {
     for (int owner = 0; owner < world_.ranks(); ++owner) {
       const Layout& layout = world_.layout(owner);
-      Inbox inbox(layout, tools_.context().backend);
+      Inbox inbox(layout, tools_.backend());
       inbox.open(world_.messages_to(owner));
       const auto blocks = layout.blocks_of(owner);
       const auto parts = layout.parts_of(owner);
@@ -133,12 +133,12 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       // Of one part nothing is wanted: its gradients are passed over.
       std::vector<uint8_t> wanted(parts.size(), 1);
       if (parts.size() > 1) wanted[0] = 0;
-      IndexPlan plan(layout, tools_.context().backend);
+      IndexPlan plan(layout, tools_.backend());
       plan.build(inbox, wanted);
       ReceivedGradients gradients(layout, compute::cpu_memory());
-      ReceivedBodies bodies(tools_.context().backend);
+      ReceivedBodies bodies(tools_.backend());
       gradients.open(inbox, views, bodies.open(views, gradients.heads(views)));
-      gradients.locate(inbox, plan, tools_.context().backend);
+      gradients.locate(inbox, plan, tools_.backend());
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
       for (int source = 0; source < world_.ranks(); ++source) {
@@ -181,7 +181,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
 
 TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   const Layout& layout = world_.layout(0);
-  Inbox inbox(layout, tools_.context().backend);
+  Inbox inbox(layout, tools_.backend());
   inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {
@@ -190,7 +190,7 @@ TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   messages.back().resize(messages.back().size() + 8);
   const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
   ReceivedGradients gradients(layout, compute::cpu_memory());
-  ReceivedBodies bodies(tools_.context().backend);
+  ReceivedBodies bodies(tools_.backend());
   EXPECT_THROW(gradients.open(inbox, views, bodies.open(views, gradients.heads(views))),
                core::Error);
 }

@@ -71,7 +71,7 @@ TEST_P(Stages, RouteRemembersWhichBagWentWhere) {
 TEST_P(Stages, TheInboxHoldsTheRowsOfItsParts) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.context().backend);
+    Inbox inbox(layout, tools_.backend());
     inbox.open(world_.messages_to(owner));
     EXPECT_EQ(inbox.refused_rank(), -1);
     EXPECT_EQ(inbox.global_batch(), world_.first_sample(world_.ranks()));
@@ -220,7 +220,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const Layout& layout = world_.layout(source);
     std::vector<std::vector<float>> messages;
     for (int owner = 0; owner < world_.ranks(); ++owner) {
-      messages.push_back(output_message(world_, owner, source, tools_.context().backend));
+      messages.push_back(output_message(world_, owner, source, tools_.backend()));
     }
     std::vector<comm::ConstBytes> views;
     for (const auto& message : messages) views.push_back(std::as_bytes(std::span(message)));
@@ -231,7 +231,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const auto assemble = [&](int32_t output, int64_t rows, int64_t width) {
       std::vector<float> out(static_cast<size_t>(rows * width), -7);
       assembly.assemble(world_.routed(source), world_.checked(source).expansion(), output,
-                        tools_.context(),
+                        tools_.backend(),
                         {static_cast<std::byte*>(static_cast<void*>(out.data())),
                          compute::Element::kFloat32, width});
       return out;
