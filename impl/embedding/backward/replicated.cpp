@@ -120,7 +120,7 @@ void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
                                  MessageBuffer& buffer) {
   read(messages, Slots::kOwn);
   for (size_t n = 0; n < count(); ++n) {
-    additions_[n] = {.addends = std::span(slots_).subspan(n * ranks(), ranks())};
+    additions_[n] = {.addends = std::span(slots_).subspan(n * ranks(), ranks()), .to = {}};
   }
   backend_.count_slot_sums(additions_, touched_);
   const auto rank = static_cast<size_t>(layout_.rank());
