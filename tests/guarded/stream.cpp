@@ -1,11 +1,19 @@
 #include "guarded/stream.h"
 
+#include <system_error>
 #include <utility>
+
+#include "core/error.h"
 
 namespace shardrec::test {
 
-Stream::Stream(std::shared_ptr<GuardedMemory> memory)
-    : memory_(std::move(memory)), thread_([this] { run(); }) {}
+Stream::Stream(std::shared_ptr<GuardedMemory> memory) : memory_(std::move(memory)) {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    core::fail(SHARDREC_OUT_OF_MEMORY, "cannot start the thread of a stream");
+  }
+}
 
 Stream::~Stream() {
   {
