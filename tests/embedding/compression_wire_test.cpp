@@ -140,7 +140,10 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
   }
   for (const Shard& shard : collection->shards()) {
     const auto bytes = static_cast<size_t>(shard.rows()) * shard.row_bytes();
-    result.weights.insert(result.weights.end(), shard.weights(), shard.weights() + bytes);
+    const size_t before = result.weights.size();
+    result.weights.resize(before + bytes);
+    collection->backend().copy(result.weights.data() + before, shard.weights(), bytes);
+    collection->backend().wait();
   }
 }
 

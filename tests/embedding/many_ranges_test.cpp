@@ -39,11 +39,14 @@ Result step_in(int64_t ranges) {
   const auto collection =
       std::make_shared<Collection>(comm::local::join(group, 0), model, cut, CollectionOptions{});
   for (Shard& shard : collection->shards()) {
-    auto* weights = static_cast<float*>(static_cast<void*>(shard.weights()));
+    std::vector<float> weights(static_cast<size_t>(shard.rows() * kDim));
     const Part& part = collection->layout().parts()[static_cast<size_t>(shard.part())];
-    for (int64_t i = 0; i < shard.rows() * kDim; ++i) {
-      weights[i] = static_cast<float>((part.row * kDim + i) % 61);
+    for (int64_t i = 0; i < std::ssize(weights); ++i) {
+      weights[static_cast<size_t>(i)] = static_cast<float>((part.row * kDim + i) % 61);
     }
+    const auto bytes = std::as_bytes(std::span(weights));
+    collection->backend().copy(shard.weights(), bytes.data(), bytes.size());
+    collection->backend().wait();
   }
   Lookup lookup(collection, {});
   std::mt19937_64 random(7);
@@ -68,8 +71,11 @@ Result step_in(int64_t ranges) {
   lookup.set_gradient(0, &given);
   lookup.backward();
   for (const Shard& shard : collection->shards()) {
-    const auto* weights = static_cast<const float*>(static_cast<const void*>(shard.weights()));
-    result.rows.insert(result.rows.end(), weights, weights + shard.rows() * kDim);
+    const size_t before = result.rows.size();
+    result.rows.resize(before + static_cast<size_t>(shard.rows() * kDim));
+    const auto bytes = std::as_writable_bytes(std::span(result.rows).subspan(before));
+    collection->backend().copy(bytes.data(), shard.weights(), bytes.size());
+    collection->backend().wait();
   }
   return result;
 }
