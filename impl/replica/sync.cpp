@@ -70,8 +70,8 @@ void ReplicaSync::average(embedding::Collection& collection) {
     collection.exchange(embedding::Exchange::kSync, kName, 0, nothing, nullptr);
     collection.settle();
     compare_settings(collection);
+    average_pieces(collection);
   });
-  or_end(std::span(groups).subspan(1), [&] { average_pieces(collection); });
   set_in_step(collection);
 }
 

@@ -26,9 +26,8 @@ class ReplicaSync {
 
   // Collective over the mesh. The collections have the same model, plan and options. Where steps or
   // training settings differ, every rank of the mesh throws comm::AgreedError (MISMATCH) and all is
-  // as before. Any other error, memory that runs out included, ends both groups of this rank, and
-  // the mesh while it compares: no peer waits for this rank or trains on tables that are averaged
-  // in part. Where it was that a rank is gone or did not come in time, every later call throws the same.
+  // as before. Any other error, memory that runs out included, ends the mesh and both groups of
+  // this rank: no peer waits for it, then or later, or trains on tables that are averaged in part. Where it was that a rank is gone or did not come in time, every later call throws the same.
   void average(embedding::Collection& collection);
 
   // Number of this rank's replica.

@@ -1,5 +1,5 @@
-// Memory that nobody can touch but while it is open: PROT_NONE else. A block ends where its pages end,
-// and the page behind it is never open.
+// Memory that nobody can touch but while it is open: PROT_NONE else. Behind each block lie bytes that
+// must be as they were when it is closed: whoever wrote there ends the process.
 //
 // Thread rule: any thread; open() and close() by one at a time.
 #pragma once
@@ -16,6 +16,10 @@ namespace shardrec::test {
 class GuardedMemory final : public compute::Memory,
                             public std::enable_shared_from_this<GuardedMemory> {
  public:
+  // Throws OUT_OF_MEMORY.
+  GuardedMemory();
+  ~GuardedMemory() override;
+
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
   std::unique_ptr<compute::MemoryBlock> allocate(size_t bytes) override;
   std::unique_ptr<compute::MemoryBlock> allocate_zeros(size_t bytes) override;
@@ -26,9 +30,12 @@ class GuardedMemory final : public compute::Memory,
  private:
   class Block;
 
+  // One call of the system for all that was ever handed out: their number is what takes the time.
   void protect(bool open);
 
   std::mutex mutex_;
+  std::byte* first_ = nullptr;  // addresses, most of which stand for no memory
+  size_t used_ = 0;             // handed out, and not again
   bool open_ = false;
   std::set<Block*> blocks_;
 };
