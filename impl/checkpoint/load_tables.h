@@ -9,7 +9,7 @@
 #include "checkpoint/files.h"
 #include "checkpoint/load_plan.h"
 #include "comm/collective/agree.h"
-#include "core/memory.h"
+#include "compute/buffer.h"
 
 namespace shardrec::checkpoint {
 
@@ -62,8 +62,8 @@ class TableLoader {
   Files& files_;
   core::Control* control_;
   std::exception_ptr failure_;
-  core::Scratch buffer_;  // the chunk that is read
-  core::Scratch packed_;  // messages of it
+  compute::Buffer buffer_{compute::cpu_memory()};  // the chunk that is read
+  compute::Buffer packed_{compute::cpu_memory()};  // messages of it
   std::vector<comm::ConstBytes> outgoing_;
   std::vector<comm::ConstBytes> incoming_;
   std::vector<Need> needs_;

@@ -5,9 +5,8 @@
 namespace shardrec::compute {
 namespace {
 
-std::unique_ptr<Backend> cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                     core::Scratch& work) {
-  return make_cpu_backend(kernels, threads, work);
+std::unique_ptr<Backend> cpu_backend(core::Threads& threads) {
+  return make_cpu_backend(cpu_kernels(), threads);
 }
 
 std::atomic<BackendFactory> chosen_factory{cpu_backend};
@@ -16,9 +15,8 @@ std::atomic<BackendFactory> chosen_factory{cpu_backend};
 
 void set_backend_factory(BackendFactory factory) noexcept { chosen_factory = factory; }
 
-std::unique_ptr<Backend> make_backend(const Kernels& kernels, core::Threads& threads,
-                                      core::Scratch& work) {
-  return chosen_factory.load()(kernels, threads, work);
+std::unique_ptr<Backend> make_backend(core::Threads& threads) {
+  return chosen_factory.load()(threads);
 }
 
 }  // namespace shardrec::compute

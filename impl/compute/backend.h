@@ -147,17 +147,13 @@ class Backend {
   Backend() = default;
 };
 
-// The CPU's, with these kernels. work: memory of one operation at a time. memory: of what its
-// operations leave for others.
+// The CPU's, with these kernels. memory: of what its operations leave for others.
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          core::Scratch& work,
                                           std::shared_ptr<Memory> memory = cpu_memory());
 
 // What collections are made with: the CPU's back end, until a test sets another.
-using BackendFactory = std::unique_ptr<Backend> (*)(const Kernels& kernels, core::Threads& threads,
-                                                    core::Scratch& work);
+using BackendFactory = std::unique_ptr<Backend> (*)(core::Threads& threads);
 void set_backend_factory(BackendFactory factory) noexcept;
-std::unique_ptr<Backend> make_backend(const Kernels& kernels, core::Threads& threads,
-                                      core::Scratch& work);
+std::unique_ptr<Backend> make_backend(core::Threads& threads);
 
 }  // namespace shardrec::compute

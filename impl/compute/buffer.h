@@ -71,9 +71,6 @@ class Buffer {
   std::unique_ptr<MemoryBlock> block_;
 };
 
-// A buffer that peers may be reading while its rank lets go of it.
-using SharedBuffer = std::shared_ptr<Buffer>;
-
 // The memory of the CPU's back end, which is the host's.
 const std::shared_ptr<Memory>& cpu_memory();
 

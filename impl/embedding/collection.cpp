@@ -64,7 +64,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
-    backend_ = compute::make_backend(compute::cpu_kernels(), *threads_, work_);
+    backend_ = compute::make_backend(*threads_);
   });
   check_agreement(plan);
   const GatheredNeeds needs(*collectives_, kCreate, rank, shard_bytes(*layout_),

@@ -19,7 +19,6 @@
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "core/memory.h"
 #include "core/threads.h"
 #include "embedding/backward/update.h"
 #include "embedding/tables/layout.h"
@@ -180,7 +179,6 @@ class Collection {
   std::shared_ptr<comm::Channel> channel_;
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<core::Threads> threads_;
-  core::Scratch work_;
   std::unique_ptr<compute::Backend> backend_;
   std::vector<Shard> shards_;
   std::unique_ptr<Update> update_;

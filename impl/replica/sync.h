@@ -11,8 +11,8 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
+#include "compute/buffer.h"
 #include "core/error.h"
-#include "core/memory.h"
 #include "embedding/collection.h"
 
 namespace shardrec::replica {
@@ -50,7 +50,7 @@ class ReplicaSync {
   std::shared_ptr<comm::Communicator> replicas_;
   comm::Collectives of_mesh_;
   comm::Collectives of_replicas_;
-  core::Scratch rows_;  // a block of rows, side by side
+  compute::Buffer rows_{compute::cpu_memory()};  // a block of rows, side by side
   int64_t step_in_common_ = 0;
   std::optional<core::Error> ended_;
 };

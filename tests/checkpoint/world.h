@@ -81,9 +81,8 @@ enum class Use : uint8_t { kSave, kLoad };
 // A back end whose memory is taken for one that the host does not reach.
 struct OtherMemory {
   core::Threads threads{2};
-  core::Scratch work;
   std::unique_ptr<compute::Backend> backend =
-      compute::make_cpu_backend(compute::cpu_kernels(), threads, work);
+      compute::make_cpu_backend(compute::cpu_kernels(), threads);
 };
 
 // The tables of one rank under a plan: memory with gaps between rows, and the boxes that are

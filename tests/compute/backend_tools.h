@@ -11,8 +11,7 @@ struct BackendTools {
   explicit BackendTools(int count = 2) : threads(count) {}
 
   core::Threads threads;
-  core::Scratch work;
-  std::unique_ptr<Backend> backend = make_cpu_backend(cpu_kernels(), threads, work);
+  std::unique_ptr<Backend> backend = make_cpu_backend(cpu_kernels(), threads);
 };
 
 }  // namespace shardrec::compute

@@ -67,8 +67,7 @@ class Operations : public ::testing::TestWithParam<int> {
  protected:
   std::mt19937 random_{7};
   core::Threads threads_{GetParam()};
-  core::Scratch work_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend(cpu_kernels(), threads_, work_);
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(cpu_kernels(), threads_);
 };
 
 // Columns 2 to 5 of four blocks, the last two of which are added up on their node, or not.

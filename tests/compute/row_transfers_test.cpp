@@ -61,8 +61,7 @@ class Transfers : public ::testing::TestWithParam<int> {
  protected:
   std::mt19937 random_{11};
   core::Threads threads_{GetParam()};
-  core::Scratch work_;
-  std::unique_ptr<Backend> backend_ = make_cpu_backend(cpu_kernels(), threads_, work_);
+  std::unique_ptr<Backend> backend_ = make_cpu_backend(cpu_kernels(), threads_);
 };
 
 constexpr Element kElements[] = {Element::kFloat32, Element::kFloat16, Element::kBfloat16};

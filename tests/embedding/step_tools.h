@@ -10,15 +10,13 @@ namespace shardrec::embedding {
 class StepTools {
  public:
   explicit StepTools(int threads)
-      : threads_(threads),
-        backend_(compute::make_cpu_backend(compute::cpu_kernels(), threads_, work_)) {}
+      : threads_(threads), backend_(compute::make_cpu_backend(compute::cpu_kernels(), threads_)) {}
 
   core::Threads& threads() { return threads_; }
   compute::Backend& backend() { return *backend_; }
 
  private:
   core::Threads threads_;
-  core::Scratch work_;
   std::unique_ptr<compute::Backend> backend_;
 };
 

@@ -65,10 +65,10 @@ class GuardedKeptGradients final : public KeptGradients {
 
 class GuardedBackend final : public Backend {
  public:
-  GuardedBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work)
+  explicit GuardedBackend(core::Threads& threads)
       : memory_(std::make_shared<GuardedMemory>()),
         held_(memory_),
-        cpu_(make_cpu_backend(kernels, threads, work, held_)),
+        cpu_(make_cpu_backend(cpu_kernels(), threads, held_)),
         stream_(memory_) {}
 
   const std::shared_ptr<Memory>& memory() override { return held_; }
@@ -228,9 +228,8 @@ class GuardedBackend final : public Backend {
   Stream stream_;
 };
 
-std::unique_ptr<Backend> guarded_backend(const Kernels& kernels, core::Threads& threads,
-                                         core::Scratch& work) {
-  return std::make_unique<GuardedBackend>(kernels, threads, work);
+std::unique_ptr<Backend> guarded_backend(core::Threads& threads) {
+  return std::make_unique<GuardedBackend>(threads);
 }
 
 // Before main.

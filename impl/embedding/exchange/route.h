@@ -22,8 +22,6 @@
 
 namespace shardrec::embedding {
 
-using compute::SharedBuffer;
-
 // One block of one outgoing message.
 struct SentBlock : compute::SentBags {
   int64_t rows = 0;  // in the output and gradient messages: bags, or ids of a sequence

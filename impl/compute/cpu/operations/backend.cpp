@@ -28,9 +28,8 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  CpuBackend(const Kernels& kernels, core::Threads& threads, core::Scratch& work,
-             std::shared_ptr<Memory> memory)
-      : context_{kernels, threads, work, std::move(memory)} {}
+  CpuBackend(const Kernels& kernels, core::Threads& threads, std::shared_ptr<Memory> memory)
+      : context_{kernels, threads, work_, std::move(memory)} {}
 
   const std::shared_ptr<Memory>& memory() override { return context_.memory; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_memory(); }
@@ -142,6 +141,7 @@ class CpuBackend final : public Backend {
   void number_occurrences(const SingleOccurrences& rows) override { cpu::number_occurrences(rows); }
 
  private:
+  core::Scratch work_;
   cpu::Context context_;
   cpu::IdRouting routing_;
   cpu::BagSummation bag_sums_;
@@ -157,8 +157,8 @@ class CpuBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          core::Scratch& work, std::shared_ptr<Memory> memory) {
-  return std::make_unique<CpuBackend>(kernels, threads, work, std::move(memory));
+                                          std::shared_ptr<Memory> memory) {
+  return std::make_unique<CpuBackend>(kernels, threads, std::move(memory));
 }
 
 }  // namespace shardrec::compute
