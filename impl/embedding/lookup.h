@@ -85,6 +85,15 @@ class Lookup {
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
+  // The stages of finish, in this order; between the second and the third, while gradients travel, the
+  // update groups rows.
+  // Packs what set_gradient has not. False: there is nothing, and the messages say why.
+  bool pack_gradients(Finish how);
+  std::span<const comm::ConstBytes> post_gradients(bool packed);  // returns what was sent
+  // Throws what any rank refuses. False: a rank skips the step.
+  bool all_apply(std::span<const comm::ConstBytes> messages) const;
+  void use_gradients(std::span<const comm::ConstBytes> messages, std::span<const TableStep> steps,
+                     bool accumulate, PhaseTimer& timer);
   // The messages of a step that all ranks apply. steps: by table.
   void apply(std::span<const comm::ConstBytes> messages, std::span<const comm::ConstBytes> bodies,
              std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer);

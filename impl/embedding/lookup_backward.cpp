@@ -16,69 +16,20 @@ void Lookup::finish(Finish how) {
   collection_->communicator().check_before(name);
   const core::TraceScope call(collection_->counters().track, name);
   try {
-    bool has_gradients = false;
-    if (how == Finish::kSkip) {
-      packing_.decline(GradientVerdict::kSkip, {}, gradient_buffer_);
-    } else if (const int32_t missing = missing_gradient(); missing >= 0) {
-      packing_.decline(
-          GradientVerdict::kError,
-          {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
-          gradient_buffer_);
-    } else {
-      has_gradients = true;
-      lay_out_gradients();
-      for (size_t g = 0; g < gradients_.size(); ++g) {
-        const Gradient& gradient = gradients_[g];
-        // One that was not given has no elements; but bags that no sample uses have rows.
-        if (options_.borrow || !gradient.given) {
-          pack_gradient(static_cast<int32_t>(g), gradient.given ? gradient.borrowed : OutputView{});
-        }
-      }
-    }
-    const bool accumulate = how == Finish::kAccumulate;
-    packing_.seal(accumulate, collection_->settings().fingerprint(collection_->step()));
+    const bool packed = pack_gradients(how);
     PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
     collection_->settle();
-    compute::Backend& backend = collection_->backend();
-    auto messages = packing_.messages();
-    std::shared_ptr<const void> owner = gradient_memory_;
-    if (gradient_codec_ != nullptr && has_gradients) {
-      messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), backend);
-      owner = gradient_codec_->owner();
-    } else {
-      packing_.publish(backend, gradient_buffer_);
-    }
-    gradient_memory_->lending.lend();
-    collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(owner));
+    const auto sent = post_gradients(packed);
     const auto steps = collection_->settings().step_after(collection_->step());
-    if (has_gradients) {
+    if (packed) {  // while they travel
       timer.next(Phase::kIndexPlan);
       collection_->update().group(inbox_, steps, plan_);
       timer.next(Phase::kGradientExchange);
     }
     const auto received = collection_->receive();
-    const GradientDecision decision = decide(received, collection_->layout().rank(),
-                                             collection_->communicator().reads_in_place());
-    if (decision.verdict == GradientVerdict::kError) {
-      throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
-    }
-    if (decision.verdict == GradientVerdict::kApply) {
-      auto bodies =
-          received_gradients_.open(received, collection_->update().gradient_heads(received));
-      if (gradient_codec_ != nullptr) {
-        bodies =
-            gradient_codec_->decode_gradients(inbox_, received, bodies, backend, gradient_buffer_);
-      }
-      {
-        const Reading reading(received, collection_->communicator());
-        const OperationsScope operations(*collection_);  // on the gradients that are read
-        apply(received, bodies, steps, accumulate, timer);
-        collection_->backend().wait();
-      }
-      count_bytes(messages, collection_->counters().bytes_gradient);
-      // The caller may change its gradients when this returns: the peers must have read them.
-      timer.next(Phase::kGradientExchange);
-      if (any_lent(received)) collection_->settle();
+    if (all_apply(received)) {
+      use_gradients(received, steps, how == Finish::kAccumulate, timer);
+      count_bytes(sent, collection_->counters().bytes_gradient);
     }
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
@@ -90,6 +41,73 @@ void Lookup::finish(Finish how) {
     throw;
   }
   end_step();
+}
+
+bool Lookup::pack_gradients(Finish how) {
+  const int32_t missing = how == Finish::kSkip ? -1 : missing_gradient();
+  const bool packed = how != Finish::kSkip && missing < 0;
+  if (how == Finish::kSkip) {
+    packing_.decline(GradientVerdict::kSkip, {}, gradient_buffer_);
+  } else if (missing >= 0) {
+    packing_.decline(
+        GradientVerdict::kError,
+        {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
+        gradient_buffer_);
+  } else {
+    lay_out_gradients();
+    for (size_t g = 0; g < gradients_.size(); ++g) {
+      const Gradient& gradient = gradients_[g];
+      // One that was not given has no elements; but bags that no sample uses have rows.
+      if (options_.borrow || !gradient.given) {
+        pack_gradient(static_cast<int32_t>(g), gradient.given ? gradient.borrowed : OutputView{});
+      }
+    }
+  }
+  packing_.seal(how == Finish::kAccumulate,
+                collection_->settings().fingerprint(collection_->step()));
+  return packed;
+}
+
+std::span<const comm::ConstBytes> Lookup::post_gradients(bool packed) {
+  compute::Backend& backend = collection_->backend();
+  auto messages = packing_.messages();
+  std::shared_ptr<const void> owner = gradient_memory_;
+  if (gradient_codec_ != nullptr && packed) {
+    messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), backend);
+    owner = gradient_codec_->owner();
+  } else {
+    packing_.publish(backend, gradient_buffer_);
+  }
+  gradient_memory_->lending.lend();
+  collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(owner));
+  return messages;
+}
+
+bool Lookup::all_apply(std::span<const comm::ConstBytes> messages) const {
+  const GradientDecision decision =
+      decide(messages, collection_->layout().rank(), collection_->communicator().reads_in_place());
+  if (decision.verdict == GradientVerdict::kError) {
+    throw verdict_error(decision.defect, decision.rank, "backward", collection_->model());
+  }
+  return decision.verdict == GradientVerdict::kApply;
+}
+
+void Lookup::use_gradients(std::span<const comm::ConstBytes> messages,
+                           std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer) {
+  compute::Backend& backend = collection_->backend();
+  auto bodies = received_gradients_.open(messages, collection_->update().gradient_heads(messages));
+  if (gradient_codec_ != nullptr) {
+    bodies = gradient_codec_->decode_gradients(inbox_, messages, bodies, backend, gradient_buffer_);
+  }
+  {
+    const Reading reading(messages, collection_->communicator());
+    const OperationsScope operations(*collection_);  // on the gradients that are read
+    apply(messages, bodies, steps, accumulate, timer);
+    backend.wait();
+  }
+  // The caller may change its gradients when this returns: the peers must have read them.
+  timer.next(Phase::kGradientExchange);
+  if (any_lent(messages)) collection_->settle();
 }
 
 void Lookup::end_step() noexcept {

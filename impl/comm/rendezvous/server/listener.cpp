@@ -64,8 +64,8 @@ std::optional<Listener::Authenticated> Listener::receive_answer(uint64_t name) {
     return std::nullopt;
   }
   return Authenticated{.socket = std::move(heard.socket),
-              .rank = *rank,
-              .verdict = make_verdict(key_, heard.nonce, heard.answer, Code::kWelcome)};
+                       .rank = *rank,
+                       .verdict = make_verdict(key_, heard.nonce, heard.answer, Code::kWelcome)};
 }
 
 void Listener::end() noexcept {
