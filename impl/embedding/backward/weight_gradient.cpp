@@ -32,27 +32,12 @@ ProductRows product_rows(comm::ConstBytes message, comm::ConstBytes body, const 
 
 }  // namespace
 
-std::vector<compute::ColumnRange> product_ranges(const Part& part) {
-  std::vector<compute::ColumnRange> ranges;
-  int64_t end = -1;  // column of the table behind the last range
-  for (const ColumnPiece& piece : part.columns) {
-    if (piece.col == end) {
-      ranges.back().end += piece.cols;
-    } else {
-      ranges.push_back({piece.offset, piece.offset + piece.cols});
-    }
-    end = piece.col + piece.cols;
-  }
-  return ranges;
-}
-
 WeightProducts::WeightProducts(const Layout& layout)
-    : layout_(layout), messages_(static_cast<size_t>(layout.ranks())) {
-  const auto parts = layout.parts_of(layout.rank());
+    : layout_(layout),
+      shard_of_block_(shards_of_blocks(layout)),
+      messages_(static_cast<size_t>(layout.ranks())) {
   for (const Block& block : layout.blocks_of(layout.rank())) {
-    const auto shard = std::find(parts.begin(), parts.end(), block.part) - parts.begin();
-    shard_of_block_.push_back(static_cast<int32_t>(shard));
-    ranges_.push_back(product_ranges(layout.parts()[static_cast<size_t>(block.part)]));
+    ranges_.push_back(adjacent_columns(layout.parts()[static_cast<size_t>(block.part)]));
   }
   products_.reserve(static_cast<size_t>(layout.ranks()) * ranges_.size());
 }
@@ -87,7 +72,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     for (size_t b = 0; b < blocks.size(); ++b) {
       const ReceivedBlock& block = received[b];
       if (answered(b, source)) {
-        products_.push_back({.table = shards[static_cast<size_t>(shard_of_block_[b])].table_rows(),
+        products_.push_back({.table = shards[shard_of_block_[b]].table_rows(),
                              .ids = block.id_data,
                              .bags = &block,
                              .ranges = ranges_[b],
@@ -104,7 +89,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
 }
 
 WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {
-  for (const Part& part : layout.parts()) range_counts_.push_back(product_ranges(part).size());
+  for (const Part& part : layout.parts()) range_counts_.push_back(adjacent_columns(part).size());
   for (size_t t = 0; t < layout.table_count(); ++t) {
     terms_.push_back(terms_of(static_cast<int32_t>(t)));
   }
@@ -128,7 +113,7 @@ WeightGradients::TableTerms WeightGradients::terms_of(int32_t number) const {
   for (size_t k = 0; k < table.parts.size(); ++k) {
     const Part& part = layout_.parts()[static_cast<size_t>(table.parts[k])];
     if (!layout_.answers(part, layout_.rank())) continue;
-    const std::vector<compute::ColumnRange> ranges = product_ranges(part);
+    const std::vector<compute::ColumnRange> ranges = adjacent_columns(part);
     for (size_t r = 0; r < ranges.size(); ++r) {
       const auto piece =
           std::find_if(part.columns.begin(), part.columns.end(),

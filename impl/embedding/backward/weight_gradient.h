@@ -24,9 +24,6 @@
 
 namespace shardrec::embedding {
 
-// Columns of a part that stand side by side in the table: a product each.
-std::vector<compute::ColumnRange> product_ranges(const Part& part);
-
 // The owner's half.
 class WeightProducts {
  public:
@@ -42,7 +39,7 @@ class WeightProducts {
 
  private:
   const Layout& layout_;
-  std::vector<int32_t> shard_of_block_;                    // by own block: index into shards
+  std::vector<size_t> shard_of_block_;                     // by own block: index into shards
   std::vector<std::vector<compute::ColumnRange>> ranges_;  // by own block
   std::vector<compute::WeightProducts> products_;
   std::vector<comm::ConstBytes> messages_;

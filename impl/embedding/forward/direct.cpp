@@ -6,7 +6,7 @@ namespace shardrec::embedding {
 
 DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
   const auto blocks = layout.blocks_of(layout.rank());
-  const auto own_parts = layout.parts_of(layout.rank());
+  const std::vector<size_t> shards = shards_of_blocks(layout);
   for (size_t b = 0; b < blocks.size(); ++b) {
     const Part& part = layout.parts()[static_cast<size_t>(blocks[b].part)];
     const TableLayout& table = layout.table(part.table);
@@ -21,10 +21,8 @@ DirectLookup::DirectLookup(const Layout& layout) : layout_(layout) {
     }
     direct_.push_back(direct ? 1 : 0);
     if (!direct) continue;
-    const auto shard = std::find(own_parts.begin(), own_parts.end(), blocks[b].part);
     for (const ColumnPiece& columns : part.columns) {
-      pieces_.push_back(
-          {b, static_cast<size_t>(shard - own_parts.begin()), blocks[b].feature, columns});
+      pieces_.push_back({b, shards[b], blocks[b].feature, columns});
     }
   }
   none_.resize(direct_.size());

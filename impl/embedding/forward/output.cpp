@@ -7,6 +7,7 @@ namespace shardrec::embedding {
 
 PartialSums::PartialSums(const Layout& layout)
     : layout_(layout),
+      shard_of_block_(shards_of_blocks(layout)),
       partials_(static_cast<size_t>(layout.ranks())),
       messages_(partials_.size()),
       bodies_(partials_.size()) {
@@ -18,13 +19,6 @@ PartialSums::PartialSums(const Layout& layout)
       sections_.push_back({.to = to, .source = source, .by_node = true});
     }
     sections_.push_back({.to = to, .source = to, .by_node = false});
-  }
-  int32_t shard = -1;
-  int32_t part = -1;
-  for (const Block& block : layout.blocks_of(layout.rank())) {
-    // A table without features has no block; its shard is passed over.
-    while (part != block.part) part = layout.parts_of(layout.rank())[static_cast<size_t>(++shard)];
-    shard_of_block_.push_back(shard);
   }
   const size_t most = sections_.size() * shard_of_block_.size();
   sums_.reserve(most);
@@ -83,7 +77,7 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     if (body == nullptr) out = body = message + partial_head_bytes(partials_[to]);
     auto& sums = section.to == layout_.rank() ? own_sums_ : sums_;
     for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
-      const Shard& shard = shards[static_cast<size_t>(shard_of_block_[b])];
+      const Shard& shard = shards[shard_of_block_[b]];
       const bool sequence = blocks[b].sequence;
       compute::BagSums sum{.table = shard.table_rows(),
                            .ids = sequence && block.unique != 0 ? block.unique_ids : block.id_data,

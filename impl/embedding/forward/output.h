@@ -52,7 +52,7 @@ class PartialSums {
 
   const Layout& layout_;
   std::vector<Section> sections_;           // by rank that gets them
-  std::vector<int32_t> shard_of_block_;     // by own block: index into shards
+  std::vector<size_t> shard_of_block_;      // by own block: index into shards
   std::vector<compute::BagSums> sums_;      // for messages to other ranks
   std::vector<compute::BagSums> own_sums_;  // for this rank's to itself
   std::vector<size_t> partials_;            // by rank that gets them: to be added up on the node

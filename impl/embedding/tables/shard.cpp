@@ -1,5 +1,6 @@
 #include "embedding/tables/shard.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "plan/optimizer_step.h"
@@ -113,16 +114,20 @@ void Shard::fill(const Layout& layout, int64_t seed, compute::Backend& backend) 
                 .high = static_cast<float>(table.init_max.value_or(bound))});
 }
 
-std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {
-  const Part& description = layout.parts()[static_cast<size_t>(part)];
-  const plan::Optimizer& optimizer = layout.model().optimizer_of(description.table);
-  if (optimizer.row_statistics != SHARDREC_ROW_STATISTICS_ROW ||
-      !layout.table(description.table).cut_by_columns) {
-    return {};
+std::vector<size_t> shards_of_blocks(const Layout& layout) {
+  const auto parts = layout.parts_of(layout.rank());
+  std::vector<size_t> shards;
+  for (const Block& block : layout.blocks_of(layout.rank())) {
+    const auto part = std::find(parts.begin(), parts.end(), block.part);
+    shards.push_back(static_cast<size_t>(part - parts.begin()));
   }
+  return shards;
+}
+
+std::vector<compute::ColumnRange> adjacent_columns(const Part& part) {
   std::vector<compute::ColumnRange> ranges;
   int64_t end = -1;  // column of the table behind the last range
-  for (const ColumnPiece& piece : description.columns) {
+  for (const ColumnPiece& piece : part.columns) {
     if (piece.col == end) {
       ranges.back().end += piece.cols;
     } else {
@@ -131,6 +136,16 @@ std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, 
     end = piece.col + piece.cols;
   }
   return ranges;
+}
+
+std::vector<compute::ColumnRange> shared_statistic_ranges(const Layout& layout, int32_t part) {
+  const Part& description = layout.parts()[static_cast<size_t>(part)];
+  const plan::Optimizer& optimizer = layout.model().optimizer_of(description.table);
+  if (optimizer.row_statistics != SHARDREC_ROW_STATISTICS_ROW ||
+      !layout.table(description.table).cut_by_columns) {
+    return {};
+  }
+  return adjacent_columns(description);
 }
 
 }  // namespace shardrec::embedding

@@ -71,6 +71,12 @@ class Shard {
 
 compute::Element element_of(shardrec_dtype dtype);
 
+// By block of this rank (Layout::blocks_of): the number of the shard that has its rows.
+std::vector<size_t> shards_of_blocks(const Layout& layout);
+
+// Columns of a part's rows that are side by side in the table too, a range of offsets for each run.
+std::vector<compute::ColumnRange> adjacent_columns(const Part& part);
+
 // The column ranges that a part contributes to what is taken over whole rows, where other ranks own
 // columns of them too; none where rows are whole or statistics are per box. The same answer on all
 // ranks.
