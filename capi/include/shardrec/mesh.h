@@ -92,8 +92,8 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *m
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
  * their step (shardrec_lookup_accumulate) are not averaged. On a collection without
  * a mesh, or with one replica, nothing happens. After any other error but a handle's
- * this rank's sharding and replica groups are dead, and the mesh may be: nobody trains on tables
- * that are averaged in part.
+ * this rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+ * averaged in part, or waits for a rank that has stopped.
  * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, MISMATCH,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);
