@@ -39,8 +39,9 @@ class CpuMemory final : public Memory {
 }  // namespace
 
 const std::shared_ptr<Memory>& cpu_memory() {
-  static const std::shared_ptr<Memory> memory = std::make_shared<CpuMemory>();
-  return memory;
+  // Never destroyed: buffers may live as long as the process.
+  static const auto* const memory = new std::shared_ptr<Memory>(std::make_shared<CpuMemory>());
+  return *memory;
 }
 
 }  // namespace shardrec::compute
