@@ -13,22 +13,6 @@ namespace shardrec::checkpoint {
 static_assert(std::endian::native == std::endian::little,
               "files are little-endian and copied as they are");
 
-namespace {
-
-// As a back end names it: parts have no other types.
-compute::Element element_of(const PartLayout& layout) {
-  switch (layout.dtype) {
-    case SHARDREC_FLOAT16:
-      return compute::Element::kFloat16;
-    case SHARDREC_BFLOAT16:
-      return compute::Element::kBfloat16;
-    default:
-      return compute::Element::kFloat32;
-  }
-}
-
-}  // namespace
-
 int64_t PartLayout::element_bytes() const { return static_cast<int64_t>(core::dtype_size(dtype)); }
 
 int part_count(shardrec_optimizer optimizer) {
@@ -86,7 +70,7 @@ void for_each_chunk(const BoxTensor& box,
       copy_rows(first, box.stride * box.layout.element_bytes(), buffer.data(), row_bytes, rows,
                 row_bytes);
     } else {
-      const compute::Element element = element_of(box.layout);
+      const compute::Element element = compute::element_of(box.layout.dtype);
       const int64_t width = box.layout.row_width(box.cols);
       const compute::RowTransfer transfer{
           .from = {first, element, static_cast<size_t>(box.stride)},
@@ -107,7 +91,7 @@ void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from
     copy_rows(from, from_stride, to, box.stride * bytes, rows.rows, rows.cols * bytes);
     return;
   }
-  const compute::Element element = element_of(box.layout);
+  const compute::Element element = compute::element_of(box.layout.dtype);
   const compute::RowTransfer transfer{
       .from = {from, element, static_cast<size_t>(from_stride / bytes)},
       .to = {to, element, static_cast<size_t>(box.stride)},

@@ -27,7 +27,6 @@
 #include "compute/row_groups.h"
 #include "compute/row_transfers.h"
 #include "compute/slot_operations.h"
-#include "core/memory.h"
 #include "core/tensor.h"
 #include "core/threads.h"
 

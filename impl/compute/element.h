@@ -20,12 +20,26 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shardrec/tensor.h"
+
 namespace shardrec::compute {
 
 enum class Element : uint8_t { kFloat32, kFloat16, kBfloat16 };
 
 constexpr size_t element_bytes(Element element) noexcept {
   return element == Element::kFloat32 ? 4 : 2;
+}
+
+// Of a dtype that tables have.
+constexpr Element element_of(shardrec_dtype dtype) noexcept {
+  switch (dtype) {
+    case SHARDREC_FLOAT16:
+      return Element::kFloat16;
+    case SHARDREC_BFLOAT16:
+      return Element::kBfloat16;
+    default:
+      return Element::kFloat32;
+  }
 }
 
 // How rows of 16 bits are rounded when they are stored.

@@ -24,6 +24,40 @@ void in_pieces(const RowNumbers& rows, size_t row_bytes, Move move) {
   }
 }
 
+// Columns of some rows, in a message and in the caller's matrix.
+struct Run {
+  size_t bytes = 0;   // before them in the message
+  size_t stride = 0;  // elements between rows there
+  compute::RowTarget columns;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  bool spread = false;  // in the message one element per row stands for all columns
+};
+
+// Has the back end do what transfer_of(run) says for all runs, in pieces of bounded size.
+template <class TransferOf>
+void convert_rows(compute::Backend& backend, const Part& part, const Values& values,
+                  const RowNumbers& rows, const core::Matrix& matrix, TransferOf transfer_of) {
+  const int64_t width = message_width(part, values);
+  std::vector<compute::RowTransfer> transfers;
+  in_pieces(
+      rows, static_cast<size_t>(matrix.cols) * sizeof(float),
+      [&](const RowNumbers& piece, int64_t before) {
+        transfers.clear();
+        for_each_run(part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
+          transfers.push_back(
+              transfer_of(Run{.bytes = values.bytes(width * before + offset),
+                              .stride = static_cast<size_t>(width),
+                              .columns = {matrix.row(piece.first) + col, compute::Element::kFloat32,
+                                          static_cast<size_t>(matrix.stride), piece.list},
+                              .rows = piece.count,
+                              .cols = cols,
+                              .spread = spread}));
+        });
+        backend.convert_on_host(transfers);
+      });
+}
+
 }  // namespace
 
 Values values_of(const plan::Model& model, int32_t table, int32_t what) {
@@ -56,43 +90,25 @@ bool sends(const Layout& layout, const Part& part, const Values& values, int rea
 
 void widen_rows(compute::Backend& backend, const Part& part, const Values& values,
                 const std::byte* from, const RowNumbers& rows, const core::Matrix& out) {
-  const auto stride = static_cast<size_t>(message_width(part, values));
-  std::vector<compute::RowTransfer> runs;
-  in_pieces(rows, static_cast<size_t>(out.cols) * sizeof(float),
-            [&](const RowNumbers& piece, int64_t before) {
-              runs.clear();
-              for_each_run(
-                  part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-                    const auto at = static_cast<int64_t>(stride) * before + offset;
-                    runs.push_back({.from = {from + values.bytes(at), values.element, stride},
-                                    .to = {out.row(piece.first) + col, compute::Element::kFloat32,
-                                           static_cast<size_t>(out.stride), piece.list},
-                                    .rows = piece.count,
-                                    .width = cols,
-                                    .spread = spread});
-                  });
-              backend.convert_on_host(runs);
-            });
+  convert_rows(backend, part, values, rows, out, [&](const Run& run) {
+    return compute::RowTransfer{.from = {from + run.bytes, values.element, run.stride},
+                                .to = run.columns,
+                                .rows = run.rows,
+                                .width = run.cols,
+                                .spread = run.spread};
+  });
 }
 
 void narrow_rows(compute::Backend& backend, const Part& part, const Values& values,
                  const core::Matrix& in, const RowNumbers& rows, std::byte* to) {
-  const auto stride = static_cast<size_t>(message_width(part, values));
-  std::vector<compute::RowTransfer> runs;
-  in_pieces(rows, static_cast<size_t>(in.cols) * sizeof(float),
-            [&](const RowNumbers& piece, int64_t before) {
-              runs.clear();
-              for_each_run(
-                  part, values, [&](int64_t col, int64_t offset, int64_t cols, bool spread) {
-                    const auto at = static_cast<int64_t>(stride) * before + offset;
-                    runs.push_back({.from = {in.row(piece.first) + col, compute::Element::kFloat32,
-                                             static_cast<size_t>(in.stride), piece.list},
-                                    .to = {to + values.bytes(at), values.element, stride},
-                                    .rows = piece.count,
-                                    .width = spread ? 1 : cols});
-                  });
-              backend.convert_on_host(runs);
-            });
+  convert_rows(backend, part, values, rows, in, [&](const Run& run) {
+    const compute::RowTarget& columns = run.columns;
+    return compute::RowTransfer{
+        .from = {columns.data, columns.element, columns.stride, columns.numbers},
+        .to = {to + run.bytes, values.element, run.stride},
+        .rows = run.rows,
+        .width = run.spread ? 1 : run.cols};
+  });
 }
 
 StoredRows::StoredRows(Collection& collection, int32_t part, const Values& values)

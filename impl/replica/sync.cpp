@@ -28,11 +28,12 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
       of_mesh_(collectives_on(*mesh_)),
       of_replicas_(collectives_on(*replicas_)) {}
 
-// Runs body. An error that not all ranks of the mesh throw alike ends the groups, whose ranks would
-// wait for this one; where it says which rank is gone, later calls say the same, and not what these
+// Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
+// whose ranks would wait for it; where it says which rank is gone, later calls say the same, and not what these
 // groups have heard of this rank's end.
 template <class Body>
-void ReplicaSync::or_end(std::span<comm::Communicator* const> groups, Body body) {
+void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
+  comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
   try {
     body();
   } catch (const comm::AgreedError&) {
@@ -60,8 +61,7 @@ void ReplicaSync::average(embedding::Collection& collection) {
   if (ended_) throw core::Error(*ended_);
   collection.require_whole();
   if (replicas_->size() == 1) return;
-  comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
-  or_end(groups, [&] {
+  or_end(collection, [&] {
     // Nothing but the proof that the ranks of the sharding group are at one place in the call
     // order: they would wait for each other in different calls.
     const std::vector<comm::ConstBytes> nothing(

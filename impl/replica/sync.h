@@ -42,7 +42,7 @@ class ReplicaSync {
 
  private:
   template <class Body>
-  void or_end(std::span<comm::Communicator* const> groups, Body body);
+  void or_end(embedding::Collection& collection, Body body);
   void compare_settings(embedding::Collection& collection);
   void average_pieces(embedding::Collection& collection);
 

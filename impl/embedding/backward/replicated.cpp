@@ -167,6 +167,7 @@ void ReplicatedGradients::take(std::span<const comm::ConstBytes> messages) {
   backend_.unpack_slots(unpackings_);
   if (static_cast<size_t>(occurrences_.rows) < most || occurrences_.run == nullptr) {
     const size_t room = most + most / 16 + 17;
+    occurrences_ = {};  // where there is no memory, nothing points to what was freed
     std::byte* const memory =
         occurrences_memory_.resize((room + 1) * sizeof(int64_t) + 2 * room * sizeof(uint32_t));
     occurrences_.rows = static_cast<int64_t>(room);

@@ -1,9 +1,12 @@
 #include "embedding/exchange/messages.h"
 
+#include "embedding/exchange/wire.h"
+
 namespace shardrec::embedding {
 namespace {
 
-constexpr size_t kAlignment = 64;  // of bodies, as that of rows in them
+// Bytes that a body takes among others: it begins at a multiple of 64, as the rows in it do.
+size_t room_of(comm::ConstBytes body) { return align_up(body.size(), 64); }
 
 // Null where the host reaches the memory of the back end.
 std::unique_ptr<compute::Buffer> own_buffer(compute::Backend& backend) {
@@ -37,18 +40,15 @@ std::span<const comm::ConstBytes> ReceivedBodies::open(std::span<const comm::Con
     bodies_[m] = messages[m].subspan(heads.empty() ? 0 : heads[m]);
   }
   if (own_ == nullptr) return bodies_;
-  const auto room = [](comm::ConstBytes body) {
-    return (body.size() + kAlignment - 1) / kAlignment * kAlignment;
-  };
   size_t bytes = 0;
-  for (const comm::ConstBytes body : bodies_) bytes += room(body);
+  for (const comm::ConstBytes body : bodies_) bytes += room_of(body);
   std::byte* to = own_->resize(bytes);
   for (comm::ConstBytes& body : bodies_) {
     const size_t size = body.size();
-    const size_t taken = room(body);
+    std::byte* const next = to + room_of(body);
     backend_.copy(to, body.data(), size);
     body = {to, size};
-    to += taken;
+    to = next;
   }
   return bodies_;
 }

@@ -42,17 +42,6 @@ size_t state_bytes(const Layout& layout, const Part& part) {
 
 }  // namespace
 
-compute::Element element_of(shardrec_dtype dtype) {
-  switch (dtype) {
-    case SHARDREC_FLOAT16:
-      return compute::Element::kFloat16;
-    case SHARDREC_BFLOAT16:
-      return compute::Element::kBfloat16;
-    default:
-      return compute::Element::kFloat32;
-  }
-}
-
 Shard::Shard(const Layout& layout, int32_t part, compute::Memory& memory) : part_(part) {
   const Part& description = layout.parts()[static_cast<size_t>(part)];
   table_ = description.table;

@@ -69,7 +69,7 @@ class Shard {
   std::vector<compute::ColumnMap> column_map_;
 };
 
-compute::Element element_of(shardrec_dtype dtype);
+using compute::element_of;
 
 // By block of this rank (Layout::blocks_of): the number of the shard that has its rows.
 std::vector<size_t> shards_of_blocks(const Layout& layout);

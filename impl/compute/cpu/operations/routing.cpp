@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/cpu/operations/routing_ids.h"
+#include "compute/cpu/operations/shares.h"
 
 namespace shardrec::compute::cpu {
 namespace {
@@ -43,11 +44,8 @@ WrongInteger first_wrong(const RoutedIds& feature) {
 void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                       std::span<BlockCount> counts, const Context& context) {
   writers_.assign(counts.size(), {});
-  context.threads.parallel_for(std::ssize(features), 1, [&](int64_t first, int64_t last) {
-    for (auto f = static_cast<size_t>(first); f < static_cast<size_t>(last); ++f) {
-      checked[f] = count_feature(features[f], writers_);
-    }
-  });
+  for_each_task(features.size(), context,
+                [&](size_t f) { checked[f] = count_feature(features[f], writers_); });
   for (size_t b = 0; b < counts.size(); ++b) {
     counts[b] = {writers_[b].ids_done, writers_[b].bags_done};
   }
@@ -79,15 +77,13 @@ void IdRouting::write(std::span<const RoutedIds> features, std::span<const Block
   writers_.resize(blocks.size());
   for (size_t b = 0; b < blocks.size(); ++b) writers_[b] = {blocks[b]};
   cut_pieces(features);
-  context.threads.parallel_for(std::ssize(pieces_), 1, [&](int64_t first, int64_t last) {
-    for (auto p = static_cast<size_t>(first); p < static_cast<size_t>(last); ++p) {
-      Piece& piece = pieces_[p];
-      const RoutedIds& feature = features[piece.feature];
-      if (piece.last == 0) {
-        write_feature(feature, checked[piece.feature].out_of_range, writers_);
-      } else {
-        piece.good = narrow_ids(feature, piece.first, piece.last, writers_, context.kernels);
-      }
+  for_each_task(pieces_.size(), context, [&](size_t p) {
+    Piece& piece = pieces_[p];
+    const RoutedIds& feature = features[piece.feature];
+    if (piece.last == 0) {
+      write_feature(feature, checked[piece.feature].out_of_range, writers_);
+    } else {
+      piece.good = narrow_ids(feature, piece.first, piece.last, writers_, context.kernels);
     }
   });
   if (!std::ranges::all_of(pieces_, &Piece::good)) find_wrong(features, checked);

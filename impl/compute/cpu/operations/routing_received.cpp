@@ -1,5 +1,7 @@
 #include "compute/cpu/operations/routing_received.h"
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -53,21 +55,15 @@ WrongInteger expand_to(const CodedIds& block, const Id* unique) {
 
 void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects,
                 const Context& context) {
-  context.threads.parallel_for(std::ssize(blocks), 1, [&](int64_t first, int64_t last) {
-    for (auto b = static_cast<size_t>(first); b < static_cast<size_t>(last); ++b) {
-      defects[b] = check(blocks[b]);
-    }
-  });
+  for_each_task(blocks.size(), context, [&](size_t b) { defects[b] = check(blocks[b]); });
 }
 
 void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong,
                 const Context& context) {
-  context.threads.parallel_for(std::ssize(blocks), 1, [&](int64_t first, int64_t last) {
-    for (auto b = static_cast<size_t>(first); b < static_cast<size_t>(last); ++b) {
-      const Ids& unique = blocks[b].unique_ids;
-      wrong[b] = unique.is_64 ? expand_to(blocks[b], static_cast<const int64_t*>(unique.data))
-                              : expand_to(blocks[b], static_cast<const int32_t*>(unique.data));
-    }
+  for_each_task(blocks.size(), context, [&](size_t b) {
+    const Ids& unique = blocks[b].unique_ids;
+    wrong[b] = unique.is_64 ? expand_to(blocks[b], static_cast<const int64_t*>(unique.data))
+                            : expand_to(blocks[b], static_cast<const int32_t*>(unique.data));
   });
 }
 

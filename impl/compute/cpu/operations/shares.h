@@ -1,5 +1,6 @@
-// Work that needs scratch: a list is cut into shares of consecutive elements, a few for each thread,
-// and each share has scratch of its own, from the context's work memory.
+// How a list is worked off by threads: element by element; or, where the work needs scratch, in shares
+// of consecutive elements, a few for each thread, each with scratch of its own from the context's work
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +10,14 @@
 #include "compute/cpu/operations/context.h"
 
 namespace shardrec::compute::cpu {
+
+// Calls body(i) for i in [0, count): tasks that are worth a thread each.
+template <class Body>
+void for_each_task(size_t count, const Context& context, Body body) {
+  context.threads.parallel_for(static_cast<int64_t>(count), 1, [&](int64_t first, int64_t last) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) body(i);
+  });
+}
 
 // Calls body(i, scratch) for i in [0, count), scratch: scratch_bytes, 64-byte aligned, of any content.
 template <class Body>

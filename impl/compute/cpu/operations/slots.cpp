@@ -172,17 +172,10 @@ void for_each_sum(std::span<const SlotSum> sums, const Context& context, Body bo
   });
 }
 
-template <class T, class Body>
-void for_each_task(std::span<const T> list, const Context& context, Body body) {
-  context.threads.parallel_for(std::ssize(list), 1, [&](int64_t first, int64_t last) {
-    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) body(i);
-  });
-}
-
 }  // namespace
 
 void find_rows(std::span<const RowSearch> searches, const Context& context) {
-  for_each_task(searches, context, [&](size_t i) {
+  for_each_task(searches.size(), context, [&](size_t i) {
     const RowSearch& search = searches[i];
     const int64_t* const end = search.rows + search.count;
     for (size_t b = 0; b < search.bounds.size(); ++b) {
@@ -192,11 +185,11 @@ void find_rows(std::span<const RowSearch> searches, const Context& context) {
 }
 
 void pack_slots(std::span<const SlotPacking> slots, const Context& context) {
-  for_each_task(slots, context, [&](size_t i) { pack(slots[i]); });
+  for_each_task(slots.size(), context, [&](size_t i) { pack(slots[i]); });
 }
 
 void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good, const Context& context) {
-  for_each_task(slots, context, [&](size_t i) {
+  for_each_task(slots.size(), context, [&](size_t i) {
     good[i] = (slots[i].bits ? are_the_bits(slots[i]) : is_the_list(slots[i])) ? 1 : 0;
   });
 }
@@ -229,7 +222,7 @@ void add_slots(std::span<const SlotSum> sums, const Context& context) {
 }
 
 void unpack_slots(std::span<const SlotUnpacking> tables, const Context& context) {
-  for_each_task(tables, context, [&](size_t i) {
+  for_each_task(tables.size(), context, [&](size_t i) {
     int64_t at = 0;
     for (const SlotRows& slot : tables[i].slots) {
       for (SlotCursor cursor(slot); cursor.row() != SlotCursor::kEnd; cursor.next(), ++at) {
