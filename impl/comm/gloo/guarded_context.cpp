@@ -9,12 +9,15 @@
 #include <chrono>
 #include <exception>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
 
 namespace tcp = gloo::transport::tcp;
+
+constexpr std::chrono::microseconds kWhileLocked{20};  // a write into a socket takes about as long
 
 void close_on_exec(int descriptor) noexcept {
   if (descriptor >= 0) ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
@@ -48,9 +51,10 @@ class GuardedPair final : public tcp::Pair {
 
   // Gloo's thread, which nothing may be thrown on.
   void handleEvents(int events) noexcept override {
-    // As Gloo's own: who holds the lock may be waiting for this thread.
+    // As Gloo's own: who holds the lock may be waiting for this thread. Gloo's would be back at
+    // once, and so on for milliseconds where it has taken the processor from who holds the lock.
     const std::unique_lock lock(m_, std::try_to_lock);
-    if (!lock) return;
+    if (!lock) return std::this_thread::sleep_for(kWhileLocked);
     try {
       handle(events);
     } catch (...) {

@@ -5,6 +5,8 @@
 //  - descriptors are not inherited by programs that the host starts. Gloo opens them without
 //    SOCK_CLOEXEC; they are marked right afterwards, so that only a program started within the few
 //    microseconds between gets one.
+//  - Gloo's thread sleeps where a connection is in use by another thread. Gloo's own pair has it
+//    poll, and keep the processor that the other thread needs to be done.
 //
 // Thread rule: Gloo's.
 #pragma once
