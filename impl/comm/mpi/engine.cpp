@@ -35,6 +35,17 @@ constexpr microseconds kLongNap{100};
 constexpr milliseconds kLongNaps{1000};
 constexpr milliseconds kLongestNap{1};
 
+Clock::duration awaited_nap(Clock::duration idle) {
+  if (idle < kShortNaps) return kShortNap;
+  return idle < kLongNaps ? Clock::duration(kLongNap) : kLongestNap;
+}
+
+// As long as nothing has happened already: the host computes, and a nap's end takes a processor from
+// it. Who begins to wait ends the nap.
+Clock::duration unawaited_nap(Clock::duration idle) {
+  return std::clamp<Clock::duration>(idle, kLongNap, kLongestNap);
+}
+
 }  // namespace
 
 Engine& Engine::instance() {
@@ -320,9 +331,7 @@ void Engine::nap(Clock::time_point since) {
   if (has_commands_.load()) return;
   asleep_ = true;
   if (under_way || !closing_.empty()) {
-    pushed_.wait_for(lock, awaited && idle < kShortNaps ? kShortNap
-                           : idle < kLongNaps           ? kLongNap
-                                                        : microseconds(kLongestNap));
+    pushed_.wait_for(lock, awaited ? awaited_nap(idle) : unawaited_nap(idle));
   } else if (deliveries_.empty() || broken_.load()) {
     pushed_.wait_for(lock, kNothingToDo);
   } else {
