@@ -2,15 +2,14 @@
 
 import os
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from report import measured_row
 from served import Failed
 
 SPARE_BYTES = 1 << 30  # of a program beside its tables: PyTorch, batches, gradients
-PAUSE = 0.03  # seconds, for threads of the other side that still wait actively
 QUIET = 0.15  # processors that others may use during a round
-IDLE = 0.05  # processors that the side that should sleep may use
 SAME_WORK = 0.03  # by how much ids and different rows of the two sides may differ
 
 
@@ -28,28 +27,25 @@ def machine_cpu_seconds():
 
 
 class Clock:
-    """Runs rounds, and sees who else used the processors meanwhile: the side that should sleep, and everybody else."""
+    """Runs rounds, the other side stopped, and sees who else used the processors meanwhile."""
 
     def __init__(self):
-        self.rounds = (
-            []
-        )  # (seconds of processor time per second that nobody asked for, result of other, result of ours)
-        self._idle = self._others = self._wall = 0.0
+        self.rounds = []  # (processors that others used, result of other, result of ours)
+        self._others = self._wall = 0.0
 
-    def round(self, busy, steps, asleep=None):
-        time.sleep(PAUSE)
-        before = self._now(busy, asleep)
-        result = busy.round(steps)
-        wall, machine, own, slept = (now - then for now, then in zip(self._now(busy, asleep), before))
+    def round(self, busy, steps, stopped=None):
+        with stopped.stopped() if stopped else nullcontext():
+            before = self._now(busy)
+            result = busy.round(steps)
+            wall, machine, own = (now - then for now, then in zip(self._now(busy), before))
         self._wall += wall
-        self._idle += slept
-        self._others += max(0.0, machine - own - slept)
+        self._others += max(0.0, machine - own)
         return result
 
     def keep(self, other, ours):
         """Of the rounds since the last call."""
-        self.rounds.append((self._others / self._wall, self._idle / self._wall, other, ours))
-        self._idle = self._others = self._wall = 0.0
+        self.rounds.append((self._others / self._wall, other, ours))
+        self._others = self._wall = 0.0
 
     def quiet(self):
         return sum(others <= QUIET for others, *_ in self.rounds)
@@ -60,13 +56,8 @@ class Clock:
         return [entry for entry in self.rounds if entry[0] <= limit][:count]
 
     @staticmethod
-    def _now(busy, asleep):
-        return (
-            time.monotonic(),
-            machine_cpu_seconds(),
-            busy.cpu_seconds(),
-            asleep.cpu_seconds() if asleep else 0.0,
-        )
+    def _now(busy):
+        return time.monotonic(), machine_cpu_seconds(), busy.cpu_seconds()
 
 
 def steps_of(side, seconds):
@@ -75,22 +66,22 @@ def steps_of(side, seconds):
     return max(5, min(2000, round(seconds / step)))
 
 
-def run_together(programs, pair, a, clock):
+def run_together(programs, pair, a, clock, count):
     with programs.other(pair) as other, programs.ours(pair) as ours:
         other.wait_ready()
         ours.wait_ready()
         steps = steps_of(other, a.seconds), steps_of(ours, a.seconds)
-        while clock.quiet() < a.rounds and len(clock.rounds) < a.rounds * a.attempts:
-            clock.keep(clock.round(other, steps[0], asleep=ours), clock.round(ours, steps[1], asleep=other))
+        while clock.quiet() < count and len(clock.rounds) < count * a.attempts:
+            clock.keep(clock.round(other, steps[0], stopped=ours), clock.round(ours, steps[1], stopped=other))
 
 
-def run_apart(programs, pair, a, clock):
+def run_apart(programs, pair, a, clock, count):
     def alone(start):
         with start(pair) as side:
             side.wait_ready()
             return clock.round(side, steps_of(side, a.seconds))
 
-    while clock.quiet() < a.rounds_apart and len(clock.rounds) < a.rounds_apart * a.attempts:
+    while clock.quiet() < count and len(clock.rounds) < count * a.attempts:
         clock.keep(alone(programs.other), alone(programs.ours))
 
 
@@ -105,19 +96,19 @@ def run_pair(programs, pair, a):
     need, there = 2 * (pair.bytes + SPARE_BYTES), available_bytes()
     if there and pair.bytes + SPARE_BYTES > there:
         raise Failed(f"needs {(pair.bytes + SPARE_BYTES) >> 20} MiB, {there >> 20} are free")
-    apart = there != 0 and need > there
+    too_large = there != 0 and need > there
+    count = a.rounds_apart if too_large else a.rounds
     clock = Clock()
-    (run_apart if apart else run_together)(programs, pair, a, clock)
-    kept = clock.quietest(a.rounds_apart if apart else a.rounds)
-    rounds = [(theirs, own) for _, _, theirs, own in kept]
+    (run_apart if too_large or a.against else run_together)(programs, pair, a, clock, count)
+    kept = clock.quietest(count)
+    rounds = [(theirs, own) for _, theirs, own in kept]
     check_same_work(*rounds[0])
     details = {
-        "apart": apart,
+        "apart": too_large,
         "ours_words": pair.ours,
         "other_words": pair.other,
         "rounds_run": len(clock.rounds),
         "others_cpu": max(others for others, *_ in kept),
-        "idle_cpu": max(idle for _, idle, *_ in kept),
         "other_rounds": [theirs for theirs, _ in rounds],
         "ours_rounds": [own for _, own in rounds],
     }

@@ -1,5 +1,5 @@
 """A program that measures in rounds: it prints "ready", then for each line of its input, a number of steps,
-a line of JSON. Between rounds it sleeps; cpu_seconds() shows whether it does."""
+a line of JSON. While another one measures it can be stopped: threads that poll do not sleep by themselves."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import signal
 import subprocess
 import tempfile
 import threading
+import time
+from contextlib import contextmanager
 
 
 class Failed(Exception):
@@ -46,9 +48,24 @@ class Served:
             pass  # told by the read
         return json.loads(self._read(lambda line: line.startswith("{")))
 
+    @contextmanager
+    def stopped(self):
+        """None of its processes runs inside the scope."""
+        try:
+            self._signal(signal.SIGSTOP)
+            while any(fields[0] not in "TZ" for _, fields in self._processes()):
+                time.sleep(0.001)
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
     def cpu_seconds(self):
         """Processor time of all its processes so far."""
-        ticks = 0
+        ticks = sum(int(fields[11]) + int(fields[12]) for _, fields in self._processes())
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def _processes(self):
+        """Number and fields of /proc/PID/stat behind the name, of each of its processes."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/stat") as file:
@@ -56,8 +73,14 @@ class Served:
             except OSError:  # ended meanwhile
                 continue
             if int(fields[3]) == self._process.pid:  # session
-                ticks += int(fields[11]) + int(fields[12])
-        return ticks / os.sysconf("SC_CLK_TCK")
+                yield int(pid), fields
+
+    def _signal(self, number):
+        for pid, _ in self._processes():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:  # ended meanwhile
+                pass
 
     def close(self):
         """Ends it: by the end of its input, by force when that is not enough."""

@@ -13,6 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import rounds  # noqa: E402
+from served import Served  # noqa: E402
 
 # A program as `shardrec bench --serve` and the peers are: round k (0: the one that is not counted) takes
 # `milliseconds[k]`, the last one for ever.
@@ -155,11 +156,22 @@ class Compare(unittest.TestCase):
         self.assertEqual(rows["forward: A"]["note"], "failed")
         self.assertTrue(rows["step, tutorial: table-wise"]["met"])
 
-    def test_a_side_that_does_not_sleep_is_told(self):
-        self.program("tbe.py", [10], extra=SPINNING)
-        self.program("shardrec", [1], lasts=0.1)  # processor time is told in ticks of 10 ms
-        result = self.compare("--only", "^forward: A$", "--threads", "2", "--quick")
-        self.assertIn("not quiet", result.stdout)
+    def test_a_side_is_stopped_while_the_other_one_measures(self):
+        self.program("polls", [7], extra=SPINNING)
+        states = []
+
+        class Busy:
+            def round(self, steps):
+                states.extend(fields[0] for _, fields in side._processes())
+
+            def cpu_seconds(self):
+                return 0.0
+
+        with Served([self.folder / "polls"]) as side:
+            side.wait_ready()
+            rounds.Clock().round(Busy(), 1, stopped=side)
+            self.assertEqual(states, ["T"])
+            self.assertEqual(side.round(1)["step_ms_median"], 7)
 
     def test_another_build_of_ours_in_place_of_the_peers(self):
         self.program("before", [10])
@@ -180,6 +192,7 @@ class Compare(unittest.TestCase):
             self.assertEqual((row["target"], row["met"]), (0.97, False))
         logs = [(self.folder / f"{name}.log").read_text() for name in ("before", "shardrec")]
         self.assertEqual(logs[0], logs[1])
+        self.assertEqual(len(logs[0].splitlines()), 2 * 3, "a start for each round")
         self.assertIn("--engine gloo", logs[0])
 
     def test_names_that_match_nothing(self):
