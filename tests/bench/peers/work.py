@@ -158,7 +158,7 @@ def process_step_pairs():
     """Ranks as processes on both sides."""
     model = "T=26 E=1e5 D=64"
     size = sum(count * rows * (4 * dim + 4) for count, rows, dim in MODELS[model])
-    for engine, targets in (("gloo", (1.5, 2, 2)), ("mpi", (2, 2, 2))):
+    for engine, targets in (("gloo", (2.5, 2.5, 2.5)), ("mpi", (2.5, 2.5, 2.5))):
         for sharding, target in zip(("table_wise", "row_wise", "column_wise"), targets):
             arguments = step_arguments(model, sharding)
             ours = ["bench", "step", *arguments, "--threads", 1, "--row-statistics", "shard", "--serve"]
