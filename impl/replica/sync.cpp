@@ -29,8 +29,8 @@ ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
       of_replicas_(collectives_on(*replicas_)) {}
 
 // Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
-// whose ranks would wait for it; where it says which rank is gone, later calls say the same, and not what these
-// groups have heard of this rank's end.
+// whose ranks would wait for it; where it says which rank is gone, later calls say the same, and
+// not what these groups have heard of this rank's end.
 template <class Body>
 void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
   comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};

@@ -324,12 +324,12 @@ bool Engine::something_under_way() const noexcept {
 
 void Engine::nap(Clock::time_point since) {
   const bool under_way = something_under_way();
-  const bool awaited = waiting_.load() != 0;
   const Clock::duration idle = Clock::now() - since;
-  if (under_way && awaited && idle < kSpin) return;
+  if (under_way && waiting_.load() != 0 && idle < kSpin) return;
   std::unique_lock lock(mutex_);
   if (has_commands_.load()) return;
   asleep_ = true;
+  const bool awaited = waiting_.load() != 0;  // who begins to wait from here on finds it asleep
   if (under_way || !closing_.empty()) {
     pushed_.wait_for(lock, awaited ? awaited_nap(idle) : unawaited_nap(idle));
   } else if (deliveries_.empty() || broken_.load()) {

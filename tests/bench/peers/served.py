@@ -52,8 +52,8 @@ class Served:
     def stopped(self):
         """None of its processes runs inside the scope."""
         try:
-            self._signal(signal.SIGSTOP)
             while any(fields[0] not in "TZ" for _, fields in self._processes()):
+                self._signal(signal.SIGSTOP)  # again: one may have started another meanwhile
                 time.sleep(0.001)
             yield
         finally:

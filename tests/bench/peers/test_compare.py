@@ -173,6 +173,17 @@ class Compare(unittest.TestCase):
             self.assertEqual(states, ["T"])
             self.assertEqual(side.round(1)["step_ms_median"], 7)
 
+    def test_others_on_the_processors_are_told(self):
+        self.program("tbe.py", [10], lasts=0.1)  # processor time is told in ticks of 10 ms
+        self.program("shardrec", [1], lasts=0.1)
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            result = self.compare("--only", "^forward: A$", "--threads", "2", "--quick")
+        finally:
+            busy.kill()
+            busy.wait()
+        self.assertIn("not quiet", result.stdout)
+
     def test_another_build_of_ours_in_place_of_the_peers(self):
         self.program("before", [10])
         self.program("shardrec", [12])

@@ -1,6 +1,6 @@
-// How a list is worked off by threads: element by element; or, where the work needs scratch, in shares
-// of consecutive elements, a few for each thread, each with scratch of its own from the context's work
-// memory.
+// How a list is worked off by threads: element by element; or, where the work needs scratch, in
+// shares of consecutive elements, a few for each thread, each with scratch of its own from the
+// context's work memory.
 #pragma once
 
 #include <algorithm>
