@@ -157,20 +157,18 @@ void Assembly::count(std::span<const NodeSumCount> counts, std::span<int64_t> ro
   size_t addends = 0;
   for (const NodeSumCount& count : counts) addends = std::max(addends, count.addends.size());
   int64_t* next_rows = context.work.resize_as<int64_t>(counts.size() * addends).data();
-  context.threads.parallel_for(std::ssize(counts), 1, [&](int64_t first, int64_t last) {
-    for (auto c = static_cast<size_t>(first); c < static_cast<size_t>(last); ++c) {
-      const NodeSumCount& count = counts[c];
-      int64_t* next_row = next_rows + c * addends;
-      std::fill_n(next_row, count.addends.size(), int64_t{0});
-      uint32_t* chunk_sums = count.chunk_sums;
-      uint32_t before = 0;
-      for (int64_t bag = 0; bag < count.bags; ++bag) {
-        if (bag % kChunk == 0) *chunk_sums++ = before;
-        before += take_bag(count.addends, bag, next_row);
-      }
-      *chunk_sums = before;
-      rows[c] = before;
+  for_each_task(counts.size(), context, [&](size_t c) {
+    const NodeSumCount& count = counts[c];
+    int64_t* next_row = next_rows + c * addends;
+    std::fill_n(next_row, count.addends.size(), int64_t{0});
+    uint32_t* chunk_sums = count.chunk_sums;
+    uint32_t before = 0;
+    for (int64_t bag = 0; bag < count.bags; ++bag) {
+      if (bag % kChunk == 0) *chunk_sums++ = before;
+      before += take_bag(count.addends, bag, next_row);
     }
+    *chunk_sums = before;
+    rows[c] = before;
   });
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -64,11 +66,9 @@ void BagSummation::run(std::span<const BagSums> blocks, const Context& context) 
       offset += block.rows + 1;
     }
   }
-  context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) {
-      const Task& task = tasks_[static_cast<size_t>(t)];
-      context.kernels.pooled_lookup(task.job, task.first, task.last);
-    }
+  for_each_task(tasks_.size(), context, [&](size_t t) {
+    const Task& task = tasks_[t];
+    context.kernels.pooled_lookup(task.job, task.first, task.last);
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -66,23 +68,19 @@ auto with_type(const Integers& integers, Body body) {
 
 void read_lengths(std::span<const BagLengths> features, std::span<CheckedLengths> checked,
                   const Context& context) {
-  context.threads.parallel_for(std::ssize(features), 1, [&](int64_t first, int64_t last) {
-    for (auto f = static_cast<size_t>(first); f < static_cast<size_t>(last); ++f) {
-      checked[f] = with_type(features[f].given, [&](const auto* integers) {
-        return features[f].are_offsets ? read_offsets(features[f], integers)
-                                       : read_lengths(features[f], integers);
-      });
-    }
+  for_each_task(features.size(), context, [&](size_t f) {
+    checked[f] = with_type(features[f].given, [&](const auto* integers) {
+      return features[f].are_offsets ? read_offsets(features[f], integers)
+                                     : read_lengths(features[f], integers);
+    });
   });
 }
 
 void sort_samples(std::span<const SamplesByBag> features, std::span<WrongInteger> wrong,
                   const Context& context) {
-  context.threads.parallel_for(std::ssize(features), 1, [&](int64_t first, int64_t last) {
-    for (auto f = static_cast<size_t>(first); f < static_cast<size_t>(last); ++f) {
-      wrong[f] = with_type(features[f].bag_of,
-                           [&](const auto* bag_of) { return sort(features[f], bag_of); });
-    }
+  for_each_task(features.size(), context, [&](size_t f) {
+    wrong[f] = with_type(features[f].bag_of,
+                         [&](const auto* bag_of) { return sort(features[f], bag_of); });
   });
 }
 

@@ -1,5 +1,7 @@
 #include "compute/cpu/operations/gradient_rows.h"
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -16,9 +18,7 @@ void locate(const GradientBlock& block) {
 }  // namespace
 
 void locate_gradients(std::span<const GradientBlock> blocks, const Context& context) {
-  context.threads.parallel_for(std::ssize(blocks), 1, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; ++b) locate(blocks[static_cast<size_t>(b)]);
-  });
+  for_each_task(blocks.size(), context, [&](size_t b) { locate(blocks[b]); });
 }
 
 }  // namespace shardrec::compute::cpu

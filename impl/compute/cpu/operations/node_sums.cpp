@@ -57,14 +57,12 @@ void add_chunk(const NodeSum& sum, int64_t chunk, const Kernels& kernels, int64_
 
 void NodeSummation::count(std::span<const NodeSum> sums, std::span<int64_t> rows,
                           const Context& context) {
-  context.threads.parallel_for(std::ssize(sums), 1, [&](int64_t first, int64_t last) {
-    for (auto s = static_cast<size_t>(first); s < static_cast<size_t>(last); ++s) {
-      int64_t count = 0;
-      for (int64_t w = 0; w < words_of(sums[s]); ++w) {
-        count += std::popcount(any_present(sums[s], w));
-      }
-      rows[s] = count;
+  for_each_task(sums.size(), context, [&](size_t s) {
+    int64_t count = 0;
+    for (int64_t w = 0; w < words_of(sums[s]); ++w) {
+      count += std::popcount(any_present(sums[s], w));
     }
+    rows[s] = count;
   });
 }
 

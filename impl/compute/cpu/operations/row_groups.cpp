@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -82,14 +84,10 @@ void BucketedRows::build(std::span<const GroupedPart> parts, bool weighted, int6
   cut_tasks();
   make_room(weighted);
   const auto for_tasks = [&](auto body) {
-    context_.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
-      for (int64_t t = first; t < last; ++t) body(tasks_[static_cast<size_t>(t)]);
-    });
+    for_each_task(tasks_.size(), context_, [&](size_t t) { body(tasks_[t]); });
   };
   const auto for_buckets = [&](auto body) {
-    context_.threads.parallel_for(std::ssize(buckets_), 1, [&](int64_t first, int64_t last) {
-      for (int64_t b = first; b < last; ++b) body(buckets_[static_cast<size_t>(b)]);
-    });
+    for_each_task(buckets_.size(), context_, [&](size_t b) { body(buckets_[b]); });
   };
   const auto kind = [&](const OfPart& part, auto body) { with_kind(part.wide, weighted, body); };
   for_tasks([&](const Task& task) { count(parts_[task.part], task); });

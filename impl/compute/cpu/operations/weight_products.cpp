@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "compute/cpu/operations/shares.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
@@ -56,9 +58,7 @@ void WeightProductTasks::run(std::span<const WeightProducts> blocks, const Conte
     add_bags(block, offset);
     offset += block.bags->bags + 1;
   }
-  context.threads.parallel_for(std::ssize(tasks_), 1, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) take(tasks_[static_cast<size_t>(t)], context.kernels);
-  });
+  for_each_task(tasks_.size(), context, [&](size_t t) { take(tasks_[t], context.kernels); });
 }
 
 void WeightProductTasks::add_bags(const WeightProducts& block, int64_t* offsets) {
@@ -112,11 +112,8 @@ void sum_weight_products(std::span<const WeightGradients> features, const Contex
     most_parts = std::max(most_parts, feature.parts.size());
   }
   int64_t* next = context.work.resize_as<int64_t>(features.size() * most_parts).data();
-  context.threads.parallel_for(std::ssize(features), 1, [&](int64_t first, int64_t last) {
-    for (auto f = static_cast<size_t>(first); f < static_cast<size_t>(last); ++f) {
-      sum_feature(features[f], next + f * most_parts);
-    }
-  });
+  for_each_task(features.size(), context,
+                [&](size_t f) { sum_feature(features[f], next + f * most_parts); });
 }
 
 }  // namespace shardrec::compute::cpu
