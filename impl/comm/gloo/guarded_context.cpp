@@ -49,6 +49,15 @@ class GuardedPair final : public tcp::Pair {
     close_on_exec(fd_);
   }
 
+  GuardedPair(const GuardedPair&) = delete;
+  GuardedPair& operator=(const GuardedPair&) = delete;
+  // As Gloo's own, but before the object is only a Pair any more: Gloo's thread may be handling
+  // events of it until it is closed.
+  ~GuardedPair() override {
+    const std::lock_guard lock(m_);
+    if (state_ != CLOSED) Pair::changeState(CLOSED);
+  }
+
   // Gloo's thread, which nothing may be thrown on.
   void handleEvents(int events) noexcept override {
     // As Gloo's own: who holds the lock may be waiting for this thread. Gloo's would be back at
