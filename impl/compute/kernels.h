@@ -120,15 +120,19 @@ struct RowUpdate {
 // thread.
 size_t row_update_scratch_bytes(int64_t width);
 
-// One step of numbers that are no rows of a table, such as the parameters of layers: kSgd, kAdagrad
-// or kAdam with the formulas of optimizer.h. Here kAdam takes L2 decay too, with e = fma(lam, w, g)
-// in place of g.
+// One step of numbers that are no rows of a table, such as the parameters of layers: kSgd,
+// kMomentumSgd, kAdagrad, kAdam or kLamb with the formulas of optimizer.h. Here kAdam and kLamb take
+// L2 decay too, with e = fma(lam, w, g) in place of g.
+//
+// kLamb has two passes: element_sums() moves m and v, then element_update() takes d from them again
+// and steps by the sums of all elements that share a ratio. It does not read the gradients.
 struct ElementUpdate {
   float* weights = nullptr;
   const float* gradients = nullptr;  // clamped to +-max_gradient first; 0: no clamp; NaN stays NaN
   float max_gradient = 0;
   float* matrices[2] = {};  // as state_needs() of the kind says
   OptimizerStep step = {};
+  float sums[2] = {};  // kLamb's element_update(): SUM(w * w), SUM(d * d)
 };
 
 // The gradient sent for a bag: out[c] = clamp(gradient[c] / divisor, +-max_gradient) / length;
@@ -170,6 +174,10 @@ struct Kernels {
 
   // Elements [first, last). For a kind that no ElementUpdate has, nothing.
   void (*element_update)(const ElementUpdate& job, int64_t first, int64_t last) noexcept;
+
+  // kLamb: moves m and v of elements [first, last) and writes the 16-lane sums SUM(w * w) and
+  // SUM(d * d) over them, lanes counted from first. For other kinds nothing.
+  void (*element_sums)(const ElementUpdate& job, int64_t first, int64_t last, float* out) noexcept;
 
   // May work in place where the gradient is fp32.
   void (*scale_gradient)(const ScaleGradient& scale, const void* gradient, float* out,

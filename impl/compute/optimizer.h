@@ -28,6 +28,10 @@
 //   kLarsSgd          W = sqrt(SUM(w * w)), G = sqrt(SUM(g * g)), L2 G = fma(lam, W, G);
 //                     a = ((lr * eta) * W) / G, lr where W = 0 or G = 0;
 //                     m = fma(momentum, m, a * e), e = g, L2 e = fma(lam, w, g); w = w - m
+//
+// Of elements only (kernels.h: ElementUpdate), never of rows:
+//   kMomentumSgd      m = fma(momentum, m, e), e = g, L2 e = fma(lam, w, g);
+//                     w = fma(-lr, m, c * w), c as for kAdagrad (PyTorch's SGD without dampening)
 #pragma once
 
 #include <array>
@@ -45,8 +49,10 @@ enum class OptimizerKind : uint8_t {
   kLamb,
   kPartialRowwiseLamb,
   kLarsSgd,
+  kMomentumSgd,
 };
-inline constexpr size_t kOptimizerKinds = 8;
+inline constexpr size_t kOptimizerKinds = 9;
+inline constexpr size_t kRowOptimizerKinds = 8;  // the first of them: those that rows have
 
 enum class WeightDecay : uint8_t { kNone, kL2, kDecouple };
 
@@ -72,11 +78,12 @@ constexpr StateNeeds state_needs(OptimizerKind kind) noexcept {
       {2, 0, 2},  // kLamb: exp_avg, exp_avg_sq
       {1, 1, 4},  // kPartialRowwiseLamb: exp_avg | exp_avg_sq
       {1, 0, 2},  // kLarsSgd: momentum_buffer
+      {1, 0, 0},  // kMomentumSgd: momentum
   }};
   return kNeeds[static_cast<size_t>(kind)];
 }
 
-// Is there a formula above for the pair?
+// Is there a formula of rows above for the pair?
 constexpr bool accepts(OptimizerKind kind, WeightDecay decay) noexcept {
   switch (kind) {
     case OptimizerKind::kSgd:
@@ -85,6 +92,8 @@ constexpr bool accepts(OptimizerKind kind, WeightDecay decay) noexcept {
       return true;
     case OptimizerKind::kLarsSgd:
       return decay != WeightDecay::kDecouple;
+    case OptimizerKind::kMomentumSgd:
+      return false;
     default:
       return decay != WeightDecay::kL2;
   }

@@ -39,6 +39,8 @@ constexpr Kernels kKernels = {
     .relu_backward = &relu_backward,
     .column_sums = &column_sums,
     .add = &add,
+    .scale = &scale,
+    .square_sum = &square_sum,
     .interaction_forward = &interaction_forward,
     .interaction_backward = &interaction_backward,
 };

@@ -36,6 +36,11 @@ struct Kernels {
                       float* sums) noexcept;
   // sum += x
   void (*add)(const float* x, float* sum, int64_t count) noexcept;
+  // x *= factor
+  void (*scale)(float* x, float factor, int64_t count) noexcept;
+  // The sum of x[i]^2 in float64, where the squares are exact: 16 lanes (i mod 16), each from 0 in
+  // ascending i, then the tree lane[i] += lane[i + 8], + 4, + 2, + 1.
+  double (*square_sum)(const float* x, int64_t count) noexcept;
 
   // out = the dense vector, then for i = 1.., j < i: the dot product of vectors i and j by
   // fma(i[c], j[c], sum) from 0 in ascending c.

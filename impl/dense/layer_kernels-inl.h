@@ -8,6 +8,9 @@
 
 #include <hwy/highway.h>
 
+#include <algorithm>
+#include <array>
+
 #include "dense/kernels.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -56,6 +59,42 @@ HWY_ATTR inline void add(const float* x, float* sum, int64_t count) noexcept {
   for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
     hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, x + i)), d, sum + i);
   });
+}
+
+HWY_ATTR inline void scale(float* x, float factor, int64_t count) noexcept {
+  for_lanes(0, count, [&](auto d, int64_t i) HWY_ATTR {
+    hn::StoreU(hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor)), d, x + i);
+  });
+}
+
+HWY_ATTR inline double square_sum(const float* x, int64_t count) noexcept {
+  constexpr size_t kSumLanes = 16;
+  const hn::CappedTag<double, kSumLanes> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  constexpr size_t kLanes = hn::MaxLanes(d);
+  hn::Vec<decltype(d)> sums[kSumLanes / kLanes];
+  for (auto& sum : sums) sum = hn::Zero(d);
+  const auto add_lanes = [&](const float* from) HWY_ATTR {
+    for (size_t v = 0; v < kSumLanes / kLanes; ++v) {
+      const auto wide = hn::PromoteTo(d, hn::LoadU(narrow, from + v * kLanes));
+      sums[v] = hn::MulAdd(wide, wide, sums[v]);
+    }
+  };
+  constexpr auto kWhole = static_cast<int64_t>(kSumLanes);
+  int64_t i = 0;
+  for (; i + kWhole <= count; i += kWhole) add_lanes(x + i);
+  if (i < count) {
+    // Lanes without a number add +0, which changes none.
+    std::array<float, kSumLanes> rest{};
+    std::copy(x + i, x + count, rest.begin());
+    add_lanes(rest.data());
+  }
+  std::array<double, kSumLanes> lanes{};
+  for (size_t v = 0; v < kSumLanes / kLanes; ++v) hn::StoreU(sums[v], d, lanes.data() + v * kLanes);
+  for (size_t half = kSumLanes / 2; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
 }
 
 HWY_ATTR inline void column_sums(const float* x, int64_t stride, int64_t rows, int64_t cols,

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <utility>
 
-#include "compute/kernels.h"
 #include "compute/math/scalar.h"
 #include "core/error.h"
-#include "plan/optimizer_step.h"
 
 namespace shardrec::dense {
 namespace {
-
-constexpr int64_t kUpdateGrain = 16384;
 
 float* floats(const core::Pages& pages) noexcept {
   return static_cast<float*>(const_cast<void*>(static_cast<const void*>(pages.data())));
@@ -21,26 +18,7 @@ float* floats(const core::Pages& pages) noexcept {
 
 }  // namespace
 
-std::vector<std::string> state_names(shardrec_optimizer kind) {
-  switch (kind) {
-    case SHARDREC_OPTIMIZER_SGD:
-      return {};
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-      return {"sum"};
-    case SHARDREC_OPTIMIZER_ADAM:
-      return {"mean", "square"};
-    default:
-      core::fail(SHARDREC_UNSUPPORTED,
-                 core::sentence("layers have no optimizer number ", static_cast<int>(kind),
-                                "; SGD, ADAGRAD and ADAM are accepted"),
-                 {.value = static_cast<int>(kind)});
-  }
-}
-
-Parameters::Parameters(const plan::Optimizer& optimizer)
-    : optimizer_(optimizer),
-      initial_learning_rate_(optimizer.learning_rate),
-      arrays_(2 + state_names(optimizer.kind).size()) {}
+Parameters::Parameters(const plan::Optimizer& optimizer) : optimizer_(optimizer) {}
 
 void Parameters::append(std::vector<ParameterInfo> added) {
   int64_t size = size_;
@@ -48,39 +26,44 @@ void Parameters::append(std::vector<ParameterInfo> added) {
     info.offset = size;
     size += info.size;
   }
-  core::require_room(arrays_.size() * static_cast<uint64_t>(size) * sizeof(float),
+  core::require_room((2 + optimizer_.states()) * static_cast<uint64_t>(size) * sizeof(float),
                      "a stack with parameters, gradients and optimizer state");
-  std::vector<core::Pages> arrays;
-  for (const core::Pages& old : arrays_) {
-    arrays.emplace_back(static_cast<size_t>(size) * sizeof(float));
-    std::copy_n(floats(old), size_, floats(arrays.back()));
-  }
+  const auto moved = [&](const core::Pages& old) {
+    core::Pages pages(static_cast<size_t>(size) * sizeof(float));
+    std::copy_n(floats(old), size_, floats(pages));
+    return pages;
+  };
+  core::Pages values = moved(values_);
+  core::Pages gradients = moved(gradients_);
   infos_.reserve(infos_.size() + added.size());
+  optimizer_.reserve(added.size(), size - size_);
+
+  values_ = std::move(values);
+  gradients_ = std::move(gradients);
+  const auto of = [](const core::Pages& pages, const ParameterInfo& info) {
+    return std::span(floats(pages) + info.offset, static_cast<size_t>(info.size));
+  };
+  for (size_t i = 0; i < infos_.size(); ++i) {
+    optimizer_.rebind(i, of(values_, infos_[i]), of(gradients_, infos_[i]));
+  }
+  for (const ParameterInfo& info : added) {
+    optimizer_.add(of(values_, info), of(gradients_, info));
+  }
   std::move(added.begin(), added.end(), std::back_inserter(infos_));
-  arrays_ = std::move(arrays);
   size_ = size;
 }
 
-float* Parameters::values(int64_t offset) const noexcept { return floats(arrays_[0]) + offset; }
+float* Parameters::values(int64_t offset) const noexcept { return floats(values_) + offset; }
 
-float* Parameters::gradients(int64_t offset) const noexcept { return floats(arrays_[1]) + offset; }
+float* Parameters::gradients(int64_t offset) const noexcept { return floats(gradients_) + offset; }
 
 float* Parameters::state(int state, int64_t offset) const noexcept {
-  return floats(arrays_[static_cast<size_t>(state) + 2]) + offset;
+  return optimizer_.state(state).data() + offset;
 }
 
 void Parameters::step(core::Threads& threads) {
-  ++steps_;
-  compute::ElementUpdate update;
-  update.weights = values();
-  update.gradients = gradients();
-  update.max_gradient = static_cast<float>(optimizer_.max_gradient);
-  for (size_t k = 2; k < arrays_.size(); ++k) update.matrices[k - 2] = floats(arrays_[k]);
-  update.step = plan::optimizer_step(optimizer_, steps_);
-  const compute::Kernels& kernels = compute::cpu_kernels();
-  threads.parallel_for(size_, kUpdateGrain, [&](int64_t begin, int64_t end) {
-    kernels.element_update(update, begin, end);
-  });
+  optimizer_.begin_step();
+  optimizer_.step(0, optimizer_.parameters(), threads);
 }
 
 void fill_normal(std::span<float> out, double deviation, uint64_t seed, uint32_t layer,

@@ -9,6 +9,7 @@
 
 #include "core/memory.h"
 #include "core/threads.h"
+#include "dense/element_optimizer.h"
 #include "plan/model.h"
 
 namespace shardrec::dense {
@@ -20,9 +21,6 @@ struct ParameterInfo {
   int64_t offset = 0;
   int64_t size = 0;
 };
-
-// kSgd keeps no state, AdaGrad one ("sum"), Adam two ("mean", "square").
-std::vector<std::string> state_names(shardrec_optimizer kind);
 
 class Parameters {
  public:
@@ -39,32 +37,23 @@ class Parameters {
   // state in [0, state_names().size())
   float* state(int state, int64_t offset = 0) const noexcept;
 
-  const plan::Optimizer& optimizer() const noexcept { return optimizer_; }
-  void set_learning_rate(double rate) noexcept {
-    optimizer_.learning_rate = rate;
-    learning_rate_was_set_ = true;
-  }
-  bool learning_rate_was_set() const noexcept { return learning_rate_was_set_; }
+  const plan::Optimizer& optimizer() const noexcept { return optimizer_.optimizer(); }
+  void set_learning_rate(double rate) noexcept { optimizer_.set_learning_rate(rate); }
+  bool learning_rate_was_set() const noexcept { return optimizer_.learning_rate_was_set(); }
   // The optimizer that the stack was made with, whatever was set since.
-  plan::Optimizer initial_optimizer() const noexcept {
-    plan::Optimizer optimizer = optimizer_;
-    optimizer.learning_rate = initial_learning_rate_;
-    return optimizer;
-  }
-  int64_t steps() const noexcept { return steps_; }
-  void set_steps(int64_t steps) noexcept { steps_ = steps; }
+  plan::Optimizer initial_optimizer() const noexcept { return optimizer_.initial_optimizer(); }
+  int64_t steps() const noexcept { return optimizer_.steps(); }
+  void set_steps(int64_t steps) noexcept { optimizer_.set_steps(steps); }
 
   // One optimizer step on all parameters. The same bits for any number of threads.
   void step(core::Threads& threads);
 
  private:
-  plan::Optimizer optimizer_;
-  double initial_learning_rate_;
-  bool learning_rate_was_set_ = false;
+  ElementOptimizer optimizer_;  // keeps the states
   std::vector<ParameterInfo> infos_;
   int64_t size_ = 0;
-  int64_t steps_ = 0;
-  std::vector<core::Pages> arrays_;  // values, gradients, states
+  core::Pages values_;
+  core::Pages gradients_;
 };
 
 // Normal numbers of the given standard deviation into out, a function of (seed, layer, which) and

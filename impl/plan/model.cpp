@@ -123,12 +123,28 @@ void check_decay(const Optimizer& optimizer) {
   }
 }
 
-void check_optimizer(const Optimizer& optimizer) {
-  if (!value_of<shardrec_optimizer>(name_of(optimizer.kind))) {
-    fail(SHARDREC_INVALID_ARGUMENT,
-         sentence("there is no optimizer ", static_cast<int>(optimizer.kind),
-                  "; accepted: ", names_of<shardrec_optimizer>()));
+// Is the optimizer one of parameters that are no tables only?
+bool is_of_layers_only(shardrec_optimizer kind) { return kind == SHARDREC_OPTIMIZER_MOMENTUM_SGD; }
+
+void check_optimizer_kind(shardrec_optimizer kind) {
+  const bool known = value_of<shardrec_optimizer>(name_of(kind)).has_value();
+  if (known && !is_of_layers_only(kind)) return;
+  std::string accepted;
+  for (int number = SHARDREC_OPTIMIZER_SGD; number <= SHARDREC_OPTIMIZER_LARS_SGD; ++number) {
+    accepted += number == SHARDREC_OPTIMIZER_SGD ? "" : ", ";
+    accepted += name_of(static_cast<shardrec_optimizer>(number));
   }
+  if (known) {
+    fail(SHARDREC_UNSUPPORTED,
+         sentence("tables have no optimizer ", name_of(kind),
+                  ", which is for layers and DDP parameters; accepted: ", accepted));
+  }
+  fail(SHARDREC_INVALID_ARGUMENT,
+       sentence("there is no optimizer ", static_cast<int>(kind), "; accepted: ", accepted));
+}
+
+void check_optimizer(const Optimizer& optimizer) {
+  check_optimizer_kind(optimizer.kind);
   constexpr double kNoBound = INFINITY;
   check_number("learning_rate", optimizer.learning_rate, kNoBound);
   check_number("eps", optimizer.eps, kNoBound);

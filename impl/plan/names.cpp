@@ -26,6 +26,7 @@ struct Names<shardrec_optimizer> {
       {SHARDREC_OPTIMIZER_LAMB, "lamb"},
       {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB, "partial_rowwise_lamb"},
       {SHARDREC_OPTIMIZER_LARS_SGD, "lars_sgd"},
+      {SHARDREC_OPTIMIZER_MOMENTUM_SGD, "momentum_sgd"},
   });
 };
 

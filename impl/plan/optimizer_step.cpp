@@ -39,6 +39,8 @@ compute::OptimizerKind kind_of(shardrec_optimizer optimizer) {
       return compute::OptimizerKind::kPartialRowwiseLamb;
     case SHARDREC_OPTIMIZER_LARS_SGD:
       return compute::OptimizerKind::kLarsSgd;
+    case SHARDREC_OPTIMIZER_MOMENTUM_SGD:
+      return compute::OptimizerKind::kMomentumSgd;
     default:
       return compute::OptimizerKind::kSgd;
   }

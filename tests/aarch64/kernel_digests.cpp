@@ -291,6 +291,11 @@ void kernels_of_layers(const dense::Kernels& kernels) {
       kernels.column_sums(dy.data(), width, kRows, width, sums.data());
       kernels.add(bias.data(), sums.data(), width);
       columns.add(sums);
+      kernels.scale(sums.data(), 0.3F, width);
+      columns.add(sums);
+      const double squares = kernels.square_sum(y.data(), kRows * width);
+      const auto upper = static_cast<float>(squares);  // an infinity above the most float
+      columns.add(std::vector<float>{upper, static_cast<float>(squares - double{upper})});
 
       const dense::InteractionShape shape = {.features = width % 29 + 1, .dim = width};
       const auto dim = static_cast<size_t>(width);
@@ -318,11 +323,14 @@ void kernels_of_layers(const dense::Kernels& kernels) {
                                        .max_gradient = width % 2 == 0 ? 1.5F : 0,
                                        .matrices = {first.data(), second.data()}};
       for (const auto kind : {compute::OptimizerKind::kSgd, compute::OptimizerKind::kAdagrad,
-                              compute::OptimizerKind::kAdam}) {
+                              compute::OptimizerKind::kMomentumSgd, compute::OptimizerKind::kAdam,
+                              compute::OptimizerKind::kLamb}) {
         for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
                                  compute::WeightDecay::kDecouple}) {
           update.step = step_of(kind, decay);
+          compute::cpu_kernels().element_sums(update, 0, width, update.sums);
           compute::cpu_kernels().element_update(update, 0, width);
+          updates.add(update.sums);
           updates.add(weights);
           updates.add(first);
           updates.add(second);

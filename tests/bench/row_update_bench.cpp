@@ -25,14 +25,14 @@ struct Shape {
 };
 
 std::string name_of(OptimizerKind kind) {
-  constexpr std::array<const char*, compute::kOptimizerKinds> kNames{"sgd",
-                                                                     "adagrad",
-                                                                     "rowwise_adagrad",
-                                                                     "adam",
-                                                                     "partial_rowwise_adam",
-                                                                     "lamb",
-                                                                     "partial_rowwise_lamb",
-                                                                     "lars_sgd"};
+  constexpr std::array<const char*, compute::kRowOptimizerKinds> kNames{"sgd",
+                                                                        "adagrad",
+                                                                        "rowwise_adagrad",
+                                                                        "adam",
+                                                                        "partial_rowwise_adam",
+                                                                        "lamb",
+                                                                        "partial_rowwise_lamb",
+                                                                        "lars_sgd"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -127,7 +127,7 @@ void add(const Shape& shape) {
 }  // namespace
 
 void register_row_update() {
-  for (size_t k = 0; k < compute::kOptimizerKinds; ++k) {
+  for (size_t k = 0; k < compute::kRowOptimizerKinds; ++k) {
     const auto kind = static_cast<OptimizerKind>(k);
     for (const Element element : kElements) add({kind, element, 64});
     if (kind == OptimizerKind::kSgd || kind == OptimizerKind::kRowwiseAdagrad) {

@@ -106,6 +106,8 @@ class Reference {
         }
         return;
       }
+      case OptimizerKind::kMomentumSgd:
+        return;  // rows have none
     }
   }
 

@@ -1,9 +1,11 @@
 // The optimizers of the layers against the formulas in double.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <span>
@@ -13,6 +15,7 @@
 #include "compute/update_jobs.h"
 #include "core/threads.h"
 #include "dense/kernels.h"
+#include "dense/optimizer_reference.h"
 #include "dense/parameters.h"
 #include "dense/reference.h"
 #include "plan/optimizer_step.h"
@@ -21,39 +24,9 @@ namespace shardrec::dense {
 namespace {
 
 constexpr int64_t kSize = 1003;
-
-struct Reference {
-  plan::Optimizer optimizer;
-  std::vector<double> w, first = std::vector<double>(kSize), second = std::vector<double>(kSize);
-
-  void step(std::span<const float> gradient, int t) {
-    const auto& o = optimizer;
-    for (size_t i = 0; i < w.size(); ++i) {
-      double g = gradient[i];
-      if (o.max_gradient > 0) g = std::min(std::max(g, -o.max_gradient), o.max_gradient);
-      if (o.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2) g += o.weight_decay * w[i];
-      if (o.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE) {
-        w[i] *= 1 - o.learning_rate * o.weight_decay;
-      }
-      switch (o.kind) {
-        case SHARDREC_OPTIMIZER_ADAGRAD:
-          first[i] += g * g;
-          w[i] -= o.learning_rate * g / (std::sqrt(first[i]) + o.eps);
-          break;
-        case SHARDREC_OPTIMIZER_ADAM: {
-          first[i] = o.beta1 * first[i] + (1 - o.beta1) * g;
-          second[i] = o.beta2 * second[i] + (1 - o.beta2) * g * g;
-          const double mean = first[i] / (1 - std::pow(o.beta1, t));
-          const double square = second[i] / (1 - std::pow(o.beta2, t));
-          w[i] -= o.learning_rate * mean / (std::sqrt(square) + o.eps);
-          break;
-        }
-        default:
-          w[i] -= o.learning_rate * g;
-      }
-    }
-  }
-};
+constexpr auto kKinds =
+    std::to_array({SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD,
+                   SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB});
 
 void run(plan::Optimizer optimizer) {
   core::Threads threads(2);
@@ -61,11 +34,8 @@ void run(plan::Optimizer optimizer) {
   parameters.append({{.name = "w", .shape = {kSize}, .offset = 0, .size = kSize}});
   std::mt19937 random(17);
   std::normal_distribution<float> normal;
-  Reference reference{optimizer, {}};
-  for (int64_t i = 0; i < kSize; ++i) {
-    parameters.values()[i] = normal(random);
-    reference.w.push_back(parameters.values()[i]);
-  }
+  for (int64_t i = 0; i < kSize; ++i) parameters.values()[i] = normal(random);
+  test::OptimizerReference reference{optimizer, {parameters.values(), parameters.values() + kSize}};
   for (int t = 1; t <= 20; ++t) {
     for (int64_t i = 0; i < kSize; ++i) parameters.gradients()[i] = normal(random);
     reference.step({parameters.gradients(), kSize}, t);
@@ -80,8 +50,7 @@ void run(plan::Optimizer optimizer) {
 }
 
 TEST(Optimizer, TwentyStepsEqualTheFormulaInDouble) {
-  for (const auto kind :
-       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
+  for (const auto kind : kKinds) {
     for (const auto decay :
          {SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_L2, SHARDREC_WEIGHT_DECAY_DECOUPLE}) {
       for (const double clamp : {0.0, 0.5}) {
@@ -135,12 +104,13 @@ TEST(Optimizer, MaxGradientKeepsNotANumber) {
 // A row of a table and parameters of a layer, with the same gradients.
 void expect_bits_of_tables() {
   constexpr int64_t kWidth = 37;
-  for (const auto kind :
-       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
+  for (const auto kind : kKinds) {
+    if (kind == SHARDREC_OPTIMIZER_MOMENTUM_SGD) continue;  // tables have none
     for (const auto decay :
          {SHARDREC_WEIGHT_DECAY_NONE, SHARDREC_WEIGHT_DECAY_L2, SHARDREC_WEIGHT_DECAY_DECOUPLE}) {
-      // Tables have no Adam with it.
-      if (kind == SHARDREC_OPTIMIZER_ADAM && decay == SHARDREC_WEIGHT_DECAY_L2) continue;
+      // Tables have neither Adam nor LAMB with it.
+      const bool moments = kind == SHARDREC_OPTIMIZER_ADAM || kind == SHARDREC_OPTIMIZER_LAMB;
+      if (moments && decay == SHARDREC_WEIGHT_DECAY_L2) continue;
       const plan::Optimizer optimizer{.kind = kind,
                                       .learning_rate = 0.05,
                                       .eps = 1e-6,
@@ -156,6 +126,7 @@ void expect_bits_of_tables() {
       std::vector<float> m(kWidth);
       std::vector<float> v(kWidth);
       float* const matrices[] = {m.data(), v.data()};
+      const compute::ColumnRange columns{0, kWidth};
       const int64_t rows[] = {0};
       const int64_t run[] = {0, 1};
       const uint32_t bags[] = {0};
@@ -174,7 +145,9 @@ void expect_bits_of_tables() {
                                .bags = bags,
                                .gradients = gradients,
                                .blocks = bags,
-                               .matrices = matrices};
+                               .matrices = matrices,
+                               .columns = &columns,
+                               .statistics = 1};
         job.step = plan::optimizer_step(optimizer, step);
         compute::cpu_kernels().row_update(job, 0, 1, static_cast<std::byte*>(aligned));
         parameters.step(threads);
@@ -198,6 +171,7 @@ TEST(Optimizer, HasTheBitsOfTheTablesInAllInstructionSets) {
 TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
   constexpr int64_t kRows = 3, kCols = 37, kAll = kRows * kCols;
   std::vector<float> expected;
+  double expected_square_sum = 0;
   for (int set = 0; set < compute::cpu_kernel_count(); ++set) {
     compute::force_cpu_kernels(&compute::cpu_kernels_at(set));
     const Kernels& table = kernels();
@@ -214,11 +188,15 @@ TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
                                   .max_gradient = 1,
                                   .matrices = {first.data(), second.data()}};
     const compute::Kernels& elements = compute::cpu_kernels();
+    std::vector<float> totals;
     for (const auto kind : {compute::OptimizerKind::kSgd, compute::OptimizerKind::kAdagrad,
-                            compute::OptimizerKind::kAdam}) {
+                            compute::OptimizerKind::kMomentumSgd, compute::OptimizerKind::kAdam,
+                            compute::OptimizerKind::kLamb}) {
       for (const auto decay : {compute::WeightDecay::kNone, compute::WeightDecay::kL2,
                                compute::WeightDecay::kDecouple}) {
         update.step = compute::step_of(kind, decay);
+        elements.element_sums(update, 1, kAll - 1, update.sums);
+        totals.insert(totals.end(), std::begin(update.sums), std::end(update.sums));
         elements.element_update(update, 1, kAll - 1);
       }
     }
@@ -226,8 +204,13 @@ TEST(Kernels, ElementwiseKernelsGiveTheSameBitsInAllInstructionSets) {
     table.bias_activation(y.data(), kCols, kRows, kCols, bias.data(), true);
     table.relu_backward(y.data(), kCols, g.data(), kCols, g.data(), kCols, kRows, kCols);
     table.column_sums(g.data(), kCols, kRows, kCols, sums.data());
+    const double square_sum = table.square_sum(y.data(), kAll - 2);
+    table.scale(y.data(), 0.3F, kAll - 2);
+    // Exact squares in double: the order of the sum is all that could differ.
+    if (set == 0) expected_square_sum = square_sum;
+    EXPECT_EQ(square_sum, expected_square_sum) << table.name;
     std::vector<float> all = w;
-    for (const auto* values : {&g, &first, &second, &sums}) {
+    for (const auto* values : {&g, &first, &second, &sums, &y, &totals}) {
       all.insert(all.end(), values->begin(), values->end());
     }
     if (set == 0) expected = all;

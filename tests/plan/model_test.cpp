@@ -152,6 +152,24 @@ TEST(SetOptimizer, TakesTheWeightDecayThatItsFormulaHas) {
   }
 }
 
+TEST(SetOptimizer, RefusesWhatOnlyLayersHave) {
+  Model model = small();
+  const Model before = model;
+  const Optimizer momentum{.kind = SHARDREC_OPTIMIZER_MOMENTUM_SGD};
+  Table table{.name = "new", .rows = 1, .dim = 1};
+  table.optimizer = momentum;
+  std::string sentence;
+  EXPECT_EQ(status_of([&] { set_optimizer(model, momentum); }, &sentence), SHARDREC_UNSUPPORTED);
+  EXPECT_EQ(sentence,
+            "tables have no optimizer momentum_sgd, which is for layers and DDP parameters; "
+            "accepted: sgd, adagrad, rowwise_adagrad, adam, partial_rowwise_adam, lamb, "
+            "partial_rowwise_lamb, lars_sgd");
+  EXPECT_EQ(status_of([&] { set_table_optimizer(model, 0, momentum); }), SHARDREC_UNSUPPORTED);
+  EXPECT_EQ(status_of([&] { add_table(model, table); }), SHARDREC_UNSUPPORTED);
+  EXPECT_EQ(model, before);
+  EXPECT_EQ(optimizer_from_json(optimizer_to_json(momentum)), momentum) << "as of layers in files";
+}
+
 TEST(SetTableOptimizer, StandsInPlaceOfTheModels) {
   Model model;
   add_table(model, {.name = "a", .rows = 1, .dim = 1});
@@ -196,7 +214,7 @@ TEST(SetOptimizer, RefusesNumbersOutOfRangeAndLeavesTheModelAlone) {
   bad[15].momentum = 1;
   bad[16].eta = kInfinity;
   bad[17].max_norm = -1;
-  bad[18].kind = static_cast<shardrec_optimizer>(9);
+  bad[18].kind = static_cast<shardrec_optimizer>(10);
   for (size_t i = 0; i < bad.size(); ++i) {
     EXPECT_EQ(status_of([&] { set_optimizer(model, bad[i]); }), SHARDREC_INVALID_ARGUMENT) << i;
   }

@@ -34,16 +34,18 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
-/* Formulas: shardrec_model_set_optimizer. */
+/* Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
+ * steps shardrec_mlp_create. Used elsewhere than said here: UNSUPPORTED. */
 typedef enum shardrec_optimizer {
-  SHARDREC_OPTIMIZER_SGD = 1,                  /* tables and layers */
-  SHARDREC_OPTIMIZER_ADAGRAD = 2,              /* tables and layers */
+  SHARDREC_OPTIMIZER_SGD = 1,                  /* tables, layers and DDP */
+  SHARDREC_OPTIMIZER_ADAGRAD = 2,              /* tables, layers and DDP */
   SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD = 3,      /* tables */
-  SHARDREC_OPTIMIZER_ADAM = 4,                 /* tables and layers */
+  SHARDREC_OPTIMIZER_ADAM = 4,                 /* tables, layers and DDP */
   SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM = 5, /* tables */
-  SHARDREC_OPTIMIZER_LAMB = 6,                 /* tables */
+  SHARDREC_OPTIMIZER_LAMB = 6,                 /* tables, layers and DDP */
   SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB = 7, /* tables */
   SHARDREC_OPTIMIZER_LARS_SGD = 8,             /* tables */
+  SHARDREC_OPTIMIZER_MOMENTUM_SGD = 9,         /* layers and DDP */
   SHARDREC_OPTIMIZER_FORCE_32 = 0x7fffffff
 } shardrec_optimizer;
 
@@ -172,7 +174,7 @@ typedef enum shardrec_option {
   SHARDREC_OPTION_BETA1 = 106,          /* f64 in [0, 1); default 0.9 */
   SHARDREC_OPTION_BETA2 = 107,          /* f64 in [0, 1); default 0.999 */
   SHARDREC_OPTION_ROW_STATISTICS = 108, /* i64, shardrec_row_statistics; default ROW */
-  SHARDREC_OPTION_MOMENTUM = 109,       /* f64 in [0, 1); default 0.9; kind OPTIMIZER */
+  SHARDREC_OPTION_MOMENTUM = 109,       /* f64 in [0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9 */
   SHARDREC_OPTION_ETA = 110,            /* f64, finite, >= 0; LARS; default 0.001; kind OPTIMIZER */
   SHARDREC_OPTION_MAX_NORM = 111, /* f64, > 0: a row that was updated is scaled down to this norm where
                                      it is above; 0 (default): off; kind OPTIMIZER */

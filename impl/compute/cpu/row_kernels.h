@@ -16,6 +16,6 @@ struct RowKernels {
 };
 
 using OfDecays = std::array<RowKernels, 3>;
-using RowKernelTable = std::array<OfDecays, kOptimizerKinds>;
+using RowKernelTable = std::array<OfDecays, kRowOptimizerKinds>;
 
 }  // namespace shardrec::compute::cpu

@@ -128,6 +128,7 @@ const Kernels& scalar_kernels() {
                                     .row_norms = row_norms,
                                     .row_rescale = row_rescale,
                                     .element_update = element_update,
+                                    .element_sums = element_sums,
                                     .scale_gradient = scale_gradient,
                                     .widen = widen,
                                     .narrow = narrow,

@@ -65,6 +65,38 @@ constexpr OfDecays of_decays() {
           optimizer_of<Step<WeightDecay::kDecouple>>()};
 }
 
+float gradient_at(const ElementUpdate& job, int64_t i) noexcept {
+  const float g = job.gradients[i];
+  return job.max_gradient > 0 ? math::clamped(g, job.max_gradient) : g;
+}
+
+template <class Step>
+void lamb_sums(const ElementUpdate& job, int64_t first, int64_t last, float* out) noexcept {
+  const math::Constants k(job.step);
+  sum_columns<2>(last - first, out, [&](int64_t c, float* sums) {
+    const int64_t i = first + c;
+    float& m = job.matrices[0][i];
+    float& v = job.matrices[1][i];
+    math::Column x{job.weights[i], gradient_at(job, i), m, v};
+    Step::move(k, x);
+    Step::sum(k, x, sums);
+    m = x.m;
+    v = x.v;
+  });
+}
+
+template <class Step>
+void lamb_step(const ElementUpdate& job, int64_t first, int64_t last) noexcept {
+  const math::Constants k(job.step);
+  const math::Rates rates = Step::rates(job.step, nullptr, job.sums, 0);
+  for (int64_t i = first; i < last; ++i) {
+    math::Column x{job.weights[i], 0, job.matrices[0][i], job.matrices[1][i]};
+    x.g = Step::direction(k, x);
+    Step::step(k, rates, x);
+    job.weights[i] = x.w;
+  }
+}
+
 }  // namespace
 
 const Optimizer& optimizer(const OptimizerStep& step) noexcept {
@@ -77,16 +109,22 @@ const Optimizer& optimizer(const OptimizerStep& step) noexcept {
       of_decays<math::Lamb>(),
       of_decays<math::PartialRowwiseLamb>(),
       of_decays<math::LarsSgd>(),
+      of_decays<math::MomentumSgd>(),
   };
   return kOptimizers[static_cast<size_t>(step.kind)][static_cast<size_t>(step.decay_mode)];
 }
 
 void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexcept {
+  if (job.step.kind == OptimizerKind::kLamb) {
+    static constexpr std::array kSteps = {lamb_step<math::Lamb<WeightDecay::kNone>>,
+                                          lamb_step<math::Lamb<WeightDecay::kL2>>,
+                                          lamb_step<math::Lamb<WeightDecay::kDecouple>>};
+    return kSteps[static_cast<size_t>(job.step.decay_mode)](job, first, last);
+  }
   if (state_needs(job.step.kind).sums != 0) return;
   const Optimizer& with = optimizer(job.step);
   for (int64_t i = first; i < last; ++i) {
-    float g = job.gradients[i];
-    if (job.max_gradient > 0) g = math::clamped(g, job.max_gradient);
+    const float g = gradient_at(job, i);
     const auto at = [&](float* matrix) { return matrix == nullptr ? nullptr : matrix + i; };
     with.step({.step = job.step,
                .columns = 1,
@@ -96,6 +134,14 @@ void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexc
                .v = at(job.matrices[1])},
               nullptr, 0);
   }
+}
+
+void element_sums(const ElementUpdate& job, int64_t first, int64_t last, float* out) noexcept {
+  static constexpr std::array kSums = {lamb_sums<math::Lamb<WeightDecay::kNone>>,
+                                       lamb_sums<math::Lamb<WeightDecay::kL2>>,
+                                       lamb_sums<math::Lamb<WeightDecay::kDecouple>>};
+  if (job.step.kind != OptimizerKind::kLamb) return;
+  kSums[static_cast<size_t>(job.step.decay_mode)](job, first, last, out);
 }
 
 float dot(const void* row, Element element, const float* y, int64_t columns) noexcept {

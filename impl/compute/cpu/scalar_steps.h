@@ -25,8 +25,9 @@ struct Optimizer {
 
 const Optimizer& optimizer(const OptimizerStep& step) noexcept;
 
-// As Kernels::element_update.
+// As in Kernels.
 void element_update(const ElementUpdate& job, int64_t first, int64_t last) noexcept;
+void element_sums(const ElementUpdate& job, int64_t first, int64_t last, float* out) noexcept;
 
 // 16-lane sum of products of `columns` numbers.
 float dot(const void* row, Element element, const float* y, int64_t columns) noexcept;

@@ -74,6 +74,7 @@ const Kernels kKernels = {.name = HWY_TARGET == HWY_AVX2   ? "avx2"
                           .row_norms = row_norms,
                           .row_rescale = row_rescale,
                           .element_update = element_update,
+                          .element_sums = element_sums,
                           .scale_gradient = scale_gradient,
                           .widen = widen,
                           .narrow = narrow,

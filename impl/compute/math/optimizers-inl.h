@@ -51,7 +51,7 @@ SHARDREC_MATH Number decayed(const Constants& k, Number w, Number x) {
   return kDecay == WeightDecay::kDecouple ? op::fma(k.decay, w, x) : x;
 }
 
-// w with decoupled decay, for SGD and AdaGrad.
+// w with decoupled decay, for SGD, with momentum too, and AdaGrad.
 template <WeightDecay kDecay>
 SHARDREC_MATH Number shrunk(const Constants& k, Number w) {
   return kDecay == WeightDecay::kDecouple ? op::mul(k.kept, w) : w;
@@ -80,6 +80,17 @@ struct Sgd {
   SHARDREC_MATH static void step(const Constants& k, const Rates&, Column& x) {
     const Number e = penalised<kDecay>(k, x.w, x.g);
     x.w = op::fnma(k.rate, e, shrunk<kDecay>(k, x.w));
+  }
+};
+
+template <WeightDecay kDecay>
+struct MomentumSgd {
+  static constexpr OptimizerKind kKind = OptimizerKind::kMomentumSgd;
+  static constexpr WeightDecay kDecayMode = kDecay;
+
+  SHARDREC_MATH static void step(const Constants& k, const Rates&, Column& x) {
+    x.m = op::fma(k.momentum, x.m, penalised<kDecay>(k, x.w, x.g));
+    x.w = op::fnma(k.rate, x.m, shrunk<kDecay>(k, x.w));
   }
 };
 
@@ -153,16 +164,21 @@ struct PartialRowwiseAdam {
   }
 };
 
-// move() puts d in the place of the gradient.
+// move() puts d in the place of the gradient. L2 decay is for elements only.
 template <WeightDecay kDecay>
 struct Lamb {
   static constexpr OptimizerKind kKind = OptimizerKind::kLamb;
   static constexpr WeightDecay kDecayMode = kDecay;
 
+  SHARDREC_MATH static Number direction(const Constants& k, const Column& x) {
+    return decayed<kDecay>(k, x.w, moment_ratio(k, x.m, x.v));
+  }
+
   SHARDREC_MATH static void move(const Constants& k, Column& x) {
-    x.m = first_moment(k, x.m, x.g);
-    x.v = second_moment(k, x.v, x.g);
-    x.g = decayed<kDecay>(k, x.w, moment_ratio(k, x.m, x.v));
+    const Number e = penalised<kDecay>(k, x.w, x.g);
+    x.m = first_moment(k, x.m, e);
+    x.v = second_moment(k, x.v, e);
+    x.g = direction(k, x);
   }
 
   SHARDREC_MATH static void sum(const Constants&, const Column& x, Number* sums) {
