@@ -116,6 +116,15 @@ shardrec_status shardrec_lookup_set_gradient(shardrec_lookup* lookup, int32_t ou
   return with_lookup(lookup, [&](embedding::Lookup& step) { step.set_gradient(output, gradient); });
 }
 
+shardrec_status shardrec_lookup_send_gradients(shardrec_lookup* lookup, int32_t accumulate) {
+  return with_lookup(lookup, [&](embedding::Lookup& step) {
+    if (accumulate != 0 && accumulate != 1) {
+      refuse_value("accumulate", int64_t{accumulate}, "0 or 1");
+    }
+    step.send_gradients(accumulate == 1);
+  });
+}
+
 shardrec_status shardrec_lookup_backward(shardrec_lookup* lookup) {
   return with_lookup(lookup, [](embedding::Lookup& step) { step.backward(); });
 }

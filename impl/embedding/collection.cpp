@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "comm/collective/agree.h"
 #include "compute/cpu_target.h"
@@ -83,7 +84,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
 
 Collection::~Collection() {
   finish_operations();
-  for (size_t h = 0; h < held_count_; ++h) channel_->release(held_[h].ticket);
+  for (size_t h = released_count_; h < held_count_; ++h) channel_->release(held_[h].ticket);
 }
 
 // The same on all ranks, where the option is: one process has all ranks or none has.
@@ -194,11 +195,13 @@ void Collection::post(Exchange kind, const char* name, uint64_t detail,
   }
   backend_->wait();  // peers read the messages from now on
   held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
+  posted_ = true;
 }
 
 std::span<const comm::ConstBytes> Collection::receive() {
   Held& held = held_[held_count_];
   channel_->receive(held.ticket, held.views);
+  posted_ = false;
   ++held_count_;
   return held.views;
 }
@@ -211,13 +214,33 @@ std::span<const comm::ConstBytes> Collection::exchange(Exchange kind, const char
   return receive();
 }
 
-void Collection::settle() {
+void Collection::require_nothing_posted(const char* call) const {
+  if (!posted_) return;
+  core::fail(SHARDREC_INVALID_STATE,
+             core::sentence(call,
+                            " was called while the gradients of a lookup are under way: call "
+                            "backward or accumulate of that lookup first"),
+             {.operation = call});
+}
+
+void Collection::let_go() {
   backend_->wait();  // an operation may still read the views
-  const size_t count = held_count_;
-  held_count_ = 0;
-  ++settled_;
-  for (size_t h = 0; h < count; ++h) channel_->release(held_[h].ticket);
-  for (size_t h = 0; h < count; ++h) channel_->reclaim(held_[h].ticket);
+  ++times_let_go_;
+  while (released_count_ < held_count_) channel_->release(held_[released_count_++].ticket);
+}
+
+void Collection::reclaim() {
+  const size_t count = std::exchange(released_count_, 0);
+  const auto first = held_.begin();
+  std::rotate(first, first + static_cast<ptrdiff_t>(count),
+              first + static_cast<ptrdiff_t>(held_count_));
+  held_count_ -= count;
+  for (size_t h = 0; h < count; ++h) channel_->reclaim(held_[held_count_ + h].ticket);
+}
+
+void Collection::settle() {
+  let_go();
+  reclaim();
 }
 
 int Collection::take_lookup() {

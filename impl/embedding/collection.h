@@ -139,29 +139,39 @@ class Collection {
   // (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
   std::vector<StoredPiece> stored_pieces(PieceUse use);
 
-  // One exchange on the ordered channel. The views stay valid until settle(); buffers may be
-  // written again after it. At most kMostHeld exchanges come between two calls of settle():
-  // INTERNAL for one more, and nothing was exchanged.
+  // One exchange on the ordered channel. The views stay valid until let_go() or settle(); buffers
+  // may be written again after settle(), or reclaim(). At most kMostHeld exchanges are not
+  // reclaimed: INTERNAL for one more, and nothing was exchanged.
   std::span<const comm::ConstBytes> exchange(Exchange kind, const char* name, uint64_t detail,
                                              std::span<const comm::ConstBytes> messages,
                                              std::shared_ptr<const void> owner);
-  // The same in two halves, for work while messages travel; nothing else is exchanged in between.
-  // What this rank sends to itself may be written until receive().
+  // The same in two halves, for work while messages travel; nothing else is exchanged in between,
+  // nor settled. What this rank sends to itself may be written until receive().
   void post(Exchange kind, const char* name, uint64_t detail,
             std::span<const comm::ConstBytes> messages, std::shared_ptr<const void> owner);
   std::span<const comm::ConstBytes> receive();
-  // What one backward exchanges at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
-  // kStatistics, kNorms. A forward, a read, a write or a sync exchanges two at most.
-  static constexpr size_t kMostHeld = 6;
-  // Exchanges since the last settle().
+  // For calls that exchange something: the two halves may be those of two calls. Throws
+  // INVALID_STATE where the first half was posted and not received.
+  void require_nothing_posted(const char* call) const;
+  // One backward exchanges 6 at most: kGradient, kWeightGradients, kReplicaRows, kReplicaSums,
+  // kStatistics, kNorms. While it receives the first, those of the backward before it may be there
+  // still. A forward, a read, a write or a sync exchanges two at most.
+  static constexpr size_t kMostHeld = 7;
+  // Exchanges that are not reclaimed.
   size_t held() const { return held_count_; }
   // Waits for the operations of the back end, where nothing can be done if one fails.
   void finish_operations() noexcept;
 
-  // Lets go of all views and waits until the peers have let go of what this rank sent.
+  // Lets go of all views. Waits for nobody.
+  void let_go();
+  // Waits until the peers have let go of what this rank sent in exchanges whose views it has let
+  // go of itself. Where a later exchange has been received, and the peers let go before they post,
+  // they have done so.
+  void reclaim();
+  // Both: waits for peers to come to their let_go() or settle().
   void settle();
-  // Counts the exchanges that were let go of: views of an older count are gone.
-  uint64_t settled() const { return settled_; }
+  // Counts how often views were let go of: those of an older count are gone.
+  uint64_t times_let_go() const { return times_let_go_; }
 
   // Room for a lookup: its number. Throws INVALID_STATE when all are taken.
   int take_lookup();
@@ -192,9 +202,11 @@ class Collection {
     std::vector<comm::ConstBytes> views;
   };
   static_assert(kMostHeld <= comm::Channel::kMostInFlight);
-  std::array<Held, kMostHeld> held_;
+  std::array<Held, kMostHeld> held_;  // in the order of the exchanges
   size_t held_count_ = 0;
-  uint64_t settled_ = 0;
+  size_t released_count_ = 0;  // of held_, from the first on: those whose views were let go of
+  bool posted_ = false;        // the one behind held_count_ is posted and not received
+  uint64_t times_let_go_ = 0;
   std::atomic<uint64_t> lookups_taken_{0};  // bit per number; given back by any thread
   uint64_t lookups_made_ = 0;
   bool filled_in_part_ = false;

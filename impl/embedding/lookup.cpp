@@ -40,6 +40,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
   if (collection_->layout().sums_on_nodes()) {
     node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), collection_->backend());
   }
+  posted_.steps.reserve(collection_->model().tables.size());
   comm::Communicator& communicator = collection_->communicator();
   input_channel_ = communicator.open_channel(comm::Purpose::kInput);
   routed_.set_deduplicates(collection_->options().deduplicate.value_or(
@@ -48,8 +49,12 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
 }
 
 Lookup::~Lookup() {
-  end_batch();
   if (state_ == State::kBegun) collection_->communicator().fail("forward");
+  if (state_ == State::kSent) {
+    collection_->communicator().fail("backward");
+    end_step();  // nobody reads what was lent any more
+  }
+  end_batch();
   collection_->counters().buffer_bytes.fetch_sub(memory_, std::memory_order_relaxed);
 }
 
@@ -58,6 +63,11 @@ void Lookup::begin(const BatchArguments& arguments) {
   if (state_ == State::kBegun) {
     core::fail(SHARDREC_INVALID_STATE,
                "begin was called twice: call forward for the batch that has begun first");
+  }
+  if (state_ == State::kSent) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "begin was called while the gradients of the lookup are under way: call backward "
+               "or accumulate first");
   }
   end_batch();
   state_ = State::kIdle;
@@ -136,8 +146,8 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   collection_->communicator().check_before("forward");
   const OutputView view = output_view(output, out, "out");
   const OperationsScope operations(*collection_);  // on the caller's output
-  if (state_ == State::kForwarded) {
-    if (output_epoch_ != collection_->settled()) {
+  if (state_ != State::kBegun) {
+    if (output_epoch_ != collection_->times_let_go()) {
       core::fail(SHARDREC_INVALID_STATE,
                  "the output is gone: ask for it again before the next call that exchanges "
                  "anything on this collection");
@@ -150,6 +160,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     collection_->backend().wait();
     return;
   }
+  collection_->require_nothing_posted("forward");
   const core::TraceScope call(collection_->counters().track, "forward");
   try {
     exchange_and_look_up(output, view);
@@ -196,7 +207,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->backend(),
                         output_buffer_);
   exchange_outputs(output, out, timer);
-  output_epoch_ = collection_->settled();
+  output_epoch_ = collection_->times_let_go();
   for (Gradient& gradient : gradients_) gradient.given = false;
   gradients_laid_out_ = false;
   state_ = State::kForwarded;
@@ -263,7 +274,7 @@ void Lookup::assemble(int32_t output, const OutputView& out) {
 }
 
 bool Lookup::all_done() const {
-  if (state_ != State::kForwarded) {
+  if (state_ != State::kForwarded && state_ != State::kSent) {
     core::fail(SHARDREC_INVALID_STATE, "all_done is known after forward only");
   }
   return inbox_.all_done();
@@ -298,7 +309,9 @@ bool Lookup::owners_apply_divisor() const {
 void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   check_output(output);
   if (state_ != State::kForwarded) {
-    core::fail(SHARDREC_INVALID_STATE, "set_gradient was called before forward");
+    core::fail(SHARDREC_INVALID_STATE, state_ == State::kSent
+                                           ? "set_gradient was called after send_gradients"
+                                           : "set_gradient was called before forward");
   }
   const OutputView view = output_view(output, gradient, "gradient");
   Gradient& own = gradients_[static_cast<size_t>(output)];

@@ -2,7 +2,8 @@
 // route.h and output.h (the exchange), compute/backend.h (the back end), collection.h.
 //
 //   idle -- begin --> begun -- forward --> forwarded -- backward, accumulate or skip --> idle
-//                                              \---- begin (evaluation) --> begun
+//                                          |   \---- begin (evaluation) --> begun
+//                                          \-- send_gradients --> sent -- backward or accumulate --> idle
 //
 // Ids travel on a channel of the lookup's own, so that the batches of two lookups overlap;
 // everything that touches weights goes through the collection's ordered channel.
@@ -45,7 +46,8 @@ class Lookup {
  public:
   // Every rank makes its lookups in the same order. Waits for nobody.
   Lookup(std::shared_ptr<Collection> collection, const LookupOptions& options);
-  // Between begin and forward, it fails the communicator: peers will wait for this rank.
+  // Between begin and forward, and between send_gradients and backward, it fails the communicator:
+  // peers will wait for this rank.
   ~Lookup();
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
@@ -57,6 +59,10 @@ class Lookup {
   std::pair<int64_t, int64_t> output_shape(int32_t output) const;
   bool all_done() const;
   void set_gradient(int32_t output, const shardrec_tensor* gradient);
+  // The first half of backward, or of accumulate, which must follow: posts the gradients, with the
+  // settings that the step will have. Waits for nobody. Until then nothing else is exchanged on the
+  // collection's ordered channel.
+  void send_gradients(bool accumulate);
   void backward() { finish(Finish::kBackward); }
   void accumulate() { finish(Finish::kAccumulate); }
   void skip() { finish(Finish::kSkip); }
@@ -67,7 +73,7 @@ class Lookup {
   Collection& collection() { return *collection_; }
 
  private:
-  enum class State : uint8_t { kIdle, kBegun, kForwarded };
+  enum class State : uint8_t { kIdle, kBegun, kForwarded, kSent };
   enum class Finish : uint8_t { kBackward, kAccumulate, kSkip };
   // The messages of one batch; two in turn, so that begin need not wait for slow readers.
   struct Outgoing {
@@ -85,18 +91,25 @@ class Lookup {
   size_t output_bytes(int32_t output) const;
   void assemble(int32_t output, const OutputView& out);
   void finish(Finish how);
-  // The stages of finish, in this order; between the second and the third, while gradients travel, the
-  // update groups rows.
+  // Throws where the state of the lookup does not allow it.
+  void check_finish(Finish how, const char* name) const;
+  // Runs a stage of the step; where it throws, the step is over, and the communicator too but for
+  // what all ranks refuse alike.
+  template <class Stage>
+  void step_stage(Stage stage);
+  // The stages of a step, in this order; between the second and the third, while gradients travel,
+  // the update groups rows.
   // Packs what set_gradient has not. False: there is nothing, and the messages say why.
   bool pack_gradients(Finish how);
-  std::span<const comm::ConstBytes> post_gradients(bool packed);  // returns what was sent
+  void post_gradients(Finish how);
   // Throws what any rank refuses. False: a rank skips the step.
   bool all_apply(std::span<const comm::ConstBytes> messages) const;
-  void use_gradients(std::span<const comm::ConstBytes> messages, std::span<const TableStep> steps,
-                     bool accumulate, PhaseTimer& timer);
-  // The messages of a step that all ranks apply. steps: by table.
+  void receive_gradients(Finish how);
+  void use_gradients(std::span<const comm::ConstBytes> messages, bool accumulate,
+                     PhaseTimer& timer);
+  // The messages of a step that all ranks apply.
   void apply(std::span<const comm::ConstBytes> messages, std::span<const comm::ConstBytes> bodies,
-             std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer);
+             bool accumulate, PhaseTimer& timer);
   void exchange_weight_gradients(std::span<const comm::ConstBytes> messages,
                                  std::span<const comm::ConstBytes> bodies,
                                  compute::Backend& backend);
@@ -146,7 +159,7 @@ class Lookup {
   DirectLookup direct_;
   MessageBuffer output_buffer_{collection_->backend()};
   ReceivedBodies received_outputs_{collection_->backend()};
-  uint64_t output_epoch_ = 0;  // Collection::settled() while the outputs' messages are held
+  uint64_t output_epoch_ = 0;  // Collection::times_let_go() while the outputs' messages are held
   IndexPlan plan_;
   GradientPacking packing_;
   // Null: what is exchanged is what was packed. Else the buffers of outputs and gradients are this
@@ -173,6 +186,14 @@ class Lookup {
   };
   std::vector<Gradient> gradients_;  // by output
   bool gradients_laid_out_ = false;
+  // The gradients that were posted.
+  struct Posted {
+    std::span<const comm::ConstBytes> messages;
+    std::vector<TableStep> steps;  // by table: what the step does, where it is taken
+    bool packed = false;           // false: this rank sent none, and the messages say why
+    bool accumulate = false;
+  };
+  Posted posted_;
   // Where the option asks for them.
   struct WeightGradientState {
     WeightGradientState(const Layout& layout, compute::Backend& backend)

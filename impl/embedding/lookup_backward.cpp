@@ -6,31 +6,10 @@
 
 namespace shardrec::embedding {
 
-void Lookup::finish(Finish how) {
-  const char* name = how == Finish::kSkip         ? "skip"
-                     : how == Finish::kAccumulate ? "accumulate"
-                                                  : "backward";
-  if (state_ != State::kForwarded) {
-    core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
-  }
-  collection_->communicator().check_before(name);
-  const core::TraceScope call(collection_->counters().track, name);
+template <class Stage>
+void Lookup::step_stage(Stage stage) {
   try {
-    const bool packed = pack_gradients(how);
-    PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
-    collection_->settle();
-    const auto sent = post_gradients(packed);
-    const auto steps = collection_->settings().step_after(collection_->step());
-    if (packed) {  // while they travel
-      timer.next(Phase::kIndexPlan);
-      collection_->update().group(inbox_, steps, plan_);
-      timer.next(Phase::kGradientExchange);
-    }
-    const auto received = collection_->receive();
-    if (all_apply(received)) {
-      use_gradients(received, steps, how == Finish::kAccumulate, timer);
-      count_bytes(sent, collection_->counters().bytes_gradient);
-    }
+    stage();
   } catch (const core::Error& error) {
     if (error.status() != SHARDREC_INVALID_BATCH) collection_->communicator().fail("backward");
     end_step();
@@ -40,6 +19,57 @@ void Lookup::finish(Finish how) {
     end_step();
     throw;
   }
+}
+
+void Lookup::send_gradients(bool accumulate) {
+  constexpr const char* kName = "send_gradients";
+  if (state_ != State::kForwarded) {
+    core::fail(SHARDREC_INVALID_STATE,
+               state_ == State::kSent
+                   ? "send_gradients was called twice: call backward or accumulate"
+                   : "send_gradients was called before forward");
+  }
+  collection_->communicator().check_before(kName);
+  collection_->require_nothing_posted(kName);
+  const core::TraceScope call(collection_->counters().track, kName);
+  step_stage([&] { post_gradients(accumulate ? Finish::kAccumulate : Finish::kBackward); });
+  state_ = State::kSent;
+}
+
+void Lookup::check_finish(Finish how, const char* name) const {
+  if (state_ == State::kForwarded) return;
+  if (state_ != State::kSent) {
+    core::fail(SHARDREC_INVALID_STATE, core::sentence(name, " was called before forward"));
+  }
+  const Finish promised = posted_.accumulate ? Finish::kAccumulate : Finish::kBackward;
+  if (how != promised) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence(name,
+                              " was called after send_gradients, which told the other ranks "
+                              "that ",
+                              posted_.accumulate ? "accumulate" : "backward", " will be"));
+  }
+}
+
+void Lookup::finish(Finish how) {
+  const char* name = how == Finish::kSkip         ? "skip"
+                     : how == Finish::kAccumulate ? "accumulate"
+                                                  : "backward";
+  check_finish(how, name);
+  const bool sent = state_ == State::kSent;
+  if (!sent) {
+    collection_->communicator().check_before(name);
+    collection_->require_nothing_posted(name);
+  }
+  const core::TraceScope call(collection_->counters().track, name);
+  step_stage([&] {
+    if (sent) {
+      collection_->communicator().check_before(name);  // in here: it may have lent something
+    } else {
+      post_gradients(how);
+    }
+    receive_gradients(how);
+  });
   end_step();
 }
 
@@ -68,19 +98,41 @@ bool Lookup::pack_gradients(Finish how) {
   return packed;
 }
 
-std::span<const comm::ConstBytes> Lookup::post_gradients(bool packed) {
+void Lookup::post_gradients(Finish how) {
+  posted_.packed = pack_gradients(how);
+  posted_.accumulate = how == Finish::kAccumulate;
+  const auto steps = collection_->settings().step_after(collection_->step());
+  posted_.steps.assign(steps.begin(), steps.end());
+  const PhaseTimer timer(collection_->counters(), Phase::kGradientExchange);
+  // Not settle(): peers let go of this rank's outputs when they come to their own gradients, and
+  // may still compute those. What was sent is left alone until it is reclaimed.
+  collection_->let_go();
   compute::Backend& backend = collection_->backend();
-  auto messages = packing_.messages();
+  posted_.messages = packing_.messages();
   std::shared_ptr<const void> owner = gradient_memory_;
-  if (gradient_codec_ != nullptr && packed) {
-    messages = gradient_codec_->encode_gradients(routed_, messages, packing_.bodies(), backend);
+  if (gradient_codec_ != nullptr && posted_.packed) {
+    posted_.messages =
+        gradient_codec_->encode_gradients(routed_, posted_.messages, packing_.bodies(), backend);
     owner = gradient_codec_->owner();
   } else {
     packing_.publish(backend, gradient_buffer_);
   }
   gradient_memory_->lending.lend();
-  collection_->post(Exchange::kGradient, "backward", name_, messages, std::move(owner));
-  return messages;
+  collection_->post(Exchange::kGradient, "backward", name_, posted_.messages, std::move(owner));
+}
+
+void Lookup::receive_gradients(Finish how) {
+  PhaseTimer timer(collection_->counters(),
+                   posted_.packed ? Phase::kIndexPlan : Phase::kGradientExchange);
+  if (posted_.packed) {  // while they travel
+    collection_->update().group(inbox_, posted_.steps, plan_);
+    timer.next(Phase::kGradientExchange);
+  }
+  const auto received = collection_->receive();
+  collection_->reclaim();  // every rank has posted this exchange, and let go of earlier ones before
+  if (!all_apply(received)) return;
+  use_gradients(received, how == Finish::kAccumulate, timer);
+  count_bytes(posted_.messages, collection_->counters().bytes_gradient);
 }
 
 bool Lookup::all_apply(std::span<const comm::ConstBytes> messages) const {
@@ -92,8 +144,8 @@ bool Lookup::all_apply(std::span<const comm::ConstBytes> messages) const {
   return decision.verdict == GradientVerdict::kApply;
 }
 
-void Lookup::use_gradients(std::span<const comm::ConstBytes> messages,
-                           std::span<const TableStep> steps, bool accumulate, PhaseTimer& timer) {
+void Lookup::use_gradients(std::span<const comm::ConstBytes> messages, bool accumulate,
+                           PhaseTimer& timer) {
   compute::Backend& backend = collection_->backend();
   auto bodies = received_gradients_.open(messages, collection_->update().gradient_heads(messages));
   if (gradient_codec_ != nullptr) {
@@ -102,7 +154,7 @@ void Lookup::use_gradients(std::span<const comm::ConstBytes> messages,
   {
     const Reading reading(messages, collection_->communicator());
     const OperationsScope operations(*collection_);  // on the gradients that are read
-    apply(messages, bodies, steps, accumulate, timer);
+    apply(messages, bodies, accumulate, timer);
     backend.wait();
   }
   // The caller may change its gradients when this returns: the peers must have read them.
@@ -118,14 +170,13 @@ void Lookup::end_step() noexcept {
 }
 
 void Lookup::apply(std::span<const comm::ConstBytes> messages,
-                   std::span<const comm::ConstBytes> bodies, std::span<const TableStep> steps,
-                   bool accumulate, PhaseTimer& timer) {
+                   std::span<const comm::ConstBytes> bodies, bool accumulate, PhaseTimer& timer) {
   Counters& counters = collection_->counters();
   timer.next(Phase::kIndexPlan);
   Update& update = collection_->update();
   compute::Backend& backend = collection_->backend();
-  update.open(inbox_, messages, bodies, owners_apply_divisor() ? 1 / divisor() : 1, steps, plan_,
-              backend);
+  update.open(inbox_, messages, bodies, owners_apply_divisor() ? 1 / divisor() : 1, posted_.steps,
+              plan_, backend);
   if (weight_gradient_state_ != nullptr) {
     timer.next(Phase::kGradientExchange);
     exchange_weight_gradients(messages, bodies, backend);

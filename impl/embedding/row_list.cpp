@@ -240,6 +240,7 @@ void read_rows(Collection& collection, const RowList& list, const core::Matrix& 
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   collection.communicator().check_before(kName);
+  collection.require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);
     const Blocks mine(collection, list, out.cols, bytes_at_once);
@@ -291,6 +292,7 @@ void write_rows(Collection& collection, const RowList& list, const core::Matrix&
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
   collection.communicator().check_before(kName);
+  collection.require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);
     const Blocks mine(collection, list, values_in_rows.cols, bytes_at_once);

@@ -200,6 +200,7 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
   constexpr const char* kName = "collection_read";
   collection.require_whole();
   collection.communicator().check_before(kName);
+  collection.require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
     const RequestHeader mine{range.table, range.what, range.row, range.rows};
@@ -214,6 +215,7 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
   constexpr const char* kName = "collection_write";
   collection.require_whole();
   collection.communicator().check_before(kName);
+  collection.require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     collection.settle();
     const RequestHeader mine{range.table, range.what, range.row, range.rows};

@@ -60,6 +60,7 @@ void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
 void ReplicaSync::average(embedding::Collection& collection) {
   if (ended_) throw core::Error(*ended_);
   collection.require_whole();
+  collection.require_nothing_posted(kName);
   if (replicas_->size() == 1) return;
   or_end(collection, [&] {
     // Nothing but the proof that the ranks of the sharding group are at one place in the call

@@ -266,6 +266,7 @@ Deal make_deal(Random& random, const Scenario& scenario, const Configuration::Ch
   deal.hierarchical = input == Input::kHierarchical;
   deal.weight_gradient = input == Input::kWeightGradient;
   deal.borrow = between(random, 0, 1) == 1;
+  deal.sends_early = early_senders(scenario.seed + deal.sync_every);
   deal.forward_compression = kCompressions[choice.forward].value;
   deal.backward_compression = kCompressions[choice.backward].value;
   deal.share = make_share(random, scenario, deal.world());

@@ -1,5 +1,5 @@
-// The exchanges between two settlements of a collection: as many as the largest step needs, and not
-// one more.
+// The exchanges of a collection that are not reclaimed: as many as the largest step needs, and not one
+// more.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -43,7 +43,8 @@ TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&group, rank] {
       const auto collection = everything(group, rank);
-      Lookup lookup(collection, {.weight_gradient = true});
+      Lookup lookups[] = {Lookup(collection, {.weight_gradient = true}),
+                          Lookup(collection, {.weight_gradient = true})};
       for (int step = 0; step < 3; ++step) {
         std::vector<int64_t> ids = {rank, 3, 5, 9};
         std::vector<int64_t> lengths = {2, 2};
@@ -53,13 +54,18 @@ TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
         std::vector<float> gradient(2 * kDim, 0.5F);
         const shardrec_tensor outputs = test::matrix(out.data(), 1, 2 * kDim);
         const shardrec_tensor gradients = test::matrix(gradient.data(), 1, 2 * kDim);
-        lookup.begin({.batch_size = 1, .values = &values, .lengths = &counts});
-        lookup.forward(0, &outputs);
-        lookup.set_gradient(0, &gradients);
-        lookup.backward();
-        EXPECT_EQ(collection->held(), Collection::kMostHeld);
+        for (Lookup& lookup : lookups) {
+          lookup.begin({.batch_size = 1, .values = &values, .lengths = &counts});
+          lookup.forward(0, &outputs);
+          lookup.set_gradient(0, &gradients);
+        }
+        // The second one's first exchange comes while those of the first one are held.
+        for (Lookup& lookup : lookups) {
+          lookup.backward();
+          EXPECT_EQ(collection->held() + 1, Collection::kMostHeld);
+        }
       }
-      EXPECT_EQ(collection->step(), 3);
+      EXPECT_EQ(collection->step(), 6);
       collection->settle();
       EXPECT_EQ(collection->held(), 0U);
       collection->communicator().leave();

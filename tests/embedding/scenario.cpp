@@ -350,6 +350,9 @@ void train_rank(const Scenario& scenario, const Deal& deal, int rank, shardrec_c
       SR_OK(shardrec_collection_set_frozen(tables, scenario.frozen_table,
                                            scenario.frozen_at(table, s) ? 1 : 0));
     }
+    if (deal.sends_early_in(s, rank)) {
+      SR_OK(shardrec_lookup_send_gradients(lookup, scenario.accumulates_at(s) ? 1 : 0));
+    }
     if (scenario.accumulates_at(s)) {
       SR_OK(shardrec_lookup_accumulate(lookup));
     } else {

@@ -122,11 +122,16 @@ struct Deal {
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
   bool borrow = false;           // gradients stay there until backward, else they go at once
   bool weight_gradient = false;  // not with kVariableUnique
+  uint64_t sends_early = 0;      // bits: see sends_early_in()
   bool look_up_all = false;      // at the end, every rank looks up all rows
   std::vector<TablePlanSpec> plan;
   std::vector<std::vector<int64_t>> share;  // by step: samples of each rank, in order
 
   int world() const { return ranks * replicas; }
+  // Does a rank send its gradients ahead of backward? It must not matter.
+  bool sends_early_in(size_t step, int rank) const {
+    return (sends_early >> ((step * 5 + static_cast<size_t>(rank)) % 64) & 1) != 0;
+  }
 };
 
 // How many of so many random scenarios are tried: a quarter of them where a sanitizer slows them
@@ -157,6 +162,9 @@ struct Outcome {
   int64_t bytes_output = 0;
   int64_t bytes_gradient = 0;
 };
+
+// For Deal::sends_early, by a number: no rank in any step, all in all, or some in some.
+uint64_t early_senders(int64_t number);
 
 // The tables, features and optimizers of a scenario. The caller destroys it.
 shardrec_model* make_model(const Scenario& scenario);

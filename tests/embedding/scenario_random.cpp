@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "embedding/scenario.h"
 #include "support/ranks.h"
@@ -130,12 +131,18 @@ Deal one_rank(const Scenario& scenario) {
   return deal;
 }
 
+uint64_t early_senders(int64_t number) {
+  constexpr std::array<uint64_t, 3> kSenders = {0, UINT64_MAX, 0x9d2c5680b5026f5a};
+  return kSenders[static_cast<uint64_t>(number) % kSenders.size()];
+}
+
 Deal random_deal(const Scenario& scenario, std::mt19937_64& random, int ranks) {
   Deal deal;
   deal.ranks = ranks;
   deal.ranks_per_node = static_cast<int>(between(random, 1, ranks));
   deal.threads = static_cast<int>(between(random, 1, 2));
   deal.borrow = (scenario.seed / 2 + ranks) % 2 == 1;
+  deal.sends_early = early_senders(scenario.seed + ranks);
   for (const TableSpec& table : scenario.tables) {
     TablePlanSpec plan;
     if (between(random, 0, 4) == 0) {
@@ -156,6 +163,7 @@ Deal named_deal(const Scenario& scenario, std::mt19937_64& random, int ranks, in
   deal.ranks = ranks;
   deal.ranks_per_node = ranks_per_node;
   deal.borrow = (scenario.seed / 2 + ranks) % 2 == 1;
+  deal.sends_early = early_senders(scenario.seed + ranks);
   deal.share = deal_out(scenario, random, ranks);
   shardrec_model* model = make_model(scenario);
   shardrec_topology* topology = nullptr;

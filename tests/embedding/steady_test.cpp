@@ -145,6 +145,9 @@ void train_rank(const Load& load, int rank, shardrec_comm* comm, int steps, int 
     for (shardrec_lookup* slot : slots) {
       SR_OK(shardrec_lookup_forward(slot, 0, &out_tensor));
       SR_OK(shardrec_lookup_set_gradient(slot, 0, &gradient_tensor));
+      if ((step + rank) % 2 == 0) {
+        SR_OK(shardrec_lookup_send_gradients(slot, 0));
+      }
       SR_OK(shardrec_lookup_backward(slot));
     }
   }
@@ -222,6 +225,9 @@ void train_all_kinds(int rank, shardrec_comm* comm, shardrec_sharding kind,
     SR_OK(shardrec_lookup_forward(lookup, 1, &rows.tensor));
     SR_OK(shardrec_lookup_set_gradient(lookup, 0, &gradient.tensor));
     SR_OK(shardrec_lookup_set_gradient(lookup, 1, &rows_gradient.tensor));
+    if ((step + rank) % 2 == 0) {
+      SR_OK(shardrec_lookup_send_gradients(lookup, 0));
+    }
     SR_OK(shardrec_lookup_backward(lookup));
     SR_OK(shardrec_lookup_weight_gradient(lookup, &of_weights_tensor));
   }

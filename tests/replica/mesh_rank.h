@@ -86,8 +86,10 @@ class MeshRank {
   shardrec_mesh* mesh() { return mesh_; }
   shardrec_collection* tables() { return tables_; }
 
-  // The first status that is not OK, of the calls of one step.
-  shardrec_status try_step(int64_t id, float slope) {
+  shardrec_lookup* lookup() { return lookup_; }
+
+  // The first status that is not OK, of the calls of one step up to the gradient.
+  shardrec_status prepare_step(int64_t id, float slope) {
     std::vector<int64_t> values = {id, (id + 5) % kRows};
     std::vector<int64_t> lengths = {2};
     const shardrec_tensor v = vector_of(values);
@@ -100,8 +102,12 @@ class MeshRank {
     shardrec_status status = shardrec_lookup_begin(lookup_, 1, &v, &l, nullptr);
     if (status == SHARDREC_OK) status = shardrec_lookup_forward(lookup_, 0, &o);
     if (status == SHARDREC_OK) status = shardrec_lookup_set_gradient(lookup_, 0, &g);
-    if (status == SHARDREC_OK) status = shardrec_lookup_backward(lookup_);
     return status;
+  }
+  // The same of the whole step.
+  shardrec_status try_step(int64_t id, float slope) {
+    const shardrec_status status = prepare_step(id, slope);
+    return status == SHARDREC_OK ? shardrec_lookup_backward(lookup_) : status;
   }
   void step(int64_t id, float slope) { SR_EXPECT_OK(try_step(id, slope)); }
 

@@ -38,6 +38,21 @@ class Rank : public MeshRank {
   }
 };
 
+TEST(ReplicaSync, IsRefusedWhileGradientsAreUnderWay) {
+  run_ranks(4, 2, [](int rank, shardrec_comm* comm) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+    Rank one(comm, {.group = 2});
+    SR_OK(one.status());
+    SR_OK(one.prepare_step(rank, 1));
+    SR_OK(shardrec_lookup_send_gradients(one.lookup(), 0));
+    EXPECT_EQ(shardrec_collection_sync(one.tables()), SHARDREC_INVALID_STATE);
+    EXPECT_NE(std::string(shardrec_last_error()).find("under way"), std::string::npos)
+        << shardrec_last_error();
+    SR_OK(shardrec_lookup_backward(one.lookup()));
+    SR_OK(shardrec_collection_sync(one.tables()));
+  });
+}
+
 class Replicas : public ::testing::TestWithParam<Arrangement> {};
 
 TEST_P(Replicas, StartEqualDriftApartAndAreTheMeanAfterASync) {

@@ -128,8 +128,9 @@ SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection 
  * stride; weights of 16 bits are widened.
  * Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
  * live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
- * nothing was exchanged: call again), NOT_FOUND (table, part), OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
- * TIMEOUT, ABORTED. Since 0.1. */
+ * nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+ * shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
+ * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *collection,
                                                       int32_t table, shardrec_table_part part,
                                                       int64_t row, int64_t rows,

@@ -1,6 +1,7 @@
 /* A lookup: a slot for one batch on its way through a collection.
  *
  *   begin -> forward -> set_gradient -> backward      a training step
+ *   ... set_gradient -> send_gradients -> backward    the same, with gradients that travel early
  *   begin -> forward                                  evaluation: nothing changes
  *   begin -> forward -> skip                          a step that no rank applies
  *
@@ -12,7 +13,8 @@
  * rank, naming rank, table, feature and position. The lookup is then idle, nothing has changed, and
  * training goes on with the next batch.
  *
- * Destroying a lookup between begin and forward gives peers that wait for it PEER_FAILED at once.
+ * Destroying a lookup between begin and forward, or between send_gradients and backward, gives peers
+ * that wait for it PEER_FAILED at once.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_LOOKUP_H
@@ -118,14 +120,33 @@ SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *loo
 SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *lookup, int32_t output,
                                                           const shardrec_tensor *gradient);
 
+/* Sends this rank's gradients now, so that they travel while the host computes what the tables do not
+ * need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+ * step: the same bits as without this call. A rank may call it or not, whatever the others do.
+ * accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
+ *   one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+ * The step has the learning rates and frozen tables of now: what is set before backward counts from
+ * the next step on. The gradient of an output that is missing is told by backward, as without this
+ * call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+ * or the lookup is destroyed: other ranks may read them in the meantime.
+ * Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
+ * nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
+ * another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+ * changed. begin and set_gradient of other lookups are fine.
+ * Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+ * nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
+ * INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *lookup,
+                                                            int32_t accumulate);
+
 /* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
  * the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
  * updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
  * was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
  * applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
- * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward),
- * INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
+ * send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_backward(shardrec_lookup *lookup);
 
 /* In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
@@ -149,8 +170,8 @@ SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup)
 SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup *lookup,
                                                              const shardrec_tensor *out);
 
-/* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward.
- * Since 0.1. */
+/* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
+ * INVALID_STATE also after send_gradients. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_skip(shardrec_lookup *lookup);
 
 #ifdef __cplusplus

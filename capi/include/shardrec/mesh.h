@@ -91,11 +91,12 @@ SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *m
  * the collection is as before (set what differs and call again). Local SGD with averaging, as
  * TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
  * their step (shardrec_lookup_accumulate) are not averaged. On a collection without
- * a mesh, or with one replica, nothing happens. After any other error but a handle's
- * this rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+ * a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+ * backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+ * rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
  * averaged in part, or waits for a rank that has stopped.
- * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, MISMATCH,
- * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+ * Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_sync(shardrec_collection *collection);
 
 #ifdef __cplusplus

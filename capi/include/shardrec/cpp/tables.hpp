@@ -312,6 +312,10 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   void set_gradient(int32_t output, const Matrix &gradient) {
     check(shardrec_lookup_set_gradient(get(), output, gradient.get()));
   }
+  // accumulate: whether accumulate() follows, else backward() does.
+  void send_gradients(bool accumulate = false) {
+    check(shardrec_lookup_send_gradients(get(), accumulate ? 1 : 0));
+  }
   void backward() { check(shardrec_lookup_backward(get())); }
   void accumulate() { check(shardrec_lookup_accumulate(get())); }
   void weight_gradient(const Vector &into) const {

@@ -1,0 +1,326 @@
+// Gradients that are sent ahead of backward: who waits for whom, which calls are refused meanwhile,
+// and what a step is made of whose ranks do not all send early. That the bits are the same is what
+// every scenario proves (Deal::sends_early).
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/ranks.h"
+
+namespace shardrec::test {
+namespace {
+
+constexpr int64_t kRows = 12;
+constexpr int64_t kDim = 8;
+
+// One rank's table, cut by columns, whose optimizer sums over whole rows: a step exchanges something
+// behind the gradients. Its lookups have a sample each of two ids.
+class Trainer {
+ public:
+  explicit Trainer(shardrec_comm* comm, bool borrow = false) { create(comm, borrow); }
+  ~Trainer() {
+    for (shardrec_lookup*& lookup : lookups_) shardrec_lookup_destroy(&lookup);
+    shardrec_collection_destroy(&tables_);
+    shardrec_plan_destroy(&plan_);
+    shardrec_model_destroy(&model_);
+  }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  shardrec_collection* tables() const { return tables_; }
+  shardrec_lookup*& lookup(size_t number = 0) { return lookups_[number]; }
+
+  void begin(int64_t id, size_t number = 0) {
+    std::vector<int64_t> ids = {id % kRows, (id + 5) % kRows};
+    std::vector<int64_t> lengths = {2};
+    const shardrec_tensor values = vector_of(ids);
+    const shardrec_tensor counts = vector_of(lengths);
+    SR_OK(shardrec_lookup_begin(lookups_[number], 1, &values, &counts, nullptr));
+  }
+  shardrec_status forward(size_t number = 0) {
+    std::vector<float> out(kDim);
+    const shardrec_tensor view = matrix(out.data(), 1, kDim);
+    return shardrec_lookup_forward(lookups_[number], 0, &view);
+  }
+  // Lent gradients must stay, so that they are the caller's.
+  static shardrec_status give(shardrec_lookup* lookup, std::vector<float>& gradient) {
+    const shardrec_tensor view = matrix(gradient.data(), 1, kDim);
+    return shardrec_lookup_set_gradient(lookup, 0, &view);
+  }
+  // Up to the gradient.
+  void prepare(int64_t id, size_t number = 0) {
+    begin(id, number);
+    SR_OK(forward(number));
+    SR_OK(give(lookups_[number], gradient_));
+  }
+  std::vector<float> read() {
+    std::vector<float> rows(kRows * kDim, -1);
+    const shardrec_tensor view = matrix(rows.data(), kRows, kDim);
+    SR_EXPECT_OK(shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view));
+    return rows;
+  }
+  int64_t step() const {
+    int64_t step = -1;
+    SR_EXPECT_OK(shardrec_collection_step(tables_, &step));
+    return step;
+  }
+
+ private:
+  void create(shardrec_comm* comm, bool borrow) {
+    SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
+    SR_OK(shardrec_model_create(nullptr, &model_));
+    shardrec_options* options = nullptr;
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, &options));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_OPTIMIZER,
+                                   SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+    SR_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.1));
+    SR_OK(shardrec_model_set_optimizer(model_, options));
+    shardrec_options_destroy(&options);
+    SR_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, nullptr));
+    SR_OK(shardrec_model_add_feature(model_, 0, "t", SHARDREC_POOLING_SUM));
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_PLAN, &options));
+    SR_OK(
+        shardrec_options_set_i64(options, SHARDREC_OPTION_SHARDING, SHARDREC_SHARDING_COLUMN_WISE));
+    SR_OK(shardrec_plan_collective(comm, model_, options, &plan_));
+    shardrec_options_destroy(&options);
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, &options));
+    SR_OK(
+        shardrec_options_set_i64(options, SHARDREC_OPTION_GRADIENT_DIVISOR, SHARDREC_DIVISOR_NONE));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_THREADS, 1));
+    SR_OK(shardrec_collection_create(comm, model_, plan_, options, &tables_));
+    shardrec_options_destroy(&options);
+    SR_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, &options));
+    SR_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_BORROW, borrow ? 1 : 0));
+    for (shardrec_lookup*& lookup : lookups_) {
+      SR_OK(shardrec_lookup_create(tables_, options, &lookup));
+    }
+    shardrec_options_destroy(&options);
+  }
+
+  shardrec_model* model_ = nullptr;
+  shardrec_plan* plan_ = nullptr;
+  shardrec_collection* tables_ = nullptr;
+  shardrec_lookup* lookups_[2] = {nullptr, nullptr};
+  std::vector<float> gradient_ = {1, -2, 3, -4, 0.5F, 0.25F, -1, 2};
+};
+
+void expect_refused(shardrec_status status, const std::string& words) {
+  EXPECT_EQ(status, SHARDREC_INVALID_STATE);
+  EXPECT_NE(std::string(shardrec_last_error()).find(words), std::string::npos)
+      << shardrec_last_error();
+}
+
+class SendGradients : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, SendGradients, ::testing::Values(1, 2, 3, 4));
+
+TEST_P(SendGradients, WaitsForNoRankThatHasLookedUpAndComputes) {
+  // The others come to their gradients when rank 0 has sent its own.
+  std::latch sent(1);
+  run_ranks(GetParam(), GetParam(), [&](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    trainer.begin(rank);
+    SR_OK(trainer.forward());
+    if (rank != 0) sent.wait();
+    std::vector<float> gradient(kDim, 1);
+    SR_EXPECT_OK(Trainer::give(trainer.lookup(), gradient));
+    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    if (rank == 0) sent.count_down();
+    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    EXPECT_EQ(trainer.step(), 1);
+  });
+}
+
+TEST_P(SendGradients, RefusesWhatMustComeBeforeOrAfterAndGoesOn) {
+  run_ranks(GetParam(), GetParam(), [](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    Trainer expected(comm);
+    shardrec_lookup* const lookup = trainer.lookup(0);
+    shardrec_lookup* const other = trainer.lookup(1);
+    const auto send = [](shardrec_lookup* of) { return shardrec_lookup_send_gradients(of, 0); };
+    expect_refused(send(lookup), "before forward");
+    trainer.begin(rank);
+    expect_refused(send(lookup), "before forward");
+    SR_OK(trainer.forward());
+    trainer.prepare(rank + 3, 1);
+    trainer.begin(rank);  // evaluation: what the other one has looked up is not asked for any more
+    SR_OK(trainer.forward());
+    std::vector<float> gradient(kDim, 0.5F);
+    SR_OK(Trainer::give(lookup, gradient));
+    EXPECT_EQ(shardrec_lookup_send_gradients(lookup, 2), SHARDREC_INVALID_ARGUMENT);
+    SR_OK(send(lookup));
+
+    expect_refused(send(lookup), "twice");
+    expect_refused(Trainer::give(lookup, gradient), "after send_gradients");
+    expect_refused(shardrec_lookup_skip(lookup), "skip was called after send_gradients");
+    expect_refused(shardrec_lookup_accumulate(lookup), "accumulate was called after");
+    expect_refused(trainer.forward(), "the output is gone");
+    std::vector<int64_t> none;
+    const shardrec_tensor no_ids = vector_of(none);
+    expect_refused(shardrec_lookup_begin(lookup, 0, &no_ids, &no_ids, nullptr), "under way");
+    const std::string under_way = "while the gradients of a lookup are under way";
+    expect_refused(send(other), under_way);
+    expect_refused(shardrec_lookup_backward(other), under_way);
+    expect_refused(shardrec_lookup_skip(other), under_way);
+    std::vector<float> rows(kRows * kDim);
+    std::vector<int64_t> ids = {1, 2};
+    const shardrec_tensor view = matrix(rows.data(), kRows, kDim);
+    const shardrec_tensor two = matrix(rows.data(), 2, kDim);
+    const shardrec_tensor names = vector_of(ids);
+    shardrec_collection* const tables = trainer.tables();
+    expect_refused(shardrec_collection_read(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
+                   under_way);
+    expect_refused(shardrec_collection_write(tables, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &view),
+                   under_way);
+    expect_refused(shardrec_collection_read_rows(tables, 0, SHARDREC_TABLE_WEIGHTS, &names, &two),
+                   under_way);
+    expect_refused(shardrec_collection_write_rows(tables, 0, SHARDREC_TABLE_WEIGHTS, &names, &two),
+                   under_way);
+    // What is known of the batch is known still, and another one may begin.
+    int32_t done = -1;
+    SR_EXPECT_OK(shardrec_lookup_all_done(lookup, &done));
+    EXPECT_EQ(done, 0);
+    trainer.begin(rank + 3, 1);
+    expect_refused(trainer.forward(1), under_way);
+
+    SR_OK(shardrec_lookup_backward(lookup));
+    SR_OK(trainer.forward(1));
+    SR_OK(Trainer::give(other, gradient));
+    SR_OK(shardrec_lookup_backward(other));
+    for (const int64_t id : {rank, rank + 3}) {
+      expected.begin(id);
+      SR_OK(expected.forward());
+      SR_OK(Trainer::give(expected.lookup(), gradient));
+      SR_OK(shardrec_lookup_backward(expected.lookup()));
+    }
+    EXPECT_EQ(trainer.step(), 2);
+    EXPECT_EQ(trainer.read(), expected.read());
+  });
+}
+
+TEST_P(SendGradients, WithoutAnOutputsGradientIsABadBatchInBackwardOnAllRanks) {
+  run_ranks(GetParam(), GetParam(), [](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    const std::vector<float> before = trainer.read();
+    trainer.begin(rank);
+    SR_OK(trainer.forward());
+    std::vector<float> gradient(kDim, 1);
+    if (rank != 0) {
+      SR_OK(Trainer::give(trainer.lookup(), gradient));
+    }
+    SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_INVALID_BATCH);
+    EXPECT_NE(std::string(shardrec_last_error()).find("rank 0"), std::string::npos)
+        << shardrec_last_error();
+    EXPECT_EQ(trainer.read(), before);
+    trainer.prepare(rank);
+    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    EXPECT_NE(trainer.read(), before);
+  });
+}
+
+TEST(SendGradientsEarly, OfSomeRanksMeetSkipsAndAccumulatesOfOthers) {
+  run_ranks(3, 3, [](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    shardrec_lookup* const lookup = trainer.lookup();
+    const std::vector<float> before = trainer.read();
+    trainer.prepare(rank);
+    if (rank != 1) {
+      SR_OK(shardrec_lookup_send_gradients(lookup, 0));
+    }
+    SR_OK(rank == 1 ? shardrec_lookup_skip(lookup) : shardrec_lookup_backward(lookup));
+    EXPECT_EQ(trainer.step(), 0);
+
+    trainer.prepare(rank);
+    if (rank == 2) {
+      SR_OK(shardrec_lookup_send_gradients(lookup, 1));
+      expect_refused(shardrec_lookup_backward(lookup), "told the other ranks that accumulate");
+    }
+    EXPECT_EQ(rank == 2 ? shardrec_lookup_accumulate(lookup) : shardrec_lookup_backward(lookup),
+              SHARDREC_INVALID_BATCH);
+    EXPECT_NE(std::string(shardrec_last_error()).find("rank 2"), std::string::npos)
+        << shardrec_last_error();
+    EXPECT_EQ(trainer.read(), before);
+  });
+}
+
+TEST(SendGradientsEarly, FixTheSettingsOfTheStep) {
+  run_ranks(2, 2, [](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm);
+    Trainer expected(comm);
+    const auto set = [](const Trainer& of, double rate) {
+      SR_EXPECT_OK(shardrec_collection_set_learning_rate(of.tables(), rate));
+    };
+    // Rank 1 changes them behind its step, rank 0 between the halves: to both it is the next one's.
+    trainer.prepare(3);
+    if (rank == 0) {
+      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+      set(trainer, 0.7);
+    }
+    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    set(trainer, 0.7);
+    trainer.prepare(4);
+    SR_OK(shardrec_lookup_backward(trainer.lookup()));
+    for (const int64_t id : {3, 4}) {
+      expected.prepare(id);
+      SR_OK(shardrec_lookup_backward(expected.lookup()));
+      set(expected, 0.7);
+    }
+    EXPECT_EQ(trainer.read(), expected.read());
+
+    trainer.prepare(5);
+    if (rank == 0) {
+      SR_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    }
+    set(trainer, 0.2);
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_INVALID_BATCH);
+    EXPECT_NE(std::string(shardrec_last_error()).find("differ"), std::string::npos)
+        << shardrec_last_error();
+    EXPECT_EQ(trainer.step(), 2);
+  });
+}
+
+// borrow: the gradients that are lent end with the lookup, so that who reads them later reads
+// memory that is gone.
+TEST(SendGradientsEarly, OfALookupThatIsDestroyedEndTheCommunicator) {
+  for (const bool borrow : {false, true}) {
+    std::latch all_sent(3);
+    run_ranks(3, 3, [&](int rank, shardrec_comm* comm) {
+      Trainer trainer(comm, borrow);
+      trainer.begin(rank);
+      SR_OK(trainer.forward());
+      auto gradient = std::make_unique<std::vector<float>>(kDim, 1.0F);
+      SR_OK(Trainer::give(trainer.lookup(), *gradient));
+      SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+      all_sent.arrive_and_wait();
+      if (rank == 1) {
+        shardrec_lookup_destroy(&trainer.lookup());
+        gradient.reset();
+        return;
+      }
+      // The sums over columns of rank 1 never come.
+      EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_PEER_FAILED);
+      EXPECT_NE(std::string(shardrec_last_error()).find("rank 1"), std::string::npos)
+          << shardrec_last_error();
+      expect_refused(shardrec_lookup_backward(trainer.lookup()), "before forward");
+    });
+  }
+}
+
+TEST(SendGradientsEarly, OfACommunicatorThatDiesAreNotLentAnyMore) {
+  std::latch all_sent(2);
+  run_ranks(2, 2, [&](int rank, shardrec_comm* comm) {
+    Trainer trainer(comm, true);
+    trainer.prepare(rank);
+    SR_EXPECT_OK(shardrec_lookup_send_gradients(trainer.lookup(), 0));
+    all_sent.arrive_and_wait();
+    SR_OK(shardrec_comm_abort(comm, "enough"));
+    EXPECT_EQ(shardrec_lookup_backward(trainer.lookup()), SHARDREC_ABORTED);
+    expect_refused(shardrec_lookup_backward(trainer.lookup()), "before forward");
+  });
+}
+
+}  // namespace
+}  // namespace shardrec::test
