@@ -105,6 +105,7 @@ const (
 	OptimizerLamb               Optimizer = 6
 	OptimizerPartialRowwiseLamb Optimizer = 7
 	OptimizerLarsSgd            Optimizer = 8
+	OptimizerMomentumSgd        Optimizer = 9
 )
 
 // WeightDecay is the C API's shardrec_weight_decay.
@@ -202,6 +203,31 @@ const (
 	CompressionInt8     Compression = 3
 )
 
+// Unused is the C API's shardrec_unused.
+type Unused int32
+
+const (
+	UnusedError Unused = 0
+	UnusedMark  Unused = 1
+	UnusedZero  Unused = 2
+)
+
+// DdpOrder is the C API's shardrec_ddp_order.
+type DdpOrder int32
+
+const (
+	DdpOrderReverse  DdpOrder = 0
+	DdpOrderRecorded DdpOrder = 1
+)
+
+// JoinDivisor is the C API's shardrec_join_divisor.
+type JoinDivisor int32
+
+const (
+	JoinDivisorWorld JoinDivisor = 0
+	JoinDivisorLive  JoinDivisor = 1
+)
+
 // Placement is the C API's shardrec_placement.
 type Placement int32
 
@@ -254,6 +280,15 @@ const (
 	OptionWeightGradient       Option = 501
 	OptionDdpAverage           Option = 600
 	OptionDdpBroadcast         Option = 601
+	OptionDdpFactor            Option = 602
+	OptionDdpFirstBucketBytes  Option = 603
+	OptionDdpBucketBytes       Option = 604
+	OptionDdpOrder             Option = 605
+	OptionDdpUnused            Option = 606
+	OptionDdpCompression       Option = 607
+	OptionDdpJoinDivisor       Option = 608
+	OptionDdpStepInBackward    Option = 609
+	OptionDdpThread            Option = 610
 	OptionAccumulateGradients  Option = 700
 	OptionPlacement            Option = 800
 	OptionEngine               Option = 900

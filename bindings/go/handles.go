@@ -311,6 +311,9 @@ func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 	return capi.Lookup_set_gradient(l.ticket(), int32(output), gradient)
 }
 
+// SendGradients sends the gradients before Backward is called, which must follow: they travel meanwhile.
+func (l *Lookup) SendGradients() error { return capi.Lookup_send_gradients(l.ticket(), 0) }
+
 // Backward exchanges the gradients and applies one optimizer step.
 func (l *Lookup) Backward() error { return capi.Lookup_backward(l.ticket()) }
 

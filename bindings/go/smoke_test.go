@@ -61,7 +61,8 @@ func step(lookup *Lookup, rank int) error {
 	for i := range out {
 		out[i] += float32(rank + 1 + i%dim)
 	}
-	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.Backward())
+	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(),
+		lookup.Backward())
 }
 
 func refused(lookup *Lookup, rank int) error {

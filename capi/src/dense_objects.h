@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "comm_object.h"
-#include "dense/ddp.h"
+#include "dense/ddp/ddp.h"
 #include "dense/interaction.h"
 #include "dense/mlp.h"
 #include "handle.h"
@@ -15,7 +17,12 @@
 namespace shardrec::capi {
 
 struct DdpObject {
+  DdpObject(std::shared_ptr<Membership> its_membership, const dense::DdpOptions& options)
+      : membership(std::move(its_membership)), ddp(membership->share(), options) {}
+
   std::shared_ptr<Membership> membership;
+  // Whose parameters are in the set: their memory stays as long as it does.
+  std::vector<std::shared_ptr<dense::Mlp>> stacks;
   dense::Ddp ddp;
 };
 

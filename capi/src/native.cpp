@@ -1,6 +1,8 @@
 #include "shardrec/native.h"
 
 #include "core/log.h"
+#include "core/tensor.h"
+#include "dense_objects.h"
 #include "guard.h"
 #include "handle.h"
 
@@ -16,5 +18,34 @@ shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void* context) {
                  "shardrec_log_set_sink was called from inside a sink, which it would wait for; "
                  "call it from elsewhere");
     }
+  });
+}
+
+shardrec_status shardrec_ddp_set_callback(shardrec_ddp* ddp, shardrec_ddp_callback callback,
+                                          void* context) {
+  return guard([&] {
+    const auto use = enter(ddp, Access::kExclusive);
+    if (callback == nullptr) return use->ddp.set_bucket_done(nullptr);
+    use->ddp.set_bucket_done([callback, context](int32_t bucket) { callback(context, bucket); });
+  });
+}
+
+shardrec_status shardrec_ddp_set_hook(shardrec_ddp* ddp, shardrec_ddp_hook hook, void* context) {
+  return guard([&] {
+    const auto use = enter(ddp, Access::kExclusive);
+    if (hook == nullptr) return use->ddp.set_hook(nullptr);
+    use->ddp.set_hook(
+        [hook, context](int32_t bucket, shardrec_dtype dtype, std::span<std::byte> data) {
+          const int64_t elements =
+              static_cast<int64_t>(data.size()) / static_cast<int64_t>(core::dtype_size(dtype));
+          const shardrec_tensor buffer =
+              core::compact_view(data.data(), dtype, std::span(&elements, 1));
+          const shardrec_status status = hook(context, bucket, &buffer);
+          if (status == SHARDREC_OK) return;
+          core::fail(status,
+                     core::sentence("the hook of bucket ", bucket, " returned status ",
+                                    static_cast<int>(status)),
+                     {.value = bucket, .operation = "ddp: hook"});
+        });
   });
 }

@@ -25,6 +25,8 @@ constexpr uint32_t kTableOptimizer = kinds(SHARDREC_OPTIONS_OPTIMIZER);
 constexpr uint32_t kTable = kinds(SHARDREC_OPTIONS_TABLE);
 constexpr uint32_t kPlan = kinds(SHARDREC_OPTIONS_PLAN);
 constexpr uint32_t kCollection = kinds(SHARDREC_OPTIONS_COLLECTION);
+constexpr uint32_t kWithThreads =
+    kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP, SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kCollectionAndMlp = kinds(SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_MLP);
 constexpr uint32_t kLookup = kinds(SHARDREC_OPTIONS_LOOKUP);
 constexpr uint32_t kMlp = kinds(SHARDREC_OPTIONS_MLP);
@@ -72,6 +74,25 @@ constexpr std::array<Named, 4> kCompressions = {{
     {SHARDREC_COMPRESSION_FLOAT16, "float16"},
     {SHARDREC_COMPRESSION_BFLOAT16, "bfloat16"},
     {SHARDREC_COMPRESSION_INT8, "int8"},
+}};
+
+constexpr std::array<Named, 3> kDdpCompressions = {{
+    {SHARDREC_COMPRESSION_NONE, "none"},
+    {SHARDREC_COMPRESSION_FLOAT16, "float16"},
+    {SHARDREC_COMPRESSION_BFLOAT16, "bfloat16"},
+}};
+constexpr std::array<Named, 2> kDdpOrders = {{
+    {SHARDREC_DDP_ORDER_REVERSE, "reverse"},
+    {SHARDREC_DDP_ORDER_RECORDED, "recorded"},
+}};
+constexpr std::array<Named, 3> kUnused = {{
+    {SHARDREC_UNUSED_ERROR, "error"},
+    {SHARDREC_UNUSED_MARK, "mark"},
+    {SHARDREC_UNUSED_ZERO, "zero"},
+}};
+constexpr std::array<Named, 2> kJoinDivisors = {{
+    {SHARDREC_JOIN_DIVISOR_WORLD, "world"},
+    {SHARDREC_JOIN_DIVISOR_LIVE, "live"},
 }};
 
 template <const auto& kNames>
@@ -213,6 +234,7 @@ constexpr const char* kFiniteNotNegative = "a finite number, 0 or more,";
 constexpr const char* kFinitePositive = "a finite number above 0";
 constexpr const char* kBelowOne = "a number in [0, 1)";
 constexpr const char* kSwitch = "0 or 1";
+constexpr const char* kPositive = "an integer of at least 1";
 constexpr const char* kThreads = "an integer in [1, 1024]";
 
 constexpr std::array kRows = {
@@ -227,7 +249,7 @@ constexpr std::array kRows = {
     real(KEY(BETA2), kOptimizer, kBelowOne, below_one, 0.999),
     choice(KEY(ROW_STATISTICS), kOptimizer, kChoicesOf<shardrec_row_statistics>,
            SHARDREC_ROW_STATISTICS_ROW),
-    real(KEY(MOMENTUM), kTableOptimizer, kBelowOne, below_one, 0.9),
+    real(KEY(MOMENTUM), kOptimizer, kBelowOne, below_one, 0.9),
     real(KEY(ETA), kTableOptimizer, kFiniteNotNegative, not_negative, 0.001),
     real(KEY(MAX_NORM), kTableOptimizer, kFiniteNotNegative, not_negative, 0.0),
     choice(KEY(DTYPE), kTable, kChoicesOf<shardrec_dtype>, SHARDREC_FLOAT32),
@@ -247,7 +269,7 @@ constexpr std::array kRows = {
     real(KEY(BAG_LENGTH), kPlan, kFiniteNotNegative, not_negative, 1.0),
     choice(KEY(BALANCE), kPlan, kChoicesOf<shardrec_balance>, SHARDREC_BALANCE_BYTES),
     integer(KEY(SEED), kCollectionAndMlp, "an integer", INT64_MIN, INT64_MAX, 0),
-    integer(KEY(THREADS), kCollectionAndMlp, kThreads, 1, 1024, std::nullopt),
+    integer(KEY(THREADS), kWithThreads, kThreads, 1, 1024, std::nullopt),
     choice(KEY(GRADIENT_DIVISOR), kCollection, kChoicesIn<kDivisors>, SHARDREC_DIVISOR_RANKS),
     real(KEY(GRADIENT_DIVISOR_VALUE), kCollection, kFinitePositive, positive, 1.0),
     integer(KEY(LOOKUPS), kCollection, "an integer in [1, 8]", 1, 8, 2),
@@ -262,6 +284,15 @@ constexpr std::array kRows = {
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),
     integer(KEY(DDP_BROADCAST), kDdp, kSwitch, 0, 1, 1),
+    real(KEY(DDP_FACTOR), kDdp, kFinite, any_real, 1.0),
+    integer(KEY(DDP_FIRST_BUCKET_BYTES), kDdp, kPositive, 1, INT64_MAX, int64_t{1} << 20),
+    integer(KEY(DDP_BUCKET_BYTES), kDdp, kPositive, 1, INT64_MAX, int64_t{1} << 22),
+    choice(KEY(DDP_ORDER), kDdp, kChoicesIn<kDdpOrders>, SHARDREC_DDP_ORDER_REVERSE),
+    choice(KEY(DDP_UNUSED), kDdp, kChoicesIn<kUnused>, SHARDREC_UNUSED_ERROR),
+    choice(KEY(DDP_COMPRESSION), kDdp, kChoicesIn<kDdpCompressions>, SHARDREC_COMPRESSION_NONE),
+    choice(KEY(DDP_JOIN_DIVISOR), kDdp, kChoicesIn<kJoinDivisors>, SHARDREC_JOIN_DIVISOR_WORLD),
+    integer(KEY(DDP_STEP_IN_BACKWARD), kDdp, kSwitch, 0, 1, 0),
+    integer(KEY(DDP_THREAD), kDdp, kSwitch, 0, 1, std::nullopt),
     integer(KEY(ACCUMULATE_GRADIENTS), kMlp, kSwitch, 0, 1, 0),
     choice(KEY(PLACEMENT), kMesh, kChoicesIn<kPlacements>, SHARDREC_PLACEMENT_INTRA_NODE_SYNC),
     choice(KEY(ENGINE), kComm, kEngineChoices, std::nullopt),

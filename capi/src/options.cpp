@@ -206,8 +206,12 @@ plan::PlanOptions plan_options(const shardrec_options* handle) {
 
 plan::Optimizer optimizer_from(const Options& options) {
   const bool of_tables = options.kind() == SHARDREC_OPTIONS_OPTIMIZER;
+  const auto kind = options.choice<shardrec_optimizer>(SHARDREC_OPTION_OPTIMIZER);
+  // Optimizers of layers that have no momentum keep none: what they are described by in files
+  // stays as it was before there was one that has.
+  const bool has_momentum = of_tables || kind == SHARDREC_OPTIMIZER_MOMENTUM_SGD;
   return {
-      .kind = options.choice<shardrec_optimizer>(SHARDREC_OPTION_OPTIMIZER),
+      .kind = kind,
       .learning_rate = options.f64(SHARDREC_OPTION_LEARNING_RATE),
       .eps = options.f64(SHARDREC_OPTION_EPS),
       .weight_decay = options.f64(SHARDREC_OPTION_WEIGHT_DECAY),
@@ -215,7 +219,7 @@ plan::Optimizer optimizer_from(const Options& options) {
       .max_gradient = options.f64(SHARDREC_OPTION_MAX_GRADIENT),
       .beta1 = options.f64(SHARDREC_OPTION_BETA1),
       .beta2 = options.f64(SHARDREC_OPTION_BETA2),
-      .momentum = of_tables ? options.f64(SHARDREC_OPTION_MOMENTUM) : 0,
+      .momentum = has_momentum ? options.f64(SHARDREC_OPTION_MOMENTUM) : 0,
       .eta = of_tables ? options.f64(SHARDREC_OPTION_ETA) : 0,
       .max_norm = of_tables ? options.f64(SHARDREC_OPTION_MAX_NORM) : 0,
       .row_statistics = options.choice<shardrec_row_statistics>(SHARDREC_OPTION_ROW_STATISTICS),

@@ -15,8 +15,8 @@ void Gathering::add(const std::string& name, dense::Mlp& layers) {
   layers_.push_back({name, &layers, LayersState(layers)});
 }
 
-void Gathering::add(const std::string& name, const dense::Ddp& parameters) {
-  parameters_.emplace_back(name, &parameters);
+void Gathering::add(const std::string& name, dense::Ddp& parameters) {
+  parameters_.emplace_back(name, DdpState(parameters));
 }
 
 Contents Gathering::to_save(const HostTensors& tensors) const {
@@ -49,6 +49,7 @@ void Gathering::apply(const Contents& loaded) noexcept {
     apply_loaded(state, loaded.collections[c++]);
   }
   for (Layers& added : layers_) added.state.apply();
+  for (auto& [name, state] : parameters_) state.apply();
 }
 
 void Gathering::require_any(bool others) const {
@@ -63,15 +64,11 @@ void Gathering::add_dense(Contents& contents) const {
                               .description = describe_layers(*added.layers),
                               .tensors = added.state.tensors()});
   }
-  for (const auto& [name, ddp] : parameters_) {
-    ItemContents& item = contents.items.emplace_back(ItemContents{
-        .kind = ItemKind::kParameters, .name = name, .description = {}, .tensors = {}});
-    for (const dense::Ddp::Parameter& parameter : ddp->parameters()) {
-      item.tensors.push_back({.name = parameter.name,
-                              .dtype = SHARDREC_FLOAT32,
-                              .shape = parameter.shape,
-                              .data = std::as_writable_bytes(parameter.values).data()});
-    }
+  for (const auto& [name, state] : parameters_) {
+    contents.items.push_back({.kind = ItemKind::kParameters,
+                              .name = name,
+                              .description = {},
+                              .tensors = state.tensors()});
   }
 }
 

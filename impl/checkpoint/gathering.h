@@ -10,9 +10,10 @@
 
 #include "checkpoint/collection_contents.h"
 #include "checkpoint/contents.h"
+#include "checkpoint/ddp_parameters.h"
 #include "checkpoint/host_tensors.h"
 #include "checkpoint/layers.h"
-#include "dense/ddp.h"
+#include "dense/ddp/ddp.h"
 #include "dense/mlp.h"
 
 namespace shardrec::checkpoint {
@@ -21,7 +22,7 @@ class Gathering {
  public:
   void add(const std::string& name, const CollectionState& collection);
   void add(const std::string& name, dense::Mlp& layers);
-  void add(const std::string& name, const dense::Ddp& parameters);
+  void add(const std::string& name, dense::Ddp& parameters);
 
   // What a commit writes: collections, layers, parameters, each in the order in which they were
   // added, then the host tensors by name. Throws INVALID_STATE where there is none of all that, and
@@ -48,7 +49,7 @@ class Gathering {
 
   std::vector<std::pair<std::string, CollectionState>> collections_;
   std::vector<Layers> layers_;
-  std::vector<std::pair<std::string, const dense::Ddp*>> parameters_;
+  std::vector<std::pair<std::string, DdpState>> parameters_;
 };
 
 }  // namespace shardrec::checkpoint

@@ -21,12 +21,11 @@ constexpr int64_t kMostChunks = 16;
 constexpr int64_t kMostPartials = int64_t{4}
                                   << 20;  // floats of partial weight gradients of a layer
 constexpr int64_t kAddGrain = 8192;
+constexpr int64_t kPart = int64_t{1} << 18;  // floats of gradients that are told of as they come
 
-// Large tiles multiply faster, small ones keep more threads busy.
-int64_t tile_rows(int64_t batch) noexcept { return batch <= 1024 ? 64 : 128; }
-int64_t tile_count(int64_t batch) noexcept {
-  return (batch + tile_rows(batch) - 1) / tile_rows(batch);
-}
+// Weights of a layer from which on what a matrix product does once per tile, whatever its rows
+// (packing the weights), is worth larger tiles.
+constexpr int64_t kWideLayer = int64_t{1} << 18;
 
 const float* data(const core::Scratch& scratch) noexcept {
   return static_cast<const float*>(static_cast<const void*>(scratch.data()));
@@ -92,6 +91,10 @@ void Mlp::add_linear(int64_t outputs, shardrec_activation activation) {
     core::fail(SHARDREC_INVALID_STATE,
                "a layer was added after the first forward; add all layers before it");
   }
+  if (listener_ != nullptr) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "a layer was added after shardrec_ddp_add_mlp; add all layers before it");
+  }
   if (outputs < 1 || outputs > kLargestWidth) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("a linear layer cannot have ", outputs, " outputs; 1 .. ",
@@ -128,6 +131,7 @@ void Mlp::add_linear(int64_t outputs, shardrec_activation activation) {
               std::sqrt(2 / (in + out)), seed_, number, 0, threads_);
   fill_normal({parameters_.values(layer.bias), static_cast<size_t>(outputs)}, std::sqrt(1 / out),
               seed_, number, 1, threads_);
+  is_wide_ = is_wide_ || layer.inputs * outputs >= kWideLayer;
   layers_.push_back(std::move(layer));
 }
 
@@ -166,8 +170,8 @@ void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
   frozen_ = true;
   input_ = in;
   batch_ = in.rows;
-  const int64_t rows = tile_rows(batch_);
-  threads_.parallel_for(tile_count(batch_), 1, [&](int64_t begin, int64_t end) {
+  const int64_t rows = tile_rows();
+  threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
       forward_tile(tile * rows, std::min((tile + 1) * rows, batch_), out);
     }
@@ -202,6 +206,11 @@ void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) c
   for (int64_t r = begin; r < end; ++r) std::copy_n(x.row(r), x.cols, output.row(r));
 }
 
+// Large tiles multiply faster, small ones keep more threads busy. By the shapes alone.
+int64_t Mlp::tile_rows() const noexcept { return batch_ <= 1024 && !is_wide_ ? 64 : 128; }
+
+int64_t Mlp::tile_count() const noexcept { return (batch_ + tile_rows() - 1) / tile_rows(); }
+
 Mlp::Cut Mlp::cut(const Layer& layer) const noexcept {
   const int64_t most =
       std::clamp(kMostPartials / (layer.inputs * layer.outputs), int64_t{1}, kMostChunks);
@@ -209,7 +218,8 @@ Mlp::Cut Mlp::cut(const Layer& layer) const noexcept {
   Cut cut;
   cut.rows = std::max<int64_t>((batch_ + wanted - 1) / wanted, 1);
   cut.chunks = (batch_ + cut.rows - 1) / cut.rows;
-  cut.blocks = (layer.outputs + kWeightBlock - 1) / kWeightBlock;
+  cut.block_rows = is_wide_ ? 2 * kWeightBlock : kWeightBlock;
+  cut.blocks = (layer.outputs + cut.block_rows - 1) / cut.block_rows;
   return cut;
 }
 
@@ -224,13 +234,15 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
     require_shape(dx, "input_gradient", batch_, inputs_);
     dx = normalised(dx, "input_gradient");
   }
+  if (listener_ != nullptr) listener_->before_backward();
   if (batch_ == 0) {
     if (!accumulate_) zero_gradients();
     has_gradients_ = true;
+    tell_ready({.begin = 0, .end = layers_.size()});
     return;
   }
 
-  const int64_t tiles = tile_count(batch_);
+  const int64_t tiles = tile_count();
   for (size_t l = 0; l < layers_.size(); ++l) {
     Layer& layer = layers_[l];
     const Cut its = cut(layer);
@@ -242,38 +254,65 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
           static_cast<size_t>(its.chunks * layer.inputs * layer.outputs));
     }
   }
-  threads_.parallel_for(tiles, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t tile = begin; tile < end; ++tile) backward_tile(tile, dy, dx);
+  // Where somebody wants gradients as they come, they come in parts that are worth sending.
+  size_t end = layers_.size();
+  int64_t elements = 0;
+  for (size_t l = layers_.size(); l-- > 0;) {
+    elements += layers_[l].outputs * (layers_[l].inputs + 1);
+    if (l > 0 && (listener_ == nullptr || elements < kPart)) continue;
+    backward_layers({.begin = l, .end = end}, dy, dx);
+    end = l;
+    elements = 0;
+  }
+  has_gradients_ = true;
+}
+
+void Mlp::backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
+                          const core::Matrix& input_gradient) {
+  threads_.parallel_for(tile_count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      backward_tile(tile, range, output_gradient, input_gradient);
+    }
   });
 
   int64_t tasks = 0;
-  for (const Layer& layer : layers_) tasks += cut(layer).chunks * cut(layer).blocks;
+  for (size_t l = range.begin; l < range.end; ++l) {
+    tasks += cut(layers_[l]).chunks * cut(layers_[l]).blocks;
+  }
   threads_.parallel_for(tasks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       int64_t rest = task;
-      for (size_t l = 0; l < layers_.size(); ++l) {
+      for (size_t l = range.begin; l < range.end; ++l) {
         const Cut its = cut(layers_[l]);
         const int64_t count = its.chunks * its.blocks;
         if (rest < count) {
-          weight_gradient(layers_[l], its, rest, gradient_of(l, dy),
-                          l == 0 ? input_ : output_of(l - 1, dy));
+          weight_gradient(layers_[l], its, rest, gradient_of(l, output_gradient),
+                          l == 0 ? input_ : output_of(l - 1, output_gradient));
           break;
         }
         rest -= count;
       }
     }
   });
-  for (const Layer& layer : layers_) add_up(layer, cut(layer));
-  has_gradients_ = true;
+  for (size_t l = range.begin; l < range.end; ++l) add_up(layers_[l], cut(layers_[l]));
+  tell_ready(range);
 }
 
-void Mlp::backward_tile(int64_t tile, const core::Matrix& output_gradient,
+// Each layer has two parameters.
+void Mlp::tell_ready(const LayerRange& range) {
+  if (listener_ == nullptr) return;
+  listener_->ready(static_cast<int64_t>(2 * range.begin),
+                   static_cast<int64_t>(2 * (range.end - range.begin)));
+}
+
+void Mlp::backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
                         const core::Matrix& input_gradient) const noexcept {
   const Kernels& table = kernels();
-  const int64_t begin = tile * tile_rows(batch_);
-  const int64_t rows = std::min(tile_rows(batch_), batch_ - begin);
-  core::Matrix dy = output_gradient;
-  for (size_t l = layers_.size(); l-- > 0;) {
+  const int64_t begin = tile * tile_rows();
+  const int64_t rows = std::min(tile_rows(), batch_ - begin);
+  core::Matrix dy =
+      range.end == layers_.size() ? output_gradient : gradient_of(range.end - 1, output_gradient);
+  for (size_t l = range.end; l-- > range.begin;) {
     const Layer& layer = layers_[l];
     const core::Matrix dz = gradient_of(l, output_gradient);
     if (layer.activation == SHARDREC_ACTIVATION_RELU) {
@@ -305,11 +344,11 @@ void Mlp::backward_tile(int64_t tile, const core::Matrix& output_gradient,
 void Mlp::weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
                           const core::Matrix& gradient, const core::Matrix& input) const noexcept {
   const int64_t chunk = task / cut.blocks;
-  const int64_t first = task % cut.blocks * kWeightBlock;
+  const int64_t first = task % cut.blocks * cut.block_rows;
   const int64_t row = chunk * cut.rows;
   float* target = in_parts(cut) ? writable(layer.partials) + chunk * layer.inputs * layer.outputs
                                 : parameters_.gradients(layer.weight);
-  const shardrec_gemm job{.m = std::min(kWeightBlock, layer.outputs - first),
+  const shardrec_gemm job{.m = std::min(cut.block_rows, layer.outputs - first),
                           .n = layer.inputs,
                           .k = std::min(cut.rows, batch_ - row),
                           .a = gradient.row(row) + first,
@@ -336,10 +375,20 @@ void Mlp::add_up(const Layer& layer, const Cut& cut) {
       }
     });
   };
-  reduce(writable(layer.bias_sums), tile_count(batch_), layer.outputs, layer.bias);
+  reduce(writable(layer.bias_sums), tile_count(), layer.outputs, layer.bias);
   if (in_parts(cut)) {
     reduce(writable(layer.partials), cut.chunks, layer.inputs * layer.outputs, layer.weight);
   }
+}
+
+void Mlp::set_listener(std::shared_ptr<GradientListener> listener) {
+  if (layers_.empty()) {
+    core::fail(SHARDREC_INVALID_STATE, "the stack has no layer; add all layers first");
+  }
+  if (listener_ != nullptr && !listener_->expired()) {
+    core::fail(SHARDREC_INVALID_STATE, "the stack is in a set of DDP parameters already");
+  }
+  listener_ = std::move(listener);
 }
 
 void Mlp::zero_gradients() { std::fill_n(parameters_.gradients(), parameters_.size(), 0.0F); }

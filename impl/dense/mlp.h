@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/memory.h"
@@ -31,6 +32,21 @@ struct MlpOptions {
 struct LayerShape {
   int64_t outputs = 0;
   shardrec_activation activation = SHARDREC_ACTIVATION_NONE;
+};
+
+// Who wants to know of gradients while backward goes on.
+class GradientListener {
+ public:
+  GradientListener() = default;
+  GradientListener(const GradientListener&) = delete;
+  GradientListener& operator=(const GradientListener&) = delete;
+  virtual ~GradientListener() = default;
+  // Throws what backward is to throw before it has changed anything.
+  virtual void before_backward() = 0;
+  // The gradients of parameters [first, first + count) of the stack are whole.
+  virtual void ready(int64_t first, int64_t count) = 0;
+  // Nobody wants to know any more.
+  virtual bool expired() const noexcept = 0;
 };
 
 class Mlp {
@@ -58,6 +74,10 @@ class Mlp {
   // overwritten; input_gradient.data null: not wanted.
   void backward(const core::Matrix& output_gradient, const core::Matrix& input_gradient);
 
+  // Told from the last layer to the first. No layer is added afterwards. Throws INVALID_STATE where
+  // there is one that has not expired, or no layer.
+  void set_listener(std::shared_ptr<GradientListener> listener);
+
   void zero_gradients();
 
   // Throws INVALID_STATE before the first backward.
@@ -79,10 +99,18 @@ class Mlp {
   struct Cut {
     int64_t rows = 0;  // of a chunk
     int64_t chunks = 0;
-    int64_t blocks = 0;  // of W's rows
+    int64_t block_rows = 0;  // of W
+    int64_t blocks = 0;
+  };
+
+  struct LayerRange {
+    size_t begin = 0;
+    size_t end = 0;
   };
 
   bool has_buffers(size_t layer) const noexcept;
+  int64_t tile_rows() const noexcept;
+  int64_t tile_count() const noexcept;
   Cut cut(const Layer& layer) const noexcept;
   // Are weight gradients added up from parts, or written where they belong?
   bool in_parts(const Cut& cut) const noexcept { return cut.chunks > 1 || accumulate_; }
@@ -91,8 +119,12 @@ class Mlp {
   core::Matrix gradient_of(size_t layer, const core::Matrix& last) const noexcept;
 
   void forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept;
-  void backward_tile(int64_t tile, const core::Matrix& output_gradient,
+  // Layers of the range, those behind it being done.
+  void backward_layers(const LayerRange& range, const core::Matrix& output_gradient,
+                       const core::Matrix& input_gradient);
+  void backward_tile(int64_t tile, const LayerRange& range, const core::Matrix& output_gradient,
                      const core::Matrix& input_gradient) const noexcept;
+  void tell_ready(const LayerRange& range);
   void weight_gradient(const Layer& layer, const Cut& cut, int64_t task,
                        const core::Matrix& gradient, const core::Matrix& input) const noexcept;
   void add_up(const Layer& layer, const Cut& cut);
@@ -104,6 +136,8 @@ class Mlp {
   core::Threads threads_;
   Parameters parameters_;
   std::vector<Layer> layers_;
+  bool is_wide_ = false;  // some layer is
+  std::shared_ptr<GradientListener> listener_;
   core::Matrix input_;   // of the last forward
   int64_t batch_ = -1;   // of the last forward; -1: none whose backward is possible
   bool frozen_ = false;  // forward was called

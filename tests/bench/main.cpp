@@ -1,5 +1,5 @@
 // shardrec_bench: the kernels in use on this machine (SHARDREC_CPU_TARGET names others), one
-// thread, and the exchange of the local engine. `--benchmark_filter=row_update` and other options
+// thread, the exchange of the local engine, and what marking a gradient costs. `--benchmark_filter=row_update` and other options
 // of Google Benchmark choose.
 #include "compute/kernels.h"
 #include "measured.h"
@@ -13,5 +13,6 @@ int main(int argc, char** argv) {
   bench::register_row_update();
   bench::register_scale_gradient();
   bench::register_exchange();
+  bench::register_ddp();
   return benchmark::RunSpecifiedBenchmarks() == 0 ? 1 : 0;
 }

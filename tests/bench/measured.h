@@ -66,5 +66,6 @@ void register_pooled_lookup();
 void register_row_update();
 void register_scale_gradient();
 void register_exchange();
+void register_ddp();
 
 }  // namespace shardrec::bench

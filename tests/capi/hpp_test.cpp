@@ -105,6 +105,8 @@ TEST(Hpp, EveryOptionHasASetterOfItsKind) {
   const auto optimizer = [](auto& options) {
     options.optimizer("adam").learning_rate(0.5).eps(0.25).weight_decay(0.125);
     options.weight_decay_mode(SHARDREC_WEIGHT_DECAY_L2).max_gradient(2).beta1(0.5).beta2(0.75);
+    options.momentum(0.25);
+    EXPECT_EQ(options.f64(SHARDREC_OPTION_MOMENTUM), 0.25);
     EXPECT_EQ(options.i64(SHARDREC_OPTION_OPTIMIZER), SHARDREC_OPTIMIZER_ADAM);
     EXPECT_EQ(options.f64(SHARDREC_OPTION_LEARNING_RATE), 0.5);
     EXPECT_EQ(options.f64(SHARDREC_OPTION_EPS), 0.25);
@@ -321,6 +323,7 @@ TEST(Hpp, TrainsAStepOnTwoRanks) {
     EXPECT_FALSE(lookup.all_done());
     const std::vector<float> gradient(output.size(), 1);
     lookup.set_gradient(0, {gradient.data(), batch, 2});
+    lookup.send_gradients();
     lookup.backward();
     EXPECT_EQ(tables.step(), 1);
 

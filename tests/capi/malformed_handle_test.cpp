@@ -2,8 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "malformed.h"
+#include "shardrec/native.h"
 
 namespace shardrec::test {
 namespace {
@@ -59,6 +63,69 @@ TEST_F(Malformed, HandlesOfEveryKind) {
        "a shardrec_plan is needed"},
       {"NULL control", [&] { return shardrec_control_progress(nullptr, &out64, &out64); },
        SHARDREC_INVALID_HANDLE, "a shardrec_control is needed"},
+  });
+}
+
+TEST_F(Malformed, SetsOfParameters) {
+  shardrec_tensor out{};
+  const auto call = [](auto function, auto... arguments) {
+    return [function, arguments...] { return function(nullptr, arguments...); };
+  };
+  const std::vector<std::pair<const char*, std::function<shardrec_status()>>> on_null = {
+      {"add_parameter", call(shardrec_ddp_add_parameter, "w", nullptr, nullptr, &out64)},
+      {"add_mlp", call(shardrec_ddp_add_mlp, "net", nullptr, &out64)},
+      {"set_flat_gradient", call(shardrec_ddp_set_flat_gradient, &out)},
+      {"set_optimizer", call(shardrec_ddp_set_optimizer, nullptr)},
+      {"set_callback", call(shardrec_ddp_set_callback, nullptr, nullptr)},
+      {"set_hook", call(shardrec_ddp_set_hook, nullptr, nullptr)},
+      {"commit", call(shardrec_ddp_commit)},
+      {"gradient", call(shardrec_ddp_gradient, 0, &out)},
+      {"bucket_of", call(shardrec_ddp_bucket_of, 0, &out32)},
+      {"begin", call(shardrec_ddp_begin, 1)},
+      {"mark_ready", call(shardrec_ddp_mark_ready, 0, 1)},
+      {"mark_unused", call(shardrec_ddp_mark_unused, 0, 1)},
+      {"end", call(shardrec_ddp_end)},
+      {"wait", call(shardrec_ddp_wait)},
+      {"all_reduce", call(shardrec_ddp_all_reduce)},
+      {"join", call(shardrec_ddp_join)},
+      {"zero_gradients", call(shardrec_ddp_zero_gradients)},
+      {"clip_grad_norm", call(shardrec_ddp_clip_grad_norm, 1.0, &out_real)},
+      {"step", call(shardrec_ddp_step)},
+      {"set_learning_rate", call(shardrec_ddp_set_learning_rate, 0.1)},
+      {"state", call(shardrec_ddp_state, 0, 0, &out)},
+      {"check_equal", call(shardrec_ddp_check_equal)},
+      {"broadcast", call(shardrec_ddp_broadcast, 0)},
+      {"statistics", call(shardrec_ddp_statistics, &out_text)},
+  };
+  for (const auto& [what, refused] : on_null) {
+    expect_refused(
+        {{what, refused, SHARDREC_INVALID_HANDLE, "the handle is NULL; a shardrec_ddp is needed"}});
+  }
+  auto* const model_as_ddp = as<shardrec_ddp>(model.get());
+  Owned<shardrec_ddp, shardrec_ddp_destroy> set;
+  ASSERT_OK(shardrec_ddp_create(comm, nullptr, set.out()));
+  expect_refused({
+      {"model to mark_ready", [&] { return shardrec_ddp_mark_ready(model_as_ddp, 0, 1); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_ddp is needed"},
+      {"NULL stack", [&] { return shardrec_ddp_add_mlp(set, "net", nullptr, &out64); },
+       SHARDREC_INVALID_HANDLE, "a shardrec_mlp is needed"},
+      {"model as a stack",
+       [&] { return shardrec_ddp_add_mlp(set, "net", as<shardrec_mlp>(model.get()), &out64); },
+       SHARDREC_INVALID_HANDLE, "this is a shardrec_model; a shardrec_mlp is needed"},
+      {"options of another kind", [&] { return shardrec_ddp_set_optimizer(set, plan_options); },
+       SHARDREC_INVALID_ARGUMENT, "OPTIMIZER"},
+      {"no flat gradient", [&] { return shardrec_ddp_set_flat_gradient(set, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "gradients is NULL"},
+      {"gradient without out", [&] { return shardrec_ddp_gradient(set, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"bucket_of without out", [&] { return shardrec_ddp_bucket_of(set, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"state without out", [&] { return shardrec_ddp_state(set, 0, 0, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
+      {"statistics without out", [&] { return shardrec_ddp_statistics(set, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out_text is NULL"},
+      {"create without out", [&] { return shardrec_ddp_create(comm, nullptr, nullptr); },
+       SHARDREC_INVALID_ARGUMENT, "out is NULL"},
   });
 }
 

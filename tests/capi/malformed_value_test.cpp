@@ -7,6 +7,7 @@
 #include <string>
 
 #include "malformed.h"
+#include "shardrec/native.h"
 
 namespace shardrec::test {
 namespace {
@@ -47,6 +48,78 @@ TEST_F(Malformed, GroupsAndCommunicators) {
       {"reason not UTF-8", [&] { return shardrec_comm_abort(comm, "\xc3("); },
        SHARDREC_INVALID_ARGUMENT, "reason is not UTF-8"},
   });
+}
+
+// On a set of one rank, so that commit returns.
+TEST_F(Malformed, SetsOfParametersThatAreCommitted) {
+  Local alone;
+  Comm own;
+  ASSERT_OK(shardrec_local_create(1, 1, alone.out()));
+  ASSERT_OK(shardrec_comm_create_local(alone, 0, own.out()));
+  Owned<shardrec_ddp, shardrec_ddp_destroy> set;
+  ASSERT_OK(shardrec_ddp_create(own, nullptr, set.out()));
+  std::array<float, 6> data{};
+  shardrec_tensor view{}, out{};
+  ASSERT_OK(shardrec_tensor_vector(data.data(), SHARDREC_FLOAT32, 6, &view));
+  expect_refused({
+      {"commit without parameters", [&] { return shardrec_ddp_commit(set); },
+       SHARDREC_INVALID_STATE, "no parameter"},
+      {"begin before commit", [&] { return shardrec_ddp_begin(set, 1); }, SHARDREC_INVALID_STATE,
+       "before commit"},
+      {"gradient before commit", [&] { return shardrec_ddp_gradient(set, 0, &out); },
+       SHARDREC_INVALID_STATE, "commit"},
+      {"bucket before commit", [&] { return shardrec_ddp_bucket_of(set, 0, &out32); },
+       SHARDREC_INVALID_STATE, "commit"},
+      {"step before commit", [&] { return shardrec_ddp_step(set); }, SHARDREC_INVALID_STATE,
+       "before commit"},
+      {"join before commit", [&] { return shardrec_ddp_join(set); }, SHARDREC_INVALID_STATE,
+       "before commit"},
+      {"row-wise optimizer",
+       [&] {
+         Options options;
+         EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, options.out()));
+         EXPECT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "lars_sgd"));
+         return shardrec_ddp_set_optimizer(set, options);
+       },
+       SHARDREC_UNSUPPORTED, "MOMENTUM_SGD, ADAGRAD, ADAM and LAMB"},
+  });
+  ASSERT_OK(shardrec_ddp_add_parameter(set, "w", &view, nullptr, nullptr));
+  ASSERT_OK(shardrec_ddp_commit(set));
+  expect_refused({
+      {"commit twice", [&] { return shardrec_ddp_commit(set); }, SHARDREC_INVALID_STATE, "second"},
+      {"late parameter",
+       [&] { return shardrec_ddp_add_parameter(set, "late", &view, nullptr, &out64); },
+       SHARDREC_INVALID_STATE, "\"late\""},
+      {"late optimizer", [&] { return shardrec_ddp_set_optimizer(set, nullptr); },
+       SHARDREC_INVALID_STATE, "commit"},
+      {"late hook", [&] { return shardrec_ddp_set_hook(set, nullptr, nullptr); },
+       SHARDREC_INVALID_STATE, "commit"},
+      {"no parameter 1", [&] { return shardrec_ddp_gradient(set, 1, &out); }, SHARDREC_NOT_FOUND,
+       "no parameter 1"},
+      {"no parameter -1", [&] { return shardrec_ddp_bucket_of(set, -1, &out32); },
+       SHARDREC_NOT_FOUND, "no parameter -1"},
+      {"state without optimizer", [&] { return shardrec_ddp_state(set, 0, 0, &out); },
+       SHARDREC_INVALID_STATE, "optimizer"},
+      {"step without optimizer", [&] { return shardrec_ddp_step(set); }, SHARDREC_INVALID_STATE,
+       "optimizer"},
+      {"sync 2", [&] { return shardrec_ddp_begin(set, 2); }, SHARDREC_INVALID_ARGUMENT,
+       "sync is 2"},
+      {"end without begin", [&] { return shardrec_ddp_end(set); }, SHARDREC_INVALID_STATE,
+       "without a begin"},
+      {"wait without end", [&] { return shardrec_ddp_wait(set); }, SHARDREC_INVALID_STATE,
+       "without an end"},
+      {"root 1", [&] { return shardrec_ddp_broadcast(set, 1); }, SHARDREC_INVALID_ARGUMENT,
+       "no rank 1"},
+      {"root -1", [&] { return shardrec_ddp_broadcast(set, -1); }, SHARDREC_INVALID_ARGUMENT,
+       "no rank -1"},
+      {"negative norm", [&] { return shardrec_ddp_clip_grad_norm(set, -1, &out_real); },
+       SHARDREC_INVALID_ARGUMENT, "max_norm is -1"},
+      {"norm that is no number", [&] { return shardrec_ddp_clip_grad_norm(set, kNan, &out_real); },
+       SHARDREC_INVALID_ARGUMENT, "max_norm is nan"},
+      {"rate that is no number", [&] { return shardrec_ddp_set_learning_rate(set, kNan); },
+       SHARDREC_INVALID_ARGUMENT, "learning_rate is nan"},
+  });
+  EXPECT_OK(shardrec_ddp_all_reduce(set)) << "as before";
 }
 
 TEST_F(Malformed, TensorsOfAllReduce) {

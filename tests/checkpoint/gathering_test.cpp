@@ -111,7 +111,8 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
     std::vector<float> values(5, 1.5F);
     std::vector<float> gradient(5);
     dense::Ddp ddp(shared, {});
-    ddp.add("p", {5}, values, gradient);
+    ddp.add("p", {5}, {.data = values.data(), .size = 5, .dtype = SHARDREC_FLOAT32},
+            {.data = gradient.data(), .size = 5, .dtype = SHARDREC_FLOAT32});
     HostTensors tensors;
     UsedNames names;
     std::vector<int64_t> numbers = {7};

@@ -17,6 +17,7 @@ const auto kEngines =
     testing::Values(local_engine(), eager_engine(), rendezvous_engine(), slow_engine());
 INSTANTIATE_TEST_SUITE_P(InMemory, CollectiveConformance, kEngines, name_of);
 INSTANTIATE_TEST_SUITE_P(InMemory, ExchangeConformance, kEngines, name_of);
+INSTANTIATE_TEST_SUITE_P(InMemory, DdpConformance, kEngines, name_of);
 INSTANTIATE_TEST_SUITE_P(InMemory, FailureConformance, kEngines, name_of);
 
 }  // namespace

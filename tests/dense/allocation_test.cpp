@@ -12,7 +12,10 @@
 #include <vector>
 
 #include "comm/world.h"
-#include "dense/ddp.h"
+#include "dense/ddp/ddp.h"
+#include "dense/element_optimizer.h"
+#include "dense/gradient_norm.h"
+#include "dense/host_parameters.h"
 #include "dense/interaction.h"
 #include "dense/loss.h"
 #include "dense/mlp.h"
@@ -154,6 +157,33 @@ TEST(SteadyStep, LayersAllocateNothing) {
   EXPECT_EQ(allocations_of(30, [&] { step(123); }), 0) << "a smaller batch";
 }
 
+TEST(SteadyStep, OptimizersAndTheGradientNormAllocateNothing) {
+  for (const auto kind :
+       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD, SHARDREC_OPTIMIZER_ADAGRAD,
+        SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB}) {
+    core::Threads threads(2);
+    std::vector<std::vector<float>> values, gradients;
+    for (const size_t size : {70000U, 10U, 40000U}) {
+      values.emplace_back(size, 1.0F);
+      gradients.emplace_back(size, 0.5F);
+    }
+    ElementOptimizer optimizer({.kind = kind});
+    GradientNorm norm;
+    for (size_t i = 0; i < values.size(); ++i) {
+      optimizer.add(values[i], gradients[i]);
+      norm.add(gradients[i]);
+    }
+    const auto step = [&] {
+      norm.clip(1, threads);
+      optimizer.begin_step();
+      optimizer.step(2, 1, threads);
+      optimizer.step(0, 2, threads);
+    };
+    for (int i = 0; i < 20; ++i) step();
+    EXPECT_EQ(allocations_of(30, step), 0) << "optimizer " << kind;
+  }
+}
+
 TEST(SteadyStep, DdpAllReduceAllocatesNothing) {
   constexpr int kRanks = 2;
   const auto errors = comm::run_ranks(kRanks, [&](comm::Communicator& communicator) {
@@ -165,8 +195,8 @@ TEST(SteadyStep, DdpAllReduceAllocatesNothing) {
     }
     Ddp ddp(borrowed, {});
     for (size_t i = 0; i < values.size(); ++i) {
-      ddp.add("p" + std::to_string(i), {static_cast<int64_t>(values[i].size())}, values[i],
-              gradients[i]);
+      ddp.add("p" + std::to_string(i), {static_cast<int64_t>(values[i].size())}, flat(values[i]),
+              flat(gradients[i]));
     }
     ddp.commit();
     comm::Collectives gate(communicator.open_channel(comm::Purpose::kControl), communicator.rank(),

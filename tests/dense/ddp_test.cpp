@@ -1,4 +1,4 @@
-#include "dense/ddp.h"
+#include "dense/ddp/ddp.h"
 
 #include <gtest/gtest.h>
 
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/world.h"
+#include "dense/host_parameters.h"
 #include "dense/reference.h"
 
 namespace shardrec::dense {
@@ -43,7 +44,9 @@ std::vector<Host> hosts(const std::vector<int64_t>& sizes, int rank) {
 }
 
 void add_all(Ddp& ddp, std::vector<Host>& all) {
-  for (Host& host : all) ddp.add(host.name, host.shape, host.value, host.gradient);
+  for (Host& host : all) {
+    ddp.add(host.name, host.shape, flat(host.value), flat(host.gradient));
+  }
 }
 
 void expect_none(const std::vector<std::optional<core::Error>>& errors) {
@@ -75,7 +78,9 @@ TEST(Ddp, AllReduceGivesTheMeanAndTheSameBitsOnEveryRank) {
       expect_none(comm::run_ranks(ranks, [&](Communicator& communicator) {
         // Not the communicator's owner: it lives as long as the body.
         const std::shared_ptr<Communicator> borrowed(&communicator, [](Communicator*) {});
-        Ddp ddp(borrowed, {.average = average});
+        DdpOptions options;
+        options.reducer.average = average;
+        Ddp ddp(borrowed, options);
         add_all(ddp, all[static_cast<size_t>(communicator.rank())]);
         ddp.commit();
         ddp.all_reduce();
@@ -112,8 +117,8 @@ TEST(Ddp, BitsDoNotDependOnHowGradientsLieInMemory) {
       const std::span<float> second =
           one_block ? std::span(block).subspan(kFirst) : std::span(all[1].gradient);
       Ddp ddp(borrowed, {});
-      ddp.add("a", {kFirst}, all[0].value, first);
-      ddp.add("b", {kSecond}, all[1].value, second);
+      ddp.add("a", {kFirst}, flat(all[0].value), flat(first));
+      ddp.add("b", {kSecond}, flat(all[1].value), flat(second));
       ddp.commit();
       ddp.all_reduce();
       if (communicator.rank() != 0) return;
@@ -187,14 +192,17 @@ TEST(Ddp, CommitNamesRankAndParameterOfAMismatchAndTheCommunicatorLivesOn) {
                    "missing on rank 2"},
       {.what = "another average option",
        .add = [](Ddp& ddp, std::vector<Host>& all, int) { add_all(ddp, all); },
-       .options = [](int rank) { return DdpOptions{.average = rank != 2}; },
-       .sentence = "rank 2 differs from rank 0: it sums gradients, rank 0 averages them (option "
-                   "DDP_AVERAGE)"},
+       .options =
+           [](int rank) {
+             DdpOptions options;
+             options.reducer.average = rank != 2;
+             return options;
+           },
+       .sentence = "rank 2 differs from rank 0: its option DDP_AVERAGE is 0, that of rank 0 1"},
       {.what = "another broadcast option",
        .add = [](Ddp& ddp, std::vector<Host>& all, int) { add_all(ddp, all); },
        .options = [](int rank) { return DdpOptions{.broadcast = rank != 2}; },
-       .sentence = "rank 2 differs from rank 0: its commit keeps parameters, that of rank 0 "
-                   "broadcasts them (option DDP_BROADCAST)"},
+       .sentence = "rank 2 differs from rank 0: its option DDP_BROADCAST is 0, that of rank 0 1"},
   };
   for (const Mismatch& mismatch : cases) {
     SCOPED_TRACE(mismatch.what);
@@ -233,12 +241,15 @@ TEST(Ddp, CallsOutOfOrderAndBadNamesAreRefused) {
       return error ? error->status() : SHARDREC_OK;
     };
     EXPECT_EQ(status([&] { ddp.all_reduce(); }), SHARDREC_INVALID_STATE);
-    EXPECT_EQ(status([&] { ddp.add("", {2}, value, gradient); }), SHARDREC_INVALID_ARGUMENT);
-    ddp.add("a", {2}, value, gradient);
-    EXPECT_EQ(status([&] { ddp.add("a", {2}, value, gradient); }), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_EQ(status([&] { ddp.add("", {2}, flat(value), flat(gradient)); }),
+              SHARDREC_INVALID_ARGUMENT);
+    ddp.add("a", {2}, flat(value), flat(gradient));
+    EXPECT_EQ(status([&] { ddp.add("a", {2}, flat(value), flat(gradient)); }),
+              SHARDREC_INVALID_ARGUMENT);
     ddp.commit();
     EXPECT_EQ(status([&] { ddp.commit(); }), SHARDREC_INVALID_STATE);
-    EXPECT_EQ(status([&] { ddp.add("b", {2}, value, gradient); }), SHARDREC_INVALID_STATE);
+    EXPECT_EQ(status([&] { ddp.add("b", {2}, flat(value), flat(gradient)); }),
+              SHARDREC_INVALID_STATE);
     EXPECT_EQ(status([&] { ddp.all_reduce(); }), SHARDREC_OK);
   }));
 }

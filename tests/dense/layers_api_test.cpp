@@ -96,6 +96,36 @@ TEST(LayersApi, ALinearModelLearnsALine) {
   EXPECT_NEAR(*static_cast<float*>(bias.data), -2, 1e-3);
 }
 
+// Two steps with one gradient g: lr * g, then lr * (1 + momentum) * g.
+TEST(LayersApi, AnMlpTakesMomentumAndRefusesOptimizersThatOnlyTablesHave) {
+  Options options;
+  ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_MLP, options.out()));
+  ASSERT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "momentum_sgd"));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_LEARNING_RATE, 0.5));
+  ASSERT_OK(shardrec_options_set_f64(options, SHARDREC_OPTION_MOMENTUM, 0.25));
+  Mlp mlp;
+  ASSERT_OK(shardrec_mlp_create(1, options, mlp.out()));
+  ASSERT_OK(shardrec_mlp_add_linear(mlp, 1, SHARDREC_ACTIVATION_NONE));
+  shardrec_tensor bias{};
+  ASSERT_OK(shardrec_mlp_parameter(mlp, 1, &bias, nullptr));
+  auto& value = *static_cast<float*>(bias.data);
+  value = 8;
+  std::vector<float> in = {1}, out(1), one = {1};
+  const shardrec_tensor input = matrix(in, 1, 1), output = matrix(out, 1, 1),
+                        dy = matrix(one, 1, 1);
+  for (const float expected : {7.5F, 6.875F}) {
+    ASSERT_OK(shardrec_mlp_forward(mlp, &input, &output));
+    ASSERT_OK(shardrec_mlp_backward(mlp, &dy, nullptr));
+    ASSERT_OK(shardrec_mlp_step(mlp));
+    EXPECT_EQ(value, expected);
+  }
+  ASSERT_OK(shardrec_options_set_text(options, SHARDREC_OPTION_OPTIMIZER, "lars_sgd"));
+  Mlp refused;
+  EXPECT_EQ(shardrec_mlp_create(1, options, refused.out()), SHARDREC_UNSUPPORTED);
+  EXPECT_NE(std::string(shardrec_last_error()).find("MOMENTUM_SGD, ADAGRAD, ADAM and LAMB"),
+            std::string::npos);
+}
+
 // The sum of two halves is the whole, and a step takes it; without the option the last half stays.
 TEST(LayersApi, GradientsAddUpOverMicroBatchesUntilTheyAreZeroed) {
   Options options;
@@ -258,7 +288,8 @@ TEST(LayersApi, TwoRanksTrainTheSameStackDataParallel) {
     for (int32_t p = 0; p < 4; ++p) {
       shardrec_tensor value{}, gradient{};
       ASSERT_OK(shardrec_mlp_parameter(mlp, p, &value, &gradient));
-      ASSERT_OK(shardrec_ddp_add(ddp, ("p" + std::to_string(p)).c_str(), &value, &gradient));
+      ASSERT_OK(shardrec_ddp_add_parameter(ddp, ("p" + std::to_string(p)).c_str(), &value,
+                                           &gradient, nullptr));
     }
     ASSERT_OK(shardrec_ddp_commit(ddp));
     std::vector<float> in = {1, 2, 3, static_cast<float>(rank)}, out(2), g = {1, -1};
@@ -292,30 +323,35 @@ TEST(LayersApi, DdpRefusesMalformedParametersAndNamesAMismatch) {
     std::vector<float> a(6), b(6);
     const shardrec_tensor value = matrix(a, 2, 3), gradient = matrix(b, 2, 3),
                           other = matrix(b, 3, 2);
-    shardrec_tensor doubles = value, strided = value;
-    doubles.dtype = SHARDREC_FLOAT64;
+    shardrec_tensor integers = value, halves = value, strided = value;
+    integers.dtype = SHARDREC_INT32;
+    halves.dtype = SHARDREC_FLOAT16;
     strided.shape[1] = 2;
+    const auto add = [&](const char* name, const shardrec_tensor* parameter,
+                         const shardrec_tensor* slopes) {
+      return shardrec_ddp_add_parameter(ddp, name, parameter, slopes, nullptr);
+    };
     expect_refused({
-        {"no name", [&] { return shardrec_ddp_add(ddp, nullptr, &value, &gradient); },
-         SHARDREC_INVALID_ARGUMENT, "name"},
-        {"empty name", [&] { return shardrec_ddp_add(ddp, "", &value, &gradient); },
-         SHARDREC_INVALID_ARGUMENT, "name"},
-        {"not UTF-8", [&] { return shardrec_ddp_add(ddp, "\xff", &value, &gradient); },
-         SHARDREC_INVALID_ARGUMENT, "name"},
-        {"no parameter", [&] { return shardrec_ddp_add(ddp, "w", nullptr, &gradient); },
-         SHARDREC_INVALID_ARGUMENT, "parameter"},
-        {"no gradient", [&] { return shardrec_ddp_add(ddp, "w", &value, nullptr); },
-         SHARDREC_INVALID_ARGUMENT, "gradient"},
-        {"doubles", [&] { return shardrec_ddp_add(ddp, "w", &doubles, &gradient); },
-         SHARDREC_UNSUPPORTED, "parameter"},
-        {"not compact", [&] { return shardrec_ddp_add(ddp, "w", &strided, &gradient); },
-         SHARDREC_INVALID_ARGUMENT, "parameter"},
-        {"two shapes", [&] { return shardrec_ddp_add(ddp, "w", &value, &other); },
-         SHARDREC_INVALID_ARGUMENT, "\"w\""},
+        {"no name", [&] { return add(nullptr, &value, &gradient); }, SHARDREC_INVALID_ARGUMENT,
+         "name"},
+        {"empty name", [&] { return add("", &value, &gradient); }, SHARDREC_INVALID_ARGUMENT,
+         "name"},
+        {"not UTF-8", [&] { return add("\xff", &value, &gradient); }, SHARDREC_INVALID_ARGUMENT,
+         "name"},
+        {"no parameter", [&] { return add("w", nullptr, &gradient); }, SHARDREC_INVALID_ARGUMENT,
+         "parameter"},
+        {"integers", [&] { return add("w", &integers, nullptr); }, SHARDREC_UNSUPPORTED, "\"w\""},
+        {"two dtypes", [&] { return add("w", &value, &halves); }, SHARDREC_INVALID_ARGUMENT,
+         "\"w\""},
+        {"not compact", [&] { return add("w", &strided, &gradient); }, SHARDREC_INVALID_ARGUMENT,
+         "parameter"},
+        {"two shapes", [&] { return add("w", &value, &other); }, SHARDREC_INVALID_ARGUMENT,
+         "\"w\""},
         {"all_reduce before commit", [&] { return shardrec_ddp_all_reduce(ddp); },
          SHARDREC_INVALID_STATE, "commit"},
     });
-    ASSERT_OK(shardrec_ddp_add(ddp, rank == 0 ? "left" : "right", &value, &gradient));
+    ASSERT_OK(
+        shardrec_ddp_add_parameter(ddp, rank == 0 ? "left" : "right", &value, &gradient, nullptr));
     EXPECT_EQ(shardrec_ddp_commit(ddp), SHARDREC_MISMATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), "\"right\"")) << shardrec_last_error();
     int64_t culprit = -1;

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "checkpoint/layers.h"
 #include "comm/world.h"
 #include "dense/reference.h"
 
@@ -70,7 +71,8 @@ std::vector<float> everything(Mlp& mlp) {
 
 TEST_F(MlpFile, TrainingGoesOnAfterLoadingWithTheSameBits) {
   for (const auto kind :
-       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_ADAGRAD, SHARDREC_OPTIMIZER_ADAM}) {
+       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD, SHARDREC_OPTIMIZER_ADAGRAD,
+        SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB}) {
     auto saved = make(kind);
     train(*saved, 3);
     save_mlp(*saved, path_);
@@ -81,6 +83,24 @@ TEST_F(MlpFile, TrainingGoesOnAfterLoadingWithTheSameBits) {
     train(*saved, 2);
     train(*loaded, 2);
     EXPECT_EQ(everything(*saved), everything(*loaded));
+  }
+}
+
+// As checkpoints describe a stack: with all settings of its optimizer.
+TEST_F(MlpFile, ADescriptionMakesAStackWithTheSameOptimizer) {
+  for (const auto kind :
+       {SHARDREC_OPTIMIZER_SGD, SHARDREC_OPTIMIZER_MOMENTUM_SGD, SHARDREC_OPTIMIZER_ADAGRAD,
+        SHARDREC_OPTIMIZER_ADAM, SHARDREC_OPTIMIZER_LAMB}) {
+    const plan::Optimizer optimizer{.kind = kind,
+                                    .learning_rate = 0.1,
+                                    .weight_decay = 0.01,
+                                    .weight_decay_mode = SHARDREC_WEIGHT_DECAY_L2,
+                                    .momentum = 0.75};
+    Mlp saved(5, dense::MlpOptions{.optimizer = optimizer});
+    saved.add_linear(2, SHARDREC_ACTIVATION_RELU);
+    saved.parameters().set_learning_rate(0.5);
+    const auto made = make_layers(describe_layers(saved), {}, "a file");
+    EXPECT_EQ(made->parameters().optimizer(), optimizer) << kind;
   }
 }
 
@@ -96,6 +116,7 @@ TEST_F(MlpFile, AFileOfAnotherStackIsRefusedAndNothingChanges) {
   };
   expect_refused(make(SHARDREC_OPTIMIZER_ADAM), "tensors");
   expect_refused(make(SHARDREC_OPTIMIZER_SGD), "tensors");
+  expect_refused(make(SHARDREC_OPTIMIZER_MOMENTUM_SGD), "layer.0.weight.momentum");
   expect_refused(make(SHARDREC_OPTIMIZER_ADAGRAD, 8), "layer.0.weight");
   auto deeper = make(SHARDREC_OPTIMIZER_ADAGRAD);
   deeper->add_linear(3, SHARDREC_ACTIVATION_NONE);

@@ -179,7 +179,7 @@ static int make_tables(group *me) {
   TRY(shardrec_tensor_vector(me->dense, SHARDREC_FLOAT32, me->width, &parameter));
   TRY(shardrec_tensor_vector(me->dense_gradient, SHARDREC_FLOAT32, me->width, &gradient));
   TRY(shardrec_ddp_create(me->comm, NULL, &me->ddp));
-  TRY(shardrec_ddp_add(me->ddp, "dense", &parameter, &gradient));
+  TRY(shardrec_ddp_add_parameter(me->ddp, "dense", &parameter, &gradient, NULL));
   enter(me, "commit", 0);
   TRY(shardrec_ddp_commit(me->ddp));
   if (pthread_create(&me->reader, NULL, read_rows, me) != 0) return -1;

@@ -1,4 +1,4 @@
-// Calls of the dense half: ddp, layers, interaction, loss, metrics.
+// Calls of the dense half: layers, interaction, loss, metrics.
 #include "fuzz/rank.h"
 
 namespace shardrec::fuzz {
@@ -6,23 +6,10 @@ namespace shardrec::fuzz {
 void Rank::dense_call(Input& in) {
   switch (in.below(12)) {
     case 0:
-      make(in, ddps_, [&](auto out) {
-        return shardrec_ddp_create(handle(in, &Rank::comms_), handle_or_null(in, &Rank::options_),
-                                   out);
-      });
-      return;
-    case 1: {
-      const shardrec_tensor* parameter = or_null(in, matrix(in, false, 2, 3));
-      const shardrec_tensor* gradient = or_null(in, matrix(in, false, 2, 3));
-      note(shardrec_ddp_add(handle(in, &Rank::ddps_), name(in).c_str(), parameter, gradient));
-      return;
-    }
+    case 1:
     case 2:
-      note(shardrec_ddp_commit(handle(in, &Rank::ddps_)));
-      return;
     case 3:
-      note(shardrec_ddp_all_reduce(handle(in, &Rank::ddps_)));
-      return;
+      return ddp_call(in);
     case 4: {
       make(in, mlps_, [&](auto out) {
         return shardrec_mlp_create(in.below(7), handle_or_null(in, &Rank::options_), out);

@@ -56,8 +56,8 @@ void Rank::take(shardrec_status status, char* text) {
 }
 
 void* Rank::memory(size_t bytes) {
-  memory_.emplace_back(bytes / sizeof(double) + 1);
-  return memory_.back().data();
+  memory_->emplace_back(bytes / sizeof(double) + 1);
+  return memory_->back().data();
 }
 
 std::string Rank::name(Input& in) {

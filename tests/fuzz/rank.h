@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <list>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -64,7 +65,10 @@ T* garbage(Input& in) {
 class Rank {
  public:
   Rank(int rank, shardrec_local* group);
-  void meet(Rank& peer) { peer_ = &peer; }
+  void meet(Rank& peer) {
+    peer_ = &peer;
+    peers_memory_ = peer.memory_;
+  }
   void run(Input in);
 
  private:
@@ -84,6 +88,9 @@ class Rank {
   void collection_call(Input& in);
   void lookup_call(Input& in);
   void dense_call(Input& in);
+  void ddp_call(Input& in);
+  void ddp_step(Input& in, shardrec_ddp* ddp);
+  void ddp_views(Input& in, shardrec_ddp* ddp);
   void library_call(Input& in);
   void set_up(Input& in);
   void step(Input& in);
@@ -101,7 +108,7 @@ class Rank {
   void take(shardrec_status status, char* text);
 
   void begin(Input& in, bool clean);
-  // Memory that stays until the end of the run.
+  // Memory that stays until both ranks have ended.
   void* memory(size_t bytes);
   shardrec_tensor vector(Input& in, bool clean, shardrec_dtype dtype, int64_t length, void* data);
   shardrec_tensor matrix(Input& in, bool clean, int64_t rows, int64_t cols);
@@ -111,7 +118,10 @@ class Rank {
 
   int rank_;
   Rank* peer_ = nullptr;
-  std::list<std::vector<double>> memory_;
+  // A set of parameters of this rank may hold memory that the peer gave it.
+  using Memory = std::list<std::vector<double>>;
+  std::shared_ptr<Memory> memory_ = std::make_shared<Memory>();
+  std::shared_ptr<Memory> peers_memory_;
   std::list<shardrec_tensor> tensors_;
   Shape shape_;
   int64_t batch_ = 0;

@@ -63,11 +63,12 @@ void Rank::step(Input& in) {
   note(shardrec_lookup_forward(lookup, 0, out));
   const shardrec_tensor* gradient = or_null(in, matrix(in, clean, batch_, shape_.width));
   note(shardrec_lookup_set_gradient(lookup, 0, gradient));
+  if (in.one_in(3)) note(shardrec_lookup_send_gradients(lookup, in.one_in(8) ? 1 : 0));
   note(in.one_in(6) ? shardrec_lookup_skip(lookup) : shardrec_lookup_backward(lookup));
 }
 
 void Rank::lookup_call(Input& in) {
-  switch (in.below(9)) {
+  switch (in.below(10)) {
     case 0:
       make(in, lookups_, [&](auto out) {
         return shardrec_lookup_create(handle(in, &Rank::collections_),
@@ -101,6 +102,10 @@ void Rank::lookup_call(Input& in) {
     case 7:  // no more data
       note(shardrec_lookup_begin(handle(in, &Rank::lookups_), in.one_in(4) ? in.number() : 0,
                                  nullptr, nullptr, nullptr));
+      return;
+    case 8:
+      note(shardrec_lookup_send_gradients(handle(in, &Rank::lookups_),
+                                          static_cast<int32_t>(in.below(3)) - 1));
       return;
     default:
       note(shardrec_lookup_backward(handle(in, &Rank::lookups_)));

@@ -66,7 +66,8 @@ SHARDREC_API void shardrec_checkpoint_destroy(shardrec_checkpoint **checkpoint);
 
 /* Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
  * were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
- * count, a learning rate that was set), or the parameters of a DDP handle. What is added is written
+ * count, a learning rate that was set), or the parameters of a DDP handle (likewise, where it has an
+ * optimizer; then after its commit). What is added is written
  * by every later commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all
  * that is added or set; the same on all ranks. The handles stay the caller's and must not be
  * destroyed before the last commit or load. A collection must be made on the handle's communicator or

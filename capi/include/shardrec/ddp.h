@@ -1,13 +1,34 @@
-/* Data-parallel dense parameters (DDP): the host's own parameters, the same on every rank, with
- * gradients averaged over the ranks.
+/* Data-parallel dense parameters (DDP): the same values on every rank, gradients averaged over the
+ * ranks while backward still computes others, and an optimizer where the host has none.
  *
- * Thread rule: one thread at a time per handle, else BUSY.
+ *   add_parameter ..., commit
+ *   each step:   begin, then for each layer as backward goes: mark_ready; end, [other work,] wait, step
+ *   or at once:  all_reduce
+ *
+ * Gradients travel in buckets of one dtype: the last parameter added comes first, a bucket is full from
+ * DDP_FIRST_BUCKET_BYTES and then DDP_BUCKET_BYTES on (Li et al., VLDB 2020). A bucket is sent when all
+ * its parameters are ready, strictly in one order, so that ranks need not agree in which order layers
+ * become ready. Sums are a pairwise tree over the rank number in float32 (float64 for FLOAT64): every
+ * rank gets the same bits, on every engine, whatever was ready when.
+ *
+ * A thread of the library sends, adds up and writes buckets during backward; the last bucket is sent
+ * by end and taken by wait. A set of one bucket, and a rank that has one processor (option DDP_THREAD),
+ * has no such thread: end sends all, which travels while the host does other work before wait.
+ * Steps without sync (begin, sync 0) send nothing: the host adds to the gradients, and the next step
+ * with sync reduces the sum (gradient accumulation).
+ *
+ * Failures: a rank that does not come ends the wait of the others with PEER_FAILED or TIMEOUT, and the
+ * communicator. A handle that is destroyed inside a step with sync does that too.
+ *
+ * Thread rule: mark_ready and mark_unused from any thread, several at once; all others one thread at a
+ * time per handle, else BUSY. A steady step allocates nothing.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_DDP_H
 #define SHARDREC_DDP_H
 
 #include "shardrec/comm.h"
+#include "shardrec/layers.h"
 #include "shardrec/options.h"
 
 #ifdef __cplusplus
@@ -22,28 +43,165 @@ SHARDREC_API shardrec_status shardrec_ddp_create(shardrec_comm *comm,
                                                  const shardrec_options *options,
                                                  shardrec_ddp **out);
 
-/* Destroys the handle and nulls the caller's copy; the parameters stay the host's. Since 0.1. */
+/* Destroys the handle and nulls the caller's copy; the parameters stay the host's, views of gradients
+ * and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
+ * Since 0.1. */
 SHARDREC_API void shardrec_ddp_destroy(shardrec_ddp **ddp);
 
-/* Adds a parameter and its gradient: compact FLOAT32 tensors of one shape. Their memory must stay in
- * place until the handle is destroyed (it is used by commit and all_reduce only, not by others).
- * name: UTF-8, not empty, unique. Not collective.
+/* Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU, whose memory
+ * stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
+ * and step only.
+ * gradient: of the same shape and dtype, likewise in place; read and written between its mark_ready
+ *   and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
+ * name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
  * (dtype, device), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_add(shardrec_ddp *ddp, const char *name,
-                                              const shardrec_tensor *parameter,
-                                              const shardrec_tensor *gradient);
+SHARDREC_API shardrec_status shardrec_ddp_add_parameter(shardrec_ddp *ddp, const char *name,
+                                                        const shardrec_tensor *parameter,
+                                                        const shardrec_tensor *gradient,
+                                                        int64_t *out_index);
 
-/* Checks that all ranks added the same parameters (count, names, shapes, options), then copies rank
- * 0's values to all (option DDP_BROADCAST). Collective, blocking (setup deadline).
- * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (twice), MISMATCH (names rank and parameter; the
- * communicator lives on), OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+/* Adds all parameters of a stack as "<name>.layer.<l>.weight" and ".bias". From then on
+ * shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
+ * time in a step with sync is INVALID_STATE there. No layer is added to the stack afterwards; it may
+ * be destroyed before the set. A stack is in one set at a time. out_first: index of its first
+ * parameter; may be NULL. Not collective. Errors: as shardrec_ddp_add_parameter; INVALID_STATE (no
+ * layer; in another set already). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_add_mlp(shardrec_ddp *ddp, const char *name,
+                                                  shardrec_mlp *mlp, int64_t *out_first);
+
+/* The gradients of all parameters that are added without one lie one behind the other in this tensor,
+ * in the order of adding: compact, of their dtype, as many elements as they have together (checked by
+ * commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
+ * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(shardrec_ddp *ddp,
+                                                            const shardrec_tensor *gradients);
+
+/* Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
+ * must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio
+ * per parameter; formulas: shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read
+ * now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
+ * then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+ * INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
+                                                        const shardrec_options *options);
+
+/* Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
+ * and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's size)
+ * and the library's gradients (zero), then copies rank 0's values to
+ * all (option DDP_BROADCAST). Collective, blocking (setup deadline).
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
+ * UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
+ * parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
+ * ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_commit(shardrec_ddp *ddp);
 
-/* Averages (or sums: option DDP_AVERAGE) every gradient over the ranks, in place, through buckets of
- * 1 MiB and then 8 MiB; every rank gets the same bits. Collective, blocking. Allocates nothing after
- * the first call. Errors: as shardrec_ddp_commit; INVALID_STATE (no commit). Since 0.1. */
+/* A view of a parameter's gradient, valid until the handle is destroyed; after commit.
+ * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_gradient(const shardrec_ddp *ddp, int64_t index,
+                                                   shardrec_tensor *out);
+
+/* The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
+ * one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int64_t index,
+                                                    int32_t *out);
+
+/* Begins a step. sync 1: its gradients are reduced; 0: nothing is sent, and what was marked ready counts
+ * as used in the next step with sync. The same on all ranks. Not blocking, but once: with DDP_ORDER
+ * RECORDED the second step with sync begins with an exchange.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
+ * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, int32_t sync);
+
+/* The gradients of parameters [first, first + count) are whole: from now to wait the host leaves them
+ * alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
+ * thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
+ * INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
+ * those before it in the range are marked). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_mark_ready(shardrec_ddp *ddp, int64_t first,
+                                                     int64_t count);
+
+/* This rank's batch does not use parameters [first, first + count): zeros are sent, unless a step
+ * without sync before has used them. With DDP_UNUSED MARK or ZERO; those not marked when the step ends
+ * are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
+ * Any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_mark_unused(shardrec_ddp *ddp, int64_t first,
+                                                      int64_t count);
+
+/* Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
+ * but for a peer that has not taken the gradients of the step before yet.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_end(shardrec_ddp *ddp);
+
+/* Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
+ * without sync it returns at once and may be left out.
+ * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
+ * marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
+ * buckets without it are reduced, the others as they were; the communicator lives on. MISMATCH,
+ * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_wait(shardrec_ddp *ddp);
+
+/* A whole step with sync: begin, all parameters ready, end, wait. Collective, blocking. Errors: as these.
+ * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_all_reduce(shardrec_ddp *ddp);
+
+/* For a rank without more batches: takes part in the others' steps with zeros, until all ranks have
+ * joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
+ * values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
+ * Collective, blocking; each step of the others counts anew for the deadline. Errors: as
+ * shardrec_ddp_wait, shardrec_ddp_broadcast. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_join(shardrec_ddp *ddp);
+
+/* Sets all gradients to zero; between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_zero_gradients(shardrec_ddp *ddp);
+
+/* Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
+ * (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
+ * gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, >= 0.
+ * out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+ * INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_clip_grad_norm(shardrec_ddp *ddp, double max_norm,
+                                                         double *out_norm);
+
+/* One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
+ * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;
+ * DDP_STEP_IN_BACKWARD). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_step(shardrec_ddp *ddp);
+
+/* Sets the learning rate from the next step on; the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
+ * BUSY, INVALID_ARGUMENT, INVALID_STATE (no optimizer; inside a step). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_set_learning_rate(shardrec_ddp *ddp,
+                                                            double learning_rate);
+
+/* A view of an optimizer state of a parameter, FLOAT32, shaped as it, valid until the handle is
+ * destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
+ * mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
+ * Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_state(const shardrec_ddp *ddp, int64_t index,
+                                                int32_t state, shardrec_tensor *out);
+
+/* Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
+ * between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
+ * and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+ * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_check_equal(shardrec_ddp *ddp);
+
+/* Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
+ * (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+ * INVALID_ARGUMENT (root). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_broadcast(shardrec_ddp *ddp, int32_t root);
+
+/* What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+ * the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
+ * exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
+ * bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
+ * with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+ * OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_statistics(shardrec_ddp *ddp, char **out_text);
 
 #ifdef __cplusplus
 }

@@ -26,12 +26,21 @@ typedef enum shardrec_activation {
 } shardrec_activation;
 
 /* Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
- * options: kind MLP or NULL (seed, threads, optimizer: SGD, ADAGRAD or ADAM; ACCUMULATE_GRADIENTS).
- *   SGD      w -= lr * g
- *   ADAGRAD  h += g^2; w -= lr * g / (sqrt(h) + eps)                           (Duchi et al. 2011)
- *   ADAM     m, v as exponential means of g, g^2;
- *            w -= lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)   (Kingma, Ba 2015)
- *   with weight decay L2: g + lam * w for g; DECOUPLE: w *= 1 - lr * lam before the step.
+ * options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
+ * ACCUMULATE_GRADIENTS).
+ *   SGD           w -= lr * g
+ *   MOMENTUM_SGD  b = momentum * b + g; w -= lr * b; b: "momentum", 0 at first
+ *   ADAGRAD       h += g^2; w -= lr * g / (sqrt(h) + eps); h: "sum"             (Duchi et al. 2011)
+ *   ADAM          m, v as exponential means of g, g^2: "mean", "square";
+ *                 r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps);
+ *                 w -= lr * r                                                   (Kingma, Ba 2015)
+ *   LAMB          m, v, r as ADAM; w -= lr * q * r, q = norm(w) / norm(r) over the whole parameter,
+ *                 1 where either is 0                                           (You et al. 2020)
+ *   with weight decay L2: g + lam * w for g; DECOUPLE: w *= 1 - lr * lam before the step, of LAMB
+ *   r + lam * w for r (ADAM with DECOUPLE is AdamW, Loshchilov and Hutter 2019). g is first clamped
+ *   to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
+ *   Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
+ *   block of 16384 elements, added up in float64 by ascending block.
  * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
  * sentence names the package), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options *options,
@@ -52,8 +61,8 @@ SHARDREC_API shardrec_status shardrec_mlp_add_linear(shardrec_mlp *mlp, int64_t 
 SHARDREC_API shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp *mlp, int32_t *out);
 
 /* Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
- * layer is added; each may be NULL. Write through them to set values; pass them to shardrec_ddp_add
- * to train data-parallel.
+ * layer is added; each may be NULL. Write through them to set values. To train
+ * data-parallel: shardrec_ddp_add_mlp.
  * Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_parameter(shardrec_mlp *mlp, int32_t index,
                                                     shardrec_tensor *out_parameter,
@@ -94,9 +103,10 @@ SHARDREC_API shardrec_status shardrec_mlp_set_learning_rate(shardrec_mlp *mlp,
                                                             double learning_rate);
 
 /* Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
- * into a stack of the same shape and optimizer, which stays as it was after an error. Several may
- * save to one path at the same time: one of them stays, whole. path: UTF-8. Local.
- * checkpoint.h saves layers and tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
+ * keep the same states, so that a stack of one takes a file of the other). Several may save to one
+ * path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
+ * tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mlp_save(const shardrec_mlp *mlp, const char *path);
 SHARDREC_API shardrec_status shardrec_mlp_load(shardrec_mlp *mlp, const char *path);

@@ -1,10 +1,11 @@
-/* Callbacks: for C and C++ programs only. Other hosts pull (log.h, control.h); bindings leave this
+/* Callbacks: for C and C++ programs only. Other hosts pull (log.h, control.h) or wait (ddp.h); bindings leave this
  * header out (bindings/native_only.txt).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_NATIVE_H
 #define SHARDREC_NATIVE_H
 
+#include "shardrec/ddp.h"
 #include "shardrec/log.h"
 
 #ifdef __cplusplus
@@ -19,6 +20,32 @@ typedef void (*shardrec_log_sink)(void *context, shardrec_log_level level, int32
 /* Sends messages to sink instead of the ring; NULL: back to the ring. When it returns, the former
  * sink is no longer running (do not call it from a sink: BUSY). Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void *context);
+
+/* Called when the gradients of a bucket have been reduced and written (after the step of
+ * DDP_STEP_IN_BACKWARD, where that is on), in the order of buckets, inside shardrec_ddp_wait or on a
+ * thread of the library. It may read and write parameters and gradients of the bucket
+ * (shardrec_ddp_bucket_of), must return soon, and calls of this handle but shardrec_ddp_gradient,
+ * _state and _bucket_of are refused inside it. */
+typedef void (*shardrec_ddp_callback)(void *context, int32_t bucket);
+
+/* callback NULL: none. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
+ * INVALID_STATE. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_set_callback(shardrec_ddp *ddp,
+                                                       shardrec_ddp_callback callback,
+                                                       void *context);
+
+/* Takes the place of the exchange of gradients, of all buckets in their order, on the threads of
+ * shardrec_ddp_callback. buffer: [elements], the bucket's dtype, this rank's gradients (zeros of what it
+ * did not use), to be overwritten with the reduced ones, the same on every rank; valid during the call.
+ * It may block, in collectives of another communicator for example. DDP_AVERAGE, DDP_FACTOR and
+ * DDP_COMPRESSION do not apply. Another status than OK ends the step and the communicator. */
+typedef shardrec_status (*shardrec_ddp_hook)(void *context, int32_t bucket,
+                                             const shardrec_tensor *buffer);
+
+/* hook NULL: none; set on all ranks or on none. Before commit; not collective. Errors: as
+ * shardrec_ddp_set_callback. C and C++ only. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_ddp_set_hook(shardrec_ddp *ddp, shardrec_ddp_hook hook,
+                                                   void *context);
 
 #ifdef __cplusplus
 }

@@ -155,6 +155,31 @@ typedef enum shardrec_compression {
   SHARDREC_COMPRESSION_FORCE_32 = 0x7fffffff
 } shardrec_compression;
 
+/* What becomes of DDP parameters that are not marked ready when a step with sync ends. */
+typedef enum shardrec_unused {
+  SHARDREC_UNUSED_ERROR = 0, /* shardrec_ddp_wait is INVALID_STATE on all ranks and names one */
+  SHARDREC_UNUSED_MARK = 1, /* they count as unused: this rank gives zeros, and a gradient that no rank
+                               used stays as it is, as PyTorch's find_unused_parameters has it; a bit
+                               per parameter travels with each bucket */
+  SHARDREC_UNUSED_ZERO = 2, /* this rank gives zeros; a gradient that no rank used becomes zero */
+  SHARDREC_UNUSED_FORCE_32 = 0x7fffffff
+} shardrec_unused;
+
+/* In which order DDP expects parameters to become ready. */
+typedef enum shardrec_ddp_order {
+  SHARDREC_DDP_ORDER_REVERSE = 0, /* the last one added first, as backward goes */
+  SHARDREC_DDP_ORDER_RECORDED = 1, /* reversed in the first step with sync, then as they became ready in
+                                      it on rank 0 */
+  SHARDREC_DDP_ORDER_FORCE_32 = 0x7fffffff
+} shardrec_ddp_order;
+
+/* What DDP averages are divided by when some ranks have joined (shardrec_ddp_join). */
+typedef enum shardrec_join_divisor {
+  SHARDREC_JOIN_DIVISOR_WORLD = 0, /* all ranks */
+  SHARDREC_JOIN_DIVISOR_LIVE = 1,  /* those that have not joined */
+  SHARDREC_JOIN_DIVISOR_FORCE_32 = 0x7fffffff
+} shardrec_join_divisor;
+
 /* Which ranks of a mesh are neighbours. */
 typedef enum shardrec_placement {
   SHARDREC_PLACEMENT_INTRA_NODE_SYNC = 0, /* those of a replica group: averaging stays in the node */
@@ -215,7 +240,8 @@ typedef enum shardrec_option {
                                              an MLP, which has no communicator: the same part, of
                                              the communicators that live in this process when it is
                                              made; without one, all processors that the process may
-                                             use. Kinds COLLECTION and MLP */
+                                             use. Of DDP: of its optimizer. Kinds COLLECTION, MLP
+                                             and DDP */
   SHARDREC_OPTION_GRADIENT_DIVISOR = 402, /* i64, shardrec_divisor; default RANKS */
   SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE = 403, /* f64, finite, > 0; for CUSTOM; default 1 */
   SHARDREC_OPTION_LOOKUPS = 404,      /* i64 in [1, 8]; lookups alive at once; default 2 */
@@ -252,6 +278,30 @@ typedef enum shardrec_option {
   /* DDP. */
   SHARDREC_OPTION_DDP_AVERAGE = 600, /* i64, 0: gradients are summed, 1 (default): averaged */
   SHARDREC_OPTION_DDP_BROADCAST = 601, /* i64, 1 (default): commit copies rank 0's parameters to all */
+  SHARDREC_OPTION_DDP_FACTOR = 602, /* f64, finite; the sum or average is multiplied by it; default 1 */
+  SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES = 603, /* i64, >= 1: the first bucket of each dtype is full from
+                                                   so many bytes of gradients on; default 2^20 */
+  SHARDREC_OPTION_DDP_BUCKET_BYTES = 604,       /* i64, >= 1: likewise the others; default 2^22 */
+  SHARDREC_OPTION_DDP_ORDER = 605,              /* i64, shardrec_ddp_order; default REVERSE */
+  SHARDREC_OPTION_DDP_UNUSED = 606,             /* i64, shardrec_unused; default ERROR */
+  SHARDREC_OPTION_DDP_COMPRESSION = 607, /* i64, shardrec_compression, of FLOAT32 gradients on their way:
+                                            NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients
+                                            are rounded, then added up in float32; where a bucket is
+                                            added up in parts (more than two ranks, more than 256 KiB
+                                            from a rank to all others together), the result, averaged,
+                                            is rounded once more. Gradients of other dtypes travel as
+                                            they are */
+  SHARDREC_OPTION_DDP_JOIN_DIVISOR = 608,     /* i64, shardrec_join_divisor; default WORLD */
+  SHARDREC_OPTION_DDP_STEP_IN_BACKWARD = 609, /* i64, 0 or 1; 1: each bucket's parameters are stepped as
+                                                 soon as their gradients are reduced; needs
+                                                 shardrec_ddp_set_optimizer; a step that fails may have
+                                                 changed some parameters; default 0 */
+  SHARDREC_OPTION_DDP_THREAD = 610, /* i64, 0 or 1; 1: a thread of the library sends, adds up and writes
+                                       buckets during backward; 0: shardrec_ddp_end sends all of them,
+                                       shardrec_ddp_wait does the rest. The same bits; ranks may differ.
+                                       Default: 1 where this rank's part of the processors (see
+                                       THREADS) is more than one, because a thread that takes the
+                                       processor from backward hides nothing */
   /* Layers. */
   SHARDREC_OPTION_ACCUMULATE_GRADIENTS = 700, /* i64, 0 or 1; 1: shardrec_mlp_backward adds to the
                                                  gradients of the parameters; default 0 */
@@ -322,7 +372,7 @@ SHARDREC_API shardrec_status shardrec_options_set_text(shardrec_options *options
 
 /* Reads a number, set or default. out: one int64_t.
  * Errors: as shardrec_options_set_i64; NOT_FOUND where the default depends on what the options are
- * used for (THREADS, DEDUPLICATE). Since 0.1. */
+ * used for (THREADS, DEDUPLICATE, DDP_THREAD). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_options_get_i64(const shardrec_options *options,
                                                       shardrec_option key, int64_t *out);
 

@@ -30,6 +30,11 @@ Mlp make_stack(const TrainOptions& train, uint64_t number, int64_t inputs,
   Mlp stack(inputs, options);
   for (const int64_t width : hidden) stack.add_linear(width);
   stack.add_linear(outputs, SHARDREC_ACTIVATION_NONE);
+  const int32_t parameters = stack.parameter_count();
+  for (int32_t bias = 1; bias < parameters; bias += 2) {
+    const Tensor values = stack.parameter(bias).value;
+    std::fill_n(values.data<float>(), values.elements(), 0.0F);
+  }
   return stack;
 }
 
@@ -48,20 +53,10 @@ DenseNet::DenseNet(Comm& comm, const TrainOptions& options, int64_t dense_column
       interaction_columns_(interaction_.outputs()),
       top_(make_stack(options, 1, interaction_columns_, options.top, 1)),
       ddp_(comm, DdpOptions().average(false)) {
-  add_parameters("bottom", bottom_);
-  add_parameters("top", top_);
+  ddp_.add("stop", Vector(&stop_parameter_, 1), Vector(&stop_, 1));
+  ddp_.add("bottom", bottom_);
+  ddp_.add("top", top_);
   ddp_.commit();
-}
-
-void DenseNet::add_parameters(const std::string& name, Mlp& mlp) {
-  const int32_t count = mlp.parameter_count();
-  for (int32_t i = 0; i < count; ++i) {
-    const auto [parameter, gradient] = mlp.parameter(i);
-    const bool is_bias = i % 2 == 1;
-    if (is_bias) std::fill_n(parameter.data<float>(), parameter.elements(), 0.0F);
-    ddp_.add(name + "." + std::to_string(i / 2) + (is_bias ? ".bias" : ".weight"), parameter,
-             gradient);
-  }
 }
 
 void DenseNet::resize(int64_t size) {
@@ -97,7 +92,8 @@ double DenseNet::forward(int64_t size, std::span<const float> dense,
   return mean_loss * static_cast<double>(size);
 }
 
-void DenseNet::backward(int64_t global) {
+void DenseNet::backward_top(int64_t global) {
+  ddp_.begin();
   // The loss gave the gradient of the mean over this rank's samples.
   const auto share = static_cast<float>(static_cast<double>(size_) / static_cast<double>(global));
   for (int64_t i = 0; i < size_; ++i) logit_gradient_[static_cast<size_t>(i)] *= share;
@@ -106,10 +102,19 @@ void DenseNet::backward(int64_t global) {
   const Matrix bottom(bottom_gradient_.data(), size_, dim_);
   top_.backward({logit_gradient_.data(), size_, 1}, crossed);
   interaction_.backward(crossed, bottom, {embedding_gradient_.data(), size_, features_ * dim_});
-  bottom_.backward(bottom);
 }
 
-void DenseNet::reduce() { ddp_.all_reduce(); }
+void DenseNet::backward_bottom(bool stop) {
+  stop_ = stop ? 1.0F : 0.0F;
+  ddp_.mark_ready(0);
+  bottom_.backward(Matrix(bottom_gradient_.data(), size_, dim_));
+  ddp_.end();
+}
+
+bool DenseNet::wait() {
+  ddp_.wait();
+  return stop_ > 0;
+}
 
 void DenseNet::step() {
   bottom_.step();

@@ -4,7 +4,8 @@
 // Biases start at 0, the bottom stack ends without an activation: its vector meets those of the
 // tables in dot products.
 //
-// One step: forward, backward, reduce (collective), step. Buffers grow to the largest batch seen.
+// One step: forward, backward_top, backward_bottom, from which on gradients travel, wait (collective),
+// step. Buffers grow to the largest batch seen.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,17 @@ class DenseNet {
                  std::span<const float> labels);
   [[nodiscard]] std::span<const float> probabilities() const { return view(probabilities_, 1); }
 
-  // Of the mean loss over a global batch of `global` samples; afterwards embedding_gradient() is
-  // [size, features * dim].
-  void backward(int64_t global);
+  // The backward of the mean loss over a global batch of `global` samples, down to the interaction:
+  // afterwards embedding_gradient() is there, [size, features * dim], and stays until the next one.
+  void backward_top(int64_t global);
   [[nodiscard]] std::span<const float> embedding_gradient() const {
     return view(embedding_gradient_, features_ * dim_);
   }
-  void reduce();
+  // The rest of it. stop: this rank asks all of them to end.
+  void backward_bottom(bool stop);
+  // Until the gradients are summed over the ranks. Returns whether any rank asked to end: what all
+  // say travels with the gradients.
+  [[nodiscard]] bool wait();
   void step();
 
   void add_to(Checkpoint& checkpoint);
@@ -41,7 +46,6 @@ class DenseNet {
   void load_format_1(const std::string& directory);
 
  private:
-  void add_parameters(const std::string& name, Mlp& mlp);
   void resize(int64_t size);
   [[nodiscard]] std::span<const float> view(const std::vector<float>& data, int64_t columns) const {
     return std::span(data).first(static_cast<size_t>(size_ * columns));
@@ -55,6 +59,8 @@ class DenseNet {
   Interaction interaction_;
   int64_t interaction_columns_;
   Mlp top_;
+  float stop_parameter_ = 0;  // DDP sums gradients of parameters: that of this one is
+  float stop_ = 0;            // how many ranks ask to end
   Ddp ddp_;
   std::span<const float> dense_;
   std::span<const float> embeddings_;

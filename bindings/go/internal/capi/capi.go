@@ -175,8 +175,8 @@ typedef _goslice_ swig_type_142;
 typedef _gostring_ swig_type_143;
 typedef _gostring_ swig_type_144;
 typedef _gostring_ swig_type_145;
-typedef _goslice_ swig_type_146;
-typedef _gostring_ swig_type_147;
+typedef _gostring_ swig_type_146;
+typedef _goslice_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
 typedef _gostring_ swig_type_150;
@@ -187,91 +187,120 @@ typedef _gostring_ swig_type_154;
 typedef _gostring_ swig_type_155;
 typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
-typedef _goslice_ swig_type_158;
+typedef _gostring_ swig_type_158;
 typedef _goslice_ swig_type_159;
-typedef _gostring_ swig_type_160;
+typedef _goslice_ swig_type_160;
 typedef _gostring_ swig_type_161;
 typedef _gostring_ swig_type_162;
-typedef long long swig_type_163;
-typedef _gostring_ swig_type_164;
-typedef long long swig_type_165;
+typedef _gostring_ swig_type_163;
+typedef _goslice_ swig_type_164;
+typedef _gostring_ swig_type_165;
 typedef _gostring_ swig_type_166;
 typedef _gostring_ swig_type_167;
-typedef _gostring_ swig_type_168;
-typedef _goslice_ swig_type_169;
-typedef _goslice_ swig_type_170;
+typedef long long swig_type_168;
+typedef _gostring_ swig_type_169;
+typedef long long swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _goslice_ swig_type_172;
-typedef _goslice_ swig_type_173;
-typedef _gostring_ swig_type_174;
+typedef _gostring_ swig_type_172;
+typedef long long swig_type_173;
+typedef long long swig_type_174;
 typedef _gostring_ swig_type_175;
-typedef _gostring_ swig_type_176;
-typedef _gostring_ swig_type_177;
+typedef long long swig_type_176;
+typedef long long swig_type_177;
 typedef _gostring_ swig_type_178;
 typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
 typedef _gostring_ swig_type_181;
-typedef long long swig_type_182;
-typedef long long swig_type_183;
+typedef _gostring_ swig_type_182;
+typedef _gostring_ swig_type_183;
 typedef _gostring_ swig_type_184;
 typedef _gostring_ swig_type_185;
-typedef _goslice_ swig_type_186;
-typedef _goslice_ swig_type_187;
-typedef _goslice_ swig_type_188;
+typedef _gostring_ swig_type_186;
+typedef long long swig_type_187;
+typedef _gostring_ swig_type_188;
 typedef _gostring_ swig_type_189;
-typedef _goslice_ swig_type_190;
-typedef _goslice_ swig_type_191;
-typedef _goslice_ swig_type_192;
+typedef _gostring_ swig_type_190;
+typedef _gostring_ swig_type_191;
+typedef long long swig_type_192;
 typedef _gostring_ swig_type_193;
-typedef _goslice_ swig_type_194;
-typedef _goslice_ swig_type_195;
-typedef _goslice_ swig_type_196;
-typedef _goslice_ swig_type_197;
-typedef _gostring_ swig_type_198;
-typedef _gostring_ swig_type_199;
+typedef long long swig_type_194;
+typedef _gostring_ swig_type_195;
+typedef _gostring_ swig_type_196;
+typedef _gostring_ swig_type_197;
+typedef _goslice_ swig_type_198;
+typedef _goslice_ swig_type_199;
 typedef _gostring_ swig_type_200;
-typedef _gostring_ swig_type_201;
-typedef _gostring_ swig_type_202;
+typedef _goslice_ swig_type_201;
+typedef _goslice_ swig_type_202;
 typedef _gostring_ swig_type_203;
 typedef _gostring_ swig_type_204;
 typedef _gostring_ swig_type_205;
 typedef _gostring_ swig_type_206;
 typedef _gostring_ swig_type_207;
-typedef _goslice_ swig_type_208;
+typedef _gostring_ swig_type_208;
 typedef _gostring_ swig_type_209;
-typedef long long swig_type_210;
-typedef _gostring_ swig_type_211;
+typedef _gostring_ swig_type_210;
+typedef long long swig_type_211;
 typedef long long swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
-typedef _gostring_ swig_type_215;
-typedef _gostring_ swig_type_216;
-typedef _gostring_ swig_type_217;
+typedef _goslice_ swig_type_215;
+typedef _goslice_ swig_type_216;
+typedef _goslice_ swig_type_217;
 typedef _gostring_ swig_type_218;
-typedef _gostring_ swig_type_219;
-typedef _gostring_ swig_type_220;
-typedef _gostring_ swig_type_221;
+typedef _goslice_ swig_type_219;
+typedef _goslice_ swig_type_220;
+typedef _goslice_ swig_type_221;
 typedef _gostring_ swig_type_222;
-typedef _gostring_ swig_type_223;
-typedef _gostring_ swig_type_224;
+typedef _goslice_ swig_type_223;
+typedef _goslice_ swig_type_224;
 typedef _goslice_ swig_type_225;
-typedef _gostring_ swig_type_226;
+typedef _goslice_ swig_type_226;
 typedef _gostring_ swig_type_227;
 typedef _gostring_ swig_type_228;
 typedef _gostring_ swig_type_229;
 typedef _gostring_ swig_type_230;
 typedef _gostring_ swig_type_231;
-typedef _goslice_ swig_type_232;
-typedef _goslice_ swig_type_233;
+typedef _gostring_ swig_type_232;
+typedef _gostring_ swig_type_233;
 typedef _gostring_ swig_type_234;
 typedef _gostring_ swig_type_235;
 typedef _gostring_ swig_type_236;
-typedef _gostring_ swig_type_237;
+typedef _goslice_ swig_type_237;
 typedef _gostring_ swig_type_238;
 typedef long long swig_type_239;
 typedef _gostring_ swig_type_240;
-typedef _gostring_ swig_type_241;
+typedef long long swig_type_241;
 typedef _gostring_ swig_type_242;
+typedef _gostring_ swig_type_243;
+typedef _gostring_ swig_type_244;
+typedef _gostring_ swig_type_245;
+typedef _gostring_ swig_type_246;
+typedef _gostring_ swig_type_247;
+typedef _gostring_ swig_type_248;
+typedef _gostring_ swig_type_249;
+typedef _gostring_ swig_type_250;
+typedef _gostring_ swig_type_251;
+typedef _gostring_ swig_type_252;
+typedef _gostring_ swig_type_253;
+typedef _goslice_ swig_type_254;
+typedef _gostring_ swig_type_255;
+typedef _gostring_ swig_type_256;
+typedef _gostring_ swig_type_257;
+typedef _gostring_ swig_type_258;
+typedef _gostring_ swig_type_259;
+typedef _gostring_ swig_type_260;
+typedef _goslice_ swig_type_261;
+typedef _goslice_ swig_type_262;
+typedef _gostring_ swig_type_263;
+typedef _gostring_ swig_type_264;
+typedef _gostring_ swig_type_265;
+typedef _gostring_ swig_type_266;
+typedef _gostring_ swig_type_267;
+typedef long long swig_type_268;
+typedef _gostring_ swig_type_269;
+typedef _gostring_ swig_type_270;
+typedef _gostring_ swig_type_271;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -371,71 +400,91 @@ extern swig_type_137 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, sw
 extern swig_type_138 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_139 arg3);
 extern swig_type_140 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_141 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_142 arg3);
-extern swig_type_143 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_144 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_145 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_146 arg2);
-extern swig_type_147 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_148 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_143 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
+extern swig_type_144 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_145 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_146 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_147 arg2);
+extern swig_type_148 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_149 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_149 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_150 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_151 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_152 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_153 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_154 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_155 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_150 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_151 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_152 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_153 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_154 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_155 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_156 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_156 _wrap_ddp_add_capi(uintptr_t arg1, swig_type_157 arg2, swig_type_158 arg3, swig_type_159 arg4);
-extern swig_type_160 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_161 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_162 _wrap_mlp_create_capi(swig_type_163 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_157 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_158 arg2, swig_type_159 arg3, swig_type_160 arg4, swig_voidp arg5);
+extern swig_type_161 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_162 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_163 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_164 arg2);
+extern swig_type_165 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_166 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_167 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_168 arg2, swig_voidp arg3);
+extern swig_type_169 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_170 arg2, swig_voidp arg3);
+extern swig_type_171 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_172 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_173 arg2, swig_type_174 arg3);
+extern swig_type_175 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_176 arg2, swig_type_177 arg3);
+extern swig_type_178 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_179 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_180 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_181 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_182 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_183 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_type_184 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_185 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_186 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_187 arg2, int arg3, swig_voidp arg4);
+extern swig_type_188 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_189 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_190 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_191 _wrap_mlp_create_capi(swig_type_192 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_164 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_165 arg2, swig_intgo arg3);
-extern swig_type_166 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_167 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_168 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_169 arg2, swig_type_170 arg3);
-extern swig_type_171 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_172 arg2, swig_type_173 arg3);
-extern swig_type_174 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
-extern swig_type_175 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_176 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_177 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_178 arg2);
-extern swig_type_179 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_180 arg2);
-extern swig_type_181 _wrap_interaction_create_capi(swig_type_182 arg1, swig_type_183 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_193 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_194 arg2, swig_intgo arg3);
+extern swig_type_195 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_196 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_197 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_198 arg2, swig_type_199 arg3);
+extern swig_type_200 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_201 arg2, swig_type_202 arg3);
+extern swig_type_203 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
+extern swig_type_204 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_205 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_206 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_207 arg2);
+extern swig_type_208 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_209 arg2);
+extern swig_type_210 _wrap_interaction_create_capi(swig_type_211 arg1, swig_type_212 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_184 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_185 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_186 arg2, swig_type_187 arg3, swig_type_188 arg4);
-extern swig_type_189 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3, swig_type_192 arg4);
-extern swig_type_193 _wrap_bce_with_logits_capi(swig_type_194 arg1, swig_type_195 arg2, swig_type_196 arg3, swig_type_197 arg4, swig_voidp arg5);
-extern swig_type_198 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_199 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_213 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_214 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3, swig_type_217 arg4);
+extern swig_type_218 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_219 arg2, swig_type_220 arg3, swig_type_221 arg4);
+extern swig_type_222 _wrap_bce_with_logits_capi(swig_type_223 arg1, swig_type_224 arg2, swig_type_225 arg3, swig_type_226 arg4, swig_voidp arg5);
+extern swig_type_227 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_228 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_200 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_201 arg2, uintptr_t arg3);
-extern swig_type_202 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_203 arg2, uintptr_t arg3);
-extern swig_type_204 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_205 arg2, uintptr_t arg3);
-extern swig_type_206 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_207 arg2, swig_type_208 arg3);
-extern swig_type_209 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_210 arg2, uintptr_t arg3);
-extern swig_type_211 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_212 arg2);
-extern swig_type_213 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_214 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_215 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_216 arg2, swig_voidp arg3);
-extern swig_type_217 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_218 arg2, swig_voidp arg3);
-extern swig_type_219 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_220 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_221 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_222 arg2, int arg3, swig_voidp arg4);
-extern swig_type_223 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_224 arg2, int arg3, swig_type_225 arg4);
-extern swig_type_226 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_227 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_228 _wrap_checkpoint_list_json_capi(swig_type_229 arg1, swig_voidp arg2);
-extern swig_type_230 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_229 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_230 arg2, uintptr_t arg3);
+extern swig_type_231 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_232 arg2, uintptr_t arg3);
+extern swig_type_233 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_234 arg2, uintptr_t arg3);
+extern swig_type_235 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_236 arg2, swig_type_237 arg3);
+extern swig_type_238 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_239 arg2, uintptr_t arg3);
+extern swig_type_240 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_241 arg2);
+extern swig_type_242 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_243 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_244 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_245 arg2, swig_voidp arg3);
+extern swig_type_246 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_247 arg2, swig_voidp arg3);
+extern swig_type_248 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_249 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_250 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_251 arg2, int arg3, swig_voidp arg4);
+extern swig_type_252 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_253 arg2, int arg3, swig_type_254 arg4);
+extern swig_type_255 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_256 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_257 _wrap_checkpoint_list_json_capi(swig_type_258 arg1, swig_voidp arg2);
+extern swig_type_259 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_231 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3);
-extern swig_type_234 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_235 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_236 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_237 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_238 _wrap_trace_start_capi(swig_type_239 arg1);
+extern swig_type_260 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_261 arg2, swig_type_262 arg3);
+extern swig_type_263 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_264 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_265 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_266 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_267 _wrap_trace_start_capi(swig_type_268 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_240 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_241 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_242 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_269 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_270 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_271 _wrap_probe_cached_capi(swig_voidp arg1);
 #undef intgo
 */
 import "C"
@@ -1803,6 +1852,17 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	return swig_r_1
 }
 
+func Lookup_send_gradients(arg1 uintptr, arg2 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_lookup_send_gradients_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Lookup_backward(arg1 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -1828,7 +1888,7 @@ func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	_swig_i_0 := arg1
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1956,7 +2016,7 @@ func Ddp_destroy(arg1 *uintptr) {
 	C._wrap_ddp_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret error) {
+func Ddp_add_parameter(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor, arg5 *int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	var _swig_i_1 string
@@ -1970,7 +2030,8 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_ddp_add_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_3)))
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -1986,10 +2047,137 @@ func Ddp_add(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor) (_swig_ret err
 	return swig_r_1
 }
 
+func Ddp_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 string
+
+	if err := checkText(arg2); err != nil {
+		return err
+	}
+	_swig_i_1 = arg2
+
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_set_flat_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 []struct{}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_set_optimizer(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_ddp_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Ddp_commit(arg1 uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	swig_r_p := C._wrap_ddp_commit_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_gradient(arg1 uintptr, arg2 int64, arg3 *Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_bucket_of(arg1 uintptr, arg2 int64, arg3 *int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_begin(arg1 uintptr, arg2 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_ddp_begin_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_mark_ready(arg1 uintptr, arg2 int64, arg3 int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_type_174(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_mark_unused(arg1 uintptr, arg2 int64, arg3 int64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1), C.swig_type_177(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_end(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_end_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_wait(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_wait_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2006,12 +2194,112 @@ func Ddp_all_reduce(arg1 uintptr) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Ddp_join(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_join_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_zero_gradients(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_zero_gradients_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_clip_grad_norm(arg1 uintptr, arg2 float64, arg3 *float64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_ddp_clip_grad_norm_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_step(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_step_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_set_learning_rate(arg1 uintptr, arg2 float64) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_ddp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_state(arg1 uintptr, arg2 int64, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_check_equal(arg1 uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	swig_r_p := C._wrap_ddp_check_equal_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_broadcast(arg1 uintptr, arg2 int32) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_ddp_broadcast_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Ddp_statistics(arg1 uintptr, arg2 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 *unsafe.Pointer
+	_swig_i_1 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_ddp_statistics_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	*arg2 = takeText(*_swig_i_1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_163(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_192(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2028,7 +2316,7 @@ func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_165(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_194(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2066,7 +2354,7 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2086,7 +2374,7 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_173)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2140,7 +2428,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_178)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2160,7 +2448,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_180)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2176,7 +2464,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_182(_swig_i_0), C.swig_type_183(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_211(_swig_i_0), C.swig_type_212(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2208,7 +2496,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_186)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_187)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_188)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2233,7 +2521,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_190)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_191)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_192)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2260,7 +2548,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_194)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_195)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_196)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_197)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_223)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2291,7 +2579,7 @@ func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2317,7 +2605,7 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2338,7 +2626,7 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2359,7 +2647,7 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_205)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2381,7 +2669,7 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_208)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2399,7 +2687,7 @@ func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_210(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2410,7 +2698,7 @@ func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_212(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2450,7 +2738,7 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2471,7 +2759,7 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2493,7 +2781,7 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2515,7 +2803,7 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_222)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2538,7 +2826,7 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2586,7 +2874,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_229)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_258)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -2620,7 +2908,7 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
@@ -2680,7 +2968,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_239(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_268(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

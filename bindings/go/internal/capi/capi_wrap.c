@@ -2748,6 +2748,29 @@ _gostring_ _wrap_lookup_set_gradient_capi(shardrec_lookup *_swig_go_0, int _swig
 }
 
 
+_gostring_ _wrap_lookup_send_gradients_capi(shardrec_lookup *_swig_go_0, int _swig_go_1) {
+  shardrec_lookup *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_lookup_send_gradients(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_lookup_backward_capi(shardrec_lookup *_swig_go_0) {
   shardrec_lookup *arg1 = 0 ;
   shardrec_status result;
@@ -3072,11 +3095,12 @@ void _wrap_ddp_destroy_capi(shardrec_ddp **_swig_go_0) {
 }
 
 
-_gostring_ _wrap_ddp_add_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3) {
+_gostring_ _wrap_ddp_add_parameter_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, long long *_swig_go_4) {
   shardrec_ddp *arg1 = 0 ;
   char *arg2 = 0 ;
   shardrec_tensor *arg3 = 0 ;
   shardrec_tensor *arg4 = 0 ;
+  int64_t *arg5 = 0 ;
   shardrec_tensor view3 ;
   shardrec_tensor view4 ;
   shardrec_status result;
@@ -3090,8 +3114,9 @@ _gostring_ _wrap_ddp_add_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _
   
   arg3 = go_read_tensor(_swig_go_2, &view3);
   arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = (int64_t *)_swig_go_4;
   
-  result = (shardrec_status)shardrec_ddp_add(arg1,(char const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4);
+  result = (shardrec_status)shardrec_ddp_add_parameter(arg1,(char const *)arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,arg5);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -3103,7 +3128,89 @@ _gostring_ _wrap_ddp_add_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, _
   
   
   
+  
   free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_add_mlp_capi(shardrec_ddp *_swig_go_0, _gostring_ _swig_go_1, shardrec_mlp *_swig_go_2, long long *_swig_go_3) {
+  shardrec_ddp *arg1 = 0 ;
+  char *arg2 = 0 ;
+  shardrec_mlp *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  arg2 = (char *)malloc((size_t)_swig_go_1.n + 1);
+  memcpy(arg2, _swig_go_1.p, (size_t)_swig_go_1.n);
+  arg2[_swig_go_1.n] = '\0';
+  
+  arg3 = (shardrec_mlp *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_ddp_add_mlp(arg1,(char const *)arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg2);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_set_flat_gradient_capi(shardrec_ddp *_swig_go_0, _goslice_ _swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  shardrec_tensor view2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  
+  result = (shardrec_status)shardrec_ddp_set_flat_gradient(arg1,(struct shardrec_tensor const *)arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_set_optimizer_capi(shardrec_ddp *_swig_go_0, shardrec_options *_swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_options *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (shardrec_options *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_ddp_set_optimizer(arg1,(struct shardrec_options const *)arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
   return _swig_go_result;
 }
 
@@ -3129,6 +3236,176 @@ _gostring_ _wrap_ddp_commit_capi(shardrec_ddp *_swig_go_0) {
 }
 
 
+_gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, shardrec_tensor *_swig_go_2) {
+  shardrec_ddp *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = _swig_go_2 != NULL ? &view3 : NULL;
+  
+  result = (shardrec_status)shardrec_ddp_gradient((struct shardrec_ddp const *)arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  if (result == SHARDREC_OK && arg3 != NULL) go_write_tensor(arg3, (_goslice_ *)_swig_go_2);
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_bucket_of_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, int *_swig_go_2) {
+  shardrec_ddp *arg1 = 0 ;
+  int64_t arg2 ;
+  int32_t *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int32_t *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_ddp_bucket_of((struct shardrec_ddp const *)arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_begin_capi(shardrec_ddp *_swig_go_0, int _swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_ddp_begin(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_mark_ready_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, long long _swig_go_2) {
+  shardrec_ddp *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t arg3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_ddp_mark_ready(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_mark_unused_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, long long _swig_go_2) {
+  shardrec_ddp *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t arg3 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_ddp_mark_unused(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_end_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_end(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_wait_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_wait(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_ddp_all_reduce_capi(shardrec_ddp *_swig_go_0) {
   shardrec_ddp *arg1 = 0 ;
   shardrec_status result;
@@ -3137,6 +3414,216 @@ _gostring_ _wrap_ddp_all_reduce_capi(shardrec_ddp *_swig_go_0) {
   arg1 = (shardrec_ddp *)_swig_go_0;
   
   result = (shardrec_status)shardrec_ddp_all_reduce(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_join_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_join(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_zero_gradients_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_zero_gradients(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_clip_grad_norm_capi(shardrec_ddp *_swig_go_0, double _swig_go_1, double *_swig_go_2) {
+  shardrec_ddp *arg1 = 0 ;
+  double arg2 ;
+  double *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (double)_swig_go_1;
+  arg3 = (double *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_ddp_clip_grad_norm(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_step_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_step(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_set_learning_rate_capi(shardrec_ddp *_swig_go_0, double _swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  double arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (double)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_ddp_set_learning_rate(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_state_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, int _swig_go_2, shardrec_tensor *_swig_go_3) {
+  shardrec_ddp *arg1 = 0 ;
+  int64_t arg2 ;
+  int32_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int32_t)_swig_go_2;
+  arg4 = _swig_go_3 != NULL ? &view4 : NULL;
+  
+  result = (shardrec_status)shardrec_ddp_state((struct shardrec_ddp const *)arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  if (result == SHARDREC_OK && arg4 != NULL) go_write_tensor(arg4, (_goslice_ *)_swig_go_3);
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_check_equal_capi(shardrec_ddp *_swig_go_0) {
+  shardrec_ddp *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_ddp_check_equal(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_broadcast_capi(shardrec_ddp *_swig_go_0, int _swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  int32_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_ddp_broadcast(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_ddp_statistics_capi(shardrec_ddp *_swig_go_0, char **_swig_go_1) {
+  shardrec_ddp *arg1 = 0 ;
+  char **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_ddp *)_swig_go_0;
+  arg2 = (char **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_ddp_statistics(arg1,arg2);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;

@@ -98,6 +98,7 @@ pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM: shardrec_optimizer = shardrec
 pub const SHARDREC_OPTIMIZER_LAMB: shardrec_optimizer = shardrec_optimizer(6);
 pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB: shardrec_optimizer = shardrec_optimizer(7);
 pub const SHARDREC_OPTIMIZER_LARS_SGD: shardrec_optimizer = shardrec_optimizer(8);
+pub const SHARDREC_OPTIMIZER_MOMENTUM_SGD: shardrec_optimizer = shardrec_optimizer(9);
 const _: () = assert!(core::mem::size_of::<shardrec_optimizer>() == 4);
 
 #[repr(transparent)]
@@ -187,6 +188,28 @@ const _: () = assert!(core::mem::size_of::<shardrec_compression>() == 4);
 
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_unused(pub u32);
+pub const SHARDREC_UNUSED_ERROR: shardrec_unused = shardrec_unused(0);
+pub const SHARDREC_UNUSED_MARK: shardrec_unused = shardrec_unused(1);
+pub const SHARDREC_UNUSED_ZERO: shardrec_unused = shardrec_unused(2);
+const _: () = assert!(core::mem::size_of::<shardrec_unused>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_ddp_order(pub u32);
+pub const SHARDREC_DDP_ORDER_REVERSE: shardrec_ddp_order = shardrec_ddp_order(0);
+pub const SHARDREC_DDP_ORDER_RECORDED: shardrec_ddp_order = shardrec_ddp_order(1);
+const _: () = assert!(core::mem::size_of::<shardrec_ddp_order>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_join_divisor(pub u32);
+pub const SHARDREC_JOIN_DIVISOR_WORLD: shardrec_join_divisor = shardrec_join_divisor(0);
+pub const SHARDREC_JOIN_DIVISOR_LIVE: shardrec_join_divisor = shardrec_join_divisor(1);
+const _: () = assert!(core::mem::size_of::<shardrec_join_divisor>() == 4);
+
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_placement(pub u32);
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SYNC: shardrec_placement = shardrec_placement(0);
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SHARD: shardrec_placement = shardrec_placement(1);
@@ -235,6 +258,15 @@ pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
+pub const SHARDREC_OPTION_DDP_FACTOR: shardrec_option = shardrec_option(602);
+pub const SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES: shardrec_option = shardrec_option(603);
+pub const SHARDREC_OPTION_DDP_BUCKET_BYTES: shardrec_option = shardrec_option(604);
+pub const SHARDREC_OPTION_DDP_ORDER: shardrec_option = shardrec_option(605);
+pub const SHARDREC_OPTION_DDP_UNUSED: shardrec_option = shardrec_option(606);
+pub const SHARDREC_OPTION_DDP_COMPRESSION: shardrec_option = shardrec_option(607);
+pub const SHARDREC_OPTION_DDP_JOIN_DIVISOR: shardrec_option = shardrec_option(608);
+pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_option(609);
+pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
 pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
@@ -564,6 +596,7 @@ extern "C" {
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, accumulate: i32) -> shardrec_status;
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_accumulate(lookup: *mut shardrec_lookup) -> shardrec_status;
     pub fn shardrec_lookup_weight_gradient(lookup: *const shardrec_lookup, out: *const shardrec_tensor) -> shardrec_status;
@@ -578,9 +611,28 @@ extern "C" {
     pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;
     pub fn shardrec_ddp_destroy(ddp: *mut *mut shardrec_ddp);
-    pub fn shardrec_ddp_add(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_add_parameter(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor, out_index: *mut i64) -> shardrec_status;
+    pub fn shardrec_ddp_add_mlp(ddp: *mut shardrec_ddp, name: *const c_char, mlp: *mut shardrec_mlp, out_first: *mut i64) -> shardrec_status;
+    pub fn shardrec_ddp_set_flat_gradient(ddp: *mut shardrec_ddp, gradients: *const shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_set_optimizer(ddp: *mut shardrec_ddp, options: *const shardrec_options) -> shardrec_status;
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_gradient(ddp: *const shardrec_ddp, index: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_bucket_of(ddp: *const shardrec_ddp, index: i64, out: *mut i32) -> shardrec_status;
+    pub fn shardrec_ddp_begin(ddp: *mut shardrec_ddp, sync: i32) -> shardrec_status;
+    pub fn shardrec_ddp_mark_ready(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    pub fn shardrec_ddp_end(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_wait(ddp: *mut shardrec_ddp) -> shardrec_status;
     pub fn shardrec_ddp_all_reduce(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_join(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_zero_gradients(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_clip_grad_norm(ddp: *mut shardrec_ddp, max_norm: f64, out_norm: *mut f64) -> shardrec_status;
+    pub fn shardrec_ddp_step(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_set_learning_rate(ddp: *mut shardrec_ddp, learning_rate: f64) -> shardrec_status;
+    pub fn shardrec_ddp_state(ddp: *const shardrec_ddp, index: i64, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    pub fn shardrec_ddp_check_equal(ddp: *mut shardrec_ddp) -> shardrec_status;
+    pub fn shardrec_ddp_broadcast(ddp: *mut shardrec_ddp, root: i32) -> shardrec_status;
+    pub fn shardrec_ddp_statistics(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
     pub fn shardrec_mlp_create(inputs: i64, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
     pub fn shardrec_mlp_destroy(mlp: *mut *mut shardrec_mlp);
     pub fn shardrec_mlp_add_linear(mlp: *mut shardrec_mlp, outputs: i64, activation: shardrec_activation) -> shardrec_status;

@@ -327,6 +327,11 @@ impl Lookup {
         check(unsafe { sys::shardrec_lookup_set_gradient(self.0, output, &gradient.raw) })
     }
 
+    /// Sends the gradients before backward is called, which must follow: they travel meanwhile.
+    pub fn send_gradients(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_send_gradients(self.0, 0) })
+    }
+
     /// Exchanges the gradients and applies one optimizer step.
     pub fn backward(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_backward(self.0) })

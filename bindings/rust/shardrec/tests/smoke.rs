@@ -107,6 +107,7 @@ fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {
         *value += (rank + 1 + i % DIM) as f32;
     }
     lookup.set_gradient(0, View::matrix(&out, BATCH, DIM))?;
+    lookup.send_gradients()?;
     lookup.backward()
 }
 

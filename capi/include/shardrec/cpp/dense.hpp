@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "shardrec/cpp/comm.hpp"
@@ -14,22 +15,9 @@
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
 #include "shardrec/metrics.h"
+#include "shardrec/native.h"
 
 namespace shardrec {
-
-class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
- public:
-  explicit Ddp(Comm &comm, const Options &options = {}) {
-    check(shardrec_ddp_create(comm.get(), options.get(), out()));
-  }
-  using Handle::Handle;
-
-  void add(std::string_view name, const Tensor &parameter, const Tensor &gradient) {
-    check(shardrec_ddp_add(get(), detail::c_text(name).c_str(), parameter.get(), gradient.get()));
-  }
-  void commit() { check(shardrec_ddp_commit(get())); }
-  void all_reduce() { check(shardrec_ddp_all_reduce(get())); }
-};
 
 class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
  public:
@@ -74,6 +62,88 @@ class Mlp : public detail::Handle<shardrec_mlp, shardrec_mlp_destroy> {
   }
   void load(std::string_view path) {
     check(shardrec_mlp_load(get(), detail::c_text(path).c_str()));
+  }
+};
+
+class Ddp : public detail::Handle<shardrec_ddp, shardrec_ddp_destroy> {
+ public:
+  explicit Ddp(Comm &comm, const Options &options = {}) {
+    check(shardrec_ddp_create(comm.get(), options.get(), out()));
+  }
+  using Handle::Handle;
+
+  // gradient null: memory of the library. Returns the index.
+  int64_t add(std::string_view name, const Tensor &parameter, const Tensor &gradient = nullptr) {
+    int64_t index = 0;
+    check(shardrec_ddp_add_parameter(get(), detail::c_text(name).c_str(), parameter.get(),
+                                     gradient.get(), &index));
+    return index;
+  }
+  // Returns the index of its first parameter.
+  int64_t add(std::string_view name, Mlp &mlp) {
+    int64_t first = 0;
+    check(shardrec_ddp_add_mlp(get(), detail::c_text(name).c_str(), mlp.get(), &first));
+    return first;
+  }
+  void set_flat_gradient(const Tensor &gradients) {
+    check(shardrec_ddp_set_flat_gradient(get(), gradients.get()));
+  }
+  void set_optimizer(const Options &options = {}) {
+    check(shardrec_ddp_set_optimizer(get(), options.get()));
+  }
+  void set_callback(shardrec_ddp_callback callback, void *context) {
+    check(shardrec_ddp_set_callback(get(), callback, context));
+  }
+  void set_hook(shardrec_ddp_hook hook, void *context) {
+    check(shardrec_ddp_set_hook(get(), hook, context));
+  }
+  void commit() { check(shardrec_ddp_commit(get())); }
+
+  Tensor gradient(int64_t index) const {
+    shardrec_tensor view{};
+    check(shardrec_ddp_gradient(get(), index, &view));
+    return view;
+  }
+  Tensor state(int64_t index, int32_t state) const {
+    shardrec_tensor view{};
+    check(shardrec_ddp_state(get(), index, state, &view));
+    return view;
+  }
+  int32_t bucket_of(int64_t index) const {
+    int32_t bucket = 0;
+    check(shardrec_ddp_bucket_of(get(), index, &bucket));
+    return bucket;
+  }
+
+  void begin(bool sync = true) { check(shardrec_ddp_begin(get(), sync ? 1 : 0)); }
+  void mark_ready(int64_t first, int64_t count = 1) {
+    check(shardrec_ddp_mark_ready(get(), first, count));
+  }
+  void mark_unused(int64_t first, int64_t count = 1) {
+    check(shardrec_ddp_mark_unused(get(), first, count));
+  }
+  void end() { check(shardrec_ddp_end(get())); }
+  void wait() { check(shardrec_ddp_wait(get())); }
+  void all_reduce() { check(shardrec_ddp_all_reduce(get())); }
+  void join() { check(shardrec_ddp_join(get())); }
+  void zero_gradients() { check(shardrec_ddp_zero_gradients(get())); }
+  // Returns the norm of before.
+  double clip_grad_norm(double max_norm) {
+    double norm = 0;
+    check(shardrec_ddp_clip_grad_norm(get(), max_norm, &norm));
+    return norm;
+  }
+  void step() { check(shardrec_ddp_step(get())); }
+  void set_learning_rate(double learning_rate) {
+    check(shardrec_ddp_set_learning_rate(get(), learning_rate));
+  }
+  void check_equal() { check(shardrec_ddp_check_equal(get())); }
+  void broadcast(int32_t root) { check(shardrec_ddp_broadcast(get(), root)); }
+  // JSON.
+  std::string statistics() {
+    detail::Text text;
+    check(shardrec_ddp_statistics(get(), text.out()));
+    return text.str();
   }
 };
 

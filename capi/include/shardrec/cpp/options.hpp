@@ -118,6 +118,7 @@ class OptimizerOf : public OptionsOf<Self, Kind> {
   Self &max_gradient(double bound) { return this->with(SHARDREC_OPTION_MAX_GRADIENT, bound); }
   Self &beta1(double beta) { return this->with(SHARDREC_OPTION_BETA1, beta); }
   Self &beta2(double beta) { return this->with(SHARDREC_OPTION_BETA2, beta); }
+  Self &momentum(double momentum) { return this->with(SHARDREC_OPTION_MOMENTUM, momentum); }
 };
 
 }  // namespace detail
@@ -127,7 +128,6 @@ class OptimizerOptions : public detail::OptimizerOf<OptimizerOptions, SHARDREC_O
   OptimizerOptions &row_statistics(const Choice<shardrec_row_statistics> &over) {
     return with(SHARDREC_OPTION_ROW_STATISTICS, over);
   }
-  OptimizerOptions &momentum(double momentum) { return with(SHARDREC_OPTION_MOMENTUM, momentum); }
   OptimizerOptions &eta(double eta) { return with(SHARDREC_OPTION_ETA, eta); }
   OptimizerOptions &max_norm(double norm) { return with(SHARDREC_OPTION_MAX_NORM, norm); }
 };
@@ -210,6 +210,26 @@ class DdpOptions : public detail::OptionsOf<DdpOptions, SHARDREC_OPTIONS_DDP> {
  public:
   DdpOptions &average(bool on) { return with(SHARDREC_OPTION_DDP_AVERAGE, on); }
   DdpOptions &broadcast(bool on) { return with(SHARDREC_OPTION_DDP_BROADCAST, on); }
+  DdpOptions &factor(double factor) { return with(SHARDREC_OPTION_DDP_FACTOR, factor); }
+  DdpOptions &bucket_bytes(int64_t first, int64_t others) {
+    with(SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES, first);
+    return with(SHARDREC_OPTION_DDP_BUCKET_BYTES, others);
+  }
+  DdpOptions &order(const Choice<shardrec_ddp_order> &order) {
+    return with(SHARDREC_OPTION_DDP_ORDER, order);
+  }
+  DdpOptions &unused(const Choice<shardrec_unused> &unused) {
+    return with(SHARDREC_OPTION_DDP_UNUSED, unused);
+  }
+  DdpOptions &compression(const Choice<shardrec_compression> &compression) {
+    return with(SHARDREC_OPTION_DDP_COMPRESSION, compression);
+  }
+  DdpOptions &join_divisor(const Choice<shardrec_join_divisor> &divisor) {
+    return with(SHARDREC_OPTION_DDP_JOIN_DIVISOR, divisor);
+  }
+  DdpOptions &thread(bool on) { return with(SHARDREC_OPTION_DDP_THREAD, on); }
+  DdpOptions &step_in_backward(bool on) { return with(SHARDREC_OPTION_DDP_STEP_IN_BACKWARD, on); }
+  DdpOptions &threads(int32_t threads) { return with(SHARDREC_OPTION_THREADS, threads); }
 };
 
 // Of stacks of layers; an interaction takes the threads.

@@ -31,6 +31,11 @@ public final class Lookup extends Handle {
     Capi.lookup_set_gradient(ticket(), output, gradient);
   }
 
+  /** Sends the gradients before {@link #backward} is called, which must follow: they travel meanwhile. */
+  public void sendGradients() {
+    Capi.lookup_send_gradients(ticket(), 0);
+  }
+
   public void backward() {
     Capi.lookup_backward(ticket());
   }

@@ -100,6 +100,7 @@ public final class SmokeTest {
     lookup.forward(0, view);
     for (int i = 0; i < BATCH * DIM; ++i) out.put(i, out.get(i) + rank + 1 + i % DIM);
     lookup.setGradient(0, view);
+    lookup.sendGradients();
     lookup.backward();
   }
 

@@ -1,0 +1,334 @@
+#include "dense/ddp/ddp.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <utility>
+
+#include "core/error.h"
+#include "dense/ddp/description.h"
+#include "plan/names.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr comm::Operation kCompare{
+    .name = "ddp: commit", .kind = 1, .patience = comm::Patience::kSetup};
+constexpr size_t kAlignment = 64;
+
+bool is_accepted(int32_t dtype) noexcept {
+  return dtype == SHARDREC_FLOAT32 || dtype == SHARDREC_FLOAT64 || dtype == SHARDREC_FLOAT16 ||
+         dtype == SHARDREC_BFLOAT16;
+}
+
+std::span<float> floats(void* data, int64_t elements) noexcept {
+  return {static_cast<float*>(data), static_cast<size_t>(elements)};
+}
+
+std::string number(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(std::begin(text), std::end(text), value);
+  return {text, error == std::errc{} ? end : text};
+}
+
+}  // namespace
+
+std::span<std::byte> Ddp::Parameter::value_bytes() const noexcept {
+  return {static_cast<std::byte*>(values), static_cast<size_t>(elements) * core::dtype_size(dtype)};
+}
+
+std::span<std::byte> Ddp::Parameter::gradient_bytes() const noexcept {
+  return {static_cast<std::byte*>(gradient),
+          static_cast<size_t>(elements) * core::dtype_size(dtype)};
+}
+
+Ddp::Ddp(std::shared_ptr<comm::Communicator> communicator, const DdpOptions& options)
+    : communicator_(std::move(communicator)), options_(options) {}
+
+Ddp::~Ddp() {
+  if (reducer_ != nullptr) reducer_->close();
+}
+
+void Ddp::require_uncommitted(const char* call) const {
+  if (reducer_ == nullptr) return;
+  core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called after commit"));
+}
+
+Reducer& Ddp::committed(const char* call) const {
+  if (reducer_ == nullptr) {
+    core::fail(SHARDREC_INVALID_STATE, core::sentence(call, " was called before commit"));
+  }
+  return *reducer_;
+}
+
+ElementOptimizer& Ddp::require_optimizer(const char* call) const {
+  committed(call);
+  if (optimizer_ == nullptr) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence(call, " needs an optimizer; set one before commit"));
+  }
+  return *optimizer_;
+}
+
+const Ddp::Parameter& Ddp::parameter(int64_t index) const {
+  const auto count = static_cast<int64_t>(parameters_.size());
+  if (index < 0 || index >= count) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("there is no parameter ", index, "; ", count, " were added"),
+               {.value = index, .limit = count});
+  }
+  return parameters_[static_cast<size_t>(index)];
+}
+
+int64_t Ddp::add(std::string name, std::vector<int64_t> shape, const core::FlatView& values,
+                 const core::FlatView& gradient) {
+  if (reducer_ != nullptr) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("parameter \"", name,
+                              "\" was added after commit; add all parameters before it"));
+  }
+  if (name.empty()) {
+    core::fail(SHARDREC_INVALID_ARGUMENT, "a parameter has an empty name; give each one its own");
+  }
+  for (const Parameter& known : parameters_) {
+    if (known.name != name) continue;
+    core::fail(SHARDREC_INVALID_ARGUMENT, core::sentence("there is already a parameter named \"",
+                                                         name, "\"; names must be unique"));
+  }
+  if (!is_accepted(values.dtype)) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("parameter \"", name, "\" has dtype ", core::dtype_name(values.dtype),
+                              "; float32, float64, float16 and bfloat16 are accepted"),
+               {.value = values.dtype});
+  }
+  if (gradient.data != nullptr &&
+      (gradient.dtype != values.dtype || gradient.size != values.size)) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("parameter \"", name, "\" is ", values.size, " elements of ",
+                              core::dtype_name(values.dtype), ", its gradient ", gradient.size,
+                              " of ", core::dtype_name(gradient.dtype), "; they must be alike"));
+  }
+  parameters_.push_back({.name = std::move(name),
+                         .shape = std::move(shape),
+                         .dtype = static_cast<shardrec_dtype>(values.dtype),
+                         .elements = values.size,
+                         .values = values.data,
+                         .gradient = gradient.data});
+  return static_cast<int64_t>(parameters_.size()) - 1;
+}
+
+int64_t Ddp::add_stack(
+    const std::string& prefix, Mlp& stack,
+    const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener) {
+  const size_t before = parameters_.size();
+  try {
+    const Parameters& memory = stack.parameters();
+    for (const ParameterInfo& info : memory.infos()) {
+      add(prefix + info.name, info.shape,
+          {.data = memory.values(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32},
+          {.data = memory.gradients(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32});
+    }
+    const auto first = static_cast<int64_t>(before);
+    stack.set_listener(listener(first, static_cast<int64_t>(parameters_.size()) - first));
+    return first;
+  } catch (...) {
+    parameters_.resize(before);
+    throw;
+  }
+}
+
+void Ddp::set_flat_gradient(const core::FlatView& gradients) {
+  require_uncommitted("set_flat_gradient");
+  flat_ = gradients;
+}
+
+void Ddp::set_optimizer(const plan::Optimizer& optimizer) {
+  require_uncommitted("set_optimizer");
+  state_names(optimizer.kind);  // throws for one that only tables have
+  optimizer_options_ = optimizer;
+}
+
+void Ddp::set_bucket_done(Reducer::BucketDone done) {
+  require_uncommitted("set_callback");
+  bucket_done_ = std::move(done);
+}
+
+void Ddp::set_hook(Reducer::Hook hook) {
+  require_uncommitted("set_hook");
+  hook_ = std::move(hook);
+}
+
+// What would lead ranks to different exchanges or to different values.
+std::string Ddp::describe() const {
+  const ReducerOptions& reducer = options_.reducer;
+  const plan::Optimizer optimizer = optimizer_options_.value_or(plan::Optimizer{});
+  const bool steps = optimizer_options_.has_value();
+  const auto flag = [](bool on) { return std::string(on ? "1" : "0"); };
+  const auto choice = [](auto value) {
+    std::string text;
+    core::append(text, static_cast<int64_t>(value));
+    return text;
+  };
+  const std::vector<OptionText> options = {
+      {"option DDP_AVERAGE", flag(reducer.average)},
+      {"option DDP_BROADCAST", flag(options_.broadcast)},
+      {"option DDP_FACTOR", number(reducer.factor)},
+      {"option DDP_JOIN_DIVISOR", flag(reducer.divide_by_live)},
+      {"option DDP_FIRST_BUCKET_BYTES", choice(reducer.limits.first)},
+      {"option DDP_BUCKET_BYTES", choice(reducer.limits.others)},
+      {"option DDP_ORDER", choice(reducer.order)},
+      {"option DDP_UNUSED", choice(reducer.unused)},
+      {"option DDP_COMPRESSION", core::dtype_name(reducer.wire)},
+      {"option DDP_STEP_IN_BACKWARD", flag(options_.step_in_backward)},
+      {"hook", hook_ != nullptr ? "set" : "not set"},
+      {"optimizer", steps ? std::string(plan::name_of(optimizer.kind)) : "none"},
+      {"option LEARNING_RATE", number(optimizer.learning_rate)},
+      {"option EPS", number(optimizer.eps)},
+      {"option WEIGHT_DECAY", number(optimizer.weight_decay)},
+      {"option WEIGHT_DECAY_MODE", choice(optimizer.weight_decay_mode)},
+      {"option MAX_GRADIENT", number(optimizer.max_gradient)},
+      {"option BETA1", number(optimizer.beta1)},
+      {"option BETA2", number(optimizer.beta2)},
+      {"option MOMENTUM", number(optimizer.momentum)},
+  };
+  std::vector<ParameterText> parameters;
+  for (const Parameter& parameter : parameters_) {
+    parameters.push_back(
+        {.name = parameter.name, .dtype = parameter.dtype, .shape = parameter.shape});
+  }
+  return dense::describe(options, parameters);
+}
+
+// What only this rank knows; nothing has been exchanged.
+void Ddp::check_arguments() const {
+  int64_t elements = 0;
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.gradient != nullptr || parameter.elements == 0) continue;
+    elements += parameter.elements;
+    if (!flat_ || flat_->dtype == parameter.dtype) continue;
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("the flat gradient has dtype ", core::dtype_name(flat_->dtype),
+                       ", parameter \"", parameter.name, "\" ", core::dtype_name(parameter.dtype)));
+  }
+  if (flat_ && flat_->size != elements) {
+    core::fail(
+        SHARDREC_INVALID_ARGUMENT,
+        core::sentence("the flat gradient has ", flat_->size,
+                       " elements; parameters that were added without a gradient have ", elements),
+        {.value = flat_->size, .limit = elements});
+  }
+  if (!optimizer_options_) {
+    if (!options_.step_in_backward) return;
+    core::fail(SHARDREC_INVALID_STATE,
+               "the option DDP_STEP_IN_BACKWARD needs an optimizer; set one before commit");
+  }
+  for (const Parameter& parameter : parameters_) {
+    // Checkpoints hold the optimizer's states under such names.
+    if (parameter.name.starts_with("optimizer.")) {
+      core::fail(SHARDREC_INVALID_ARGUMENT,
+                 core::sentence("parameter \"", parameter.name,
+                                "\": names of a set with an optimizer do not begin with "
+                                "\"optimizer.\""));
+    }
+    if (parameter.dtype == SHARDREC_FLOAT32) continue;
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("parameter \"", parameter.name, "\" has dtype ",
+                              core::dtype_name(parameter.dtype),
+                              "; the optimizer steps float32 parameters"),
+               {.value = parameter.dtype});
+  }
+}
+
+// Gives memory to gradients that have none.
+void Ddp::place_gradients() {
+  const auto padded = [](size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  const auto needs_memory = [](const Parameter& p) { return p.gradient == nullptr; };
+  if (!flat_) {
+    size_t bytes = 0;
+    for (const Parameter& p : parameters_) {
+      if (needs_memory(p)) bytes += padded(p.value_bytes().size());
+    }
+    core::require_room(bytes, "the gradients of a set of parameters");
+    gradients_ = core::Pages(bytes);
+  }
+  auto* at = flat_ ? static_cast<std::byte*>(flat_->data) : gradients_.data();
+  for (Parameter& p : parameters_) {
+    if (!needs_memory(p)) continue;
+    p.gradient = at;
+    at += flat_ ? p.value_bytes().size() : padded(p.value_bytes().size());
+  }
+}
+
+void Ddp::make_optimizer() {
+  threads_ = std::make_unique<core::Threads>(options_.threads);
+  if (options_.step_in_backward) one_thread_ = std::make_unique<core::Threads>(1);
+  if (std::all_of(parameters_.begin(), parameters_.end(),
+                  [](const Parameter& p) { return p.dtype == SHARDREC_FLOAT32; })) {
+    norm_.emplace();
+    for (const Parameter& p : parameters_) norm_->add(floats(p.gradient, p.elements));
+  }
+  if (!optimizer_options_) return;
+  optimizer_ = std::make_unique<ElementOptimizer>(*optimizer_options_);
+  int64_t elements = 0;
+  for (const Parameter& p : parameters_) elements += p.elements;
+  optimizer_->reserve(parameters_.size(), elements);
+  for (const Parameter& p : parameters_) {
+    optimizer_->add(floats(p.values, p.elements), floats(p.gradient, p.elements));
+  }
+}
+
+void Ddp::commit() {
+  if (reducer_ != nullptr) {
+    core::fail(SHARDREC_INVALID_STATE, "commit was called a second time");
+  }
+  check_arguments();
+  communicator_->check_before("ddp: commit");
+  collectively("ddp: commit", [&] {
+    if (!control_) {
+      control_.emplace(communicator_->open_channel(comm::Purpose::kDense), communicator_->rank(),
+                       communicator_->size());
+    }
+    const std::string mine = describe();
+    compare_descriptions(control_->all_gather(kCompare, std::as_bytes(std::span(mine))));
+    if (parameters_.empty()) return;
+    const std::vector<Parameter> before = parameters_;
+    try {
+      place_gradients();
+      make_optimizer();
+      std::vector<ReducedParameter> reduced;
+      for (const Parameter& p : parameters_) {
+        reduced.push_back({p.name, p.dtype, p.elements, p.gradient});
+      }
+      const bool wants = bucket_done_ != nullptr || options_.step_in_backward;
+      auto reducer = std::make_shared<Reducer>(
+          communicator_, *control_, options_.reducer, std::move(reduced),
+          wants ? [this](int32_t bucket) { bucket_is_done(bucket); } : Reducer::BucketDone{},
+          hook_);
+      reducer_ = std::move(reducer);
+      if (options_.broadcast) broadcast(0);
+    } catch (...) {
+      reducer_.reset();
+      optimizer_.reset();
+      norm_.reset();
+      parameters_ = before;
+      throw;
+    }
+  });
+  // On all ranks alike: nobody waits, and the communicator is as before.
+  if (parameters_.empty()) {
+    core::fail(SHARDREC_INVALID_STATE, "no parameter was added before commit");
+  }
+}
+
+void Ddp::all_reduce() {
+  Reducer& reducer = committed("all_reduce");
+  reducer.begin(true);
+  reducer.mark_ready(0, static_cast<int64_t>(parameters_.size()));
+  reducer.end();
+  reducer.wait();
+}
+
+}  // namespace shardrec::dense

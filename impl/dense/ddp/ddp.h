@@ -1,0 +1,160 @@
+// Data-parallel dense parameters (capi's ddp.h): the same values on every rank, gradients reduced
+// over the ranks while the host still computes others (reducer.h), and if wanted an optimizer.
+//
+// Thread rule: mark_ready and mark_unused from any thread during a step; the others one at a time.
+// The channels are opened by the first commit that all ranks agree on.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "core/threads.h"
+#include "dense/ddp/reducer.h"
+#include "dense/element_optimizer.h"
+#include "dense/gradient_norm.h"
+#include "dense/mlp.h"
+#include "plan/model.h"
+
+namespace shardrec::dense {
+
+struct DdpOptions {
+  ReducerOptions reducer{};
+  bool broadcast = true;  // commit copies rank 0's parameters to all
+  bool step_in_backward = false;
+  int threads = 1;  // of the optimizer
+};
+
+class Ddp {
+ public:
+  Ddp(std::shared_ptr<comm::Communicator> communicator, const DdpOptions& options);
+  // Inside a step with sync it fails the communicator: peers will wait for this rank.
+  ~Ddp();
+  Ddp(const Ddp&) = delete;
+  Ddp& operator=(const Ddp&) = delete;
+
+  struct Parameter {
+    std::string name;
+    std::vector<int64_t> shape;
+    shardrec_dtype dtype = SHARDREC_FLOAT32;
+    int64_t elements = 0;
+    void* values = nullptr;    // the host's
+    void* gradient = nullptr;  // null until commit where it is the library's or in the flat one
+
+    std::span<std::byte> value_bytes() const noexcept;
+    std::span<std::byte> gradient_bytes() const noexcept;
+  };
+
+  // values: float32, float64, float16 or bfloat16, and the memory of a gradient, which stay the
+  // host's and in place; gradient.data null: one of the library. Returns the index. Throws
+  // INVALID_STATE after commit, INVALID_ARGUMENT for an empty or known name, UNSUPPORTED.
+  int64_t add(std::string name, std::vector<int64_t> shape, const core::FlatView& values,
+              const core::FlatView& gradient);
+  // All parameters of a stack, prefix + "layer.0.weight" and so on; their memory stays in place.
+  // listener(first index, count): what the stack tells of its gradients. Returns the first index.
+  // All or none are added.
+  int64_t add_stack(
+      const std::string& prefix, Mlp& stack,
+      const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener);
+  // Memory of the gradients of parameters that are added without one, in the order of adding.
+  void set_flat_gradient(const core::FlatView& gradients);
+  void set_optimizer(const plan::Optimizer& optimizer);
+  void set_bucket_done(Reducer::BucketDone done);
+  void set_hook(Reducer::Hook hook);
+
+  // Collective. Throws MISMATCH, the same on all ranks, when they differ in their parameters or
+  // options; then the communicator lives and nothing has changed.
+  void commit();
+
+  void begin(bool sync) { committed("begin").begin(sync); }
+  void mark_ready(int64_t first, int64_t count) {
+    committed("mark_ready").mark_ready(first, count);
+  }
+  void mark_unused(int64_t first, int64_t count) {
+    committed("mark_unused").mark_unused(first, count);
+  }
+  // A step has begun and not ended.
+  bool takes_marks() const noexcept { return reducer_ != nullptr && reducer_->takes_marks(); }
+  // Throws INVALID_STATE where one of them has been marked in this step.
+  void require_unmarked(int64_t first, int64_t count) const {
+    if (reducer_ != nullptr) reducer_->require_unmarked(first, count);
+  }
+  void end() { committed("end").end(); }
+  void wait() { committed("wait").wait(); }
+  void all_reduce();
+  void join();
+
+  void zero_gradients();
+  // The norm of all gradients before they were scaled down to at most max_norm.
+  double clip_grad_norm(double max_norm);
+  void step();
+  void set_learning_rate(double rate);
+
+  // Collective. Throws MISMATCH, the same on all ranks, where values or optimizer states differ.
+  void check_equal();
+  // Collective: values and optimizer states of rank root become those of all.
+  void broadcast(int root);
+
+  // In the order in which they were added.
+  std::span<const Parameter> parameters() const noexcept { return parameters_; }
+  const Parameter& parameter(int64_t index) const;
+  bool is_committed() const noexcept { return reducer_ != nullptr; }
+  const Reducer& reducer() const { return committed("this call"); }
+  // Null without an optimizer or before commit.
+  ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
+  // An optimizer state of a parameter.
+  std::span<float> state(int64_t parameter, int state) const;
+  std::string statistics_json() const;
+
+ private:
+  // Where body throws, the communicator ends for all, unless it says that the ranks differ.
+  template <class Body>
+  void collectively(const char* name, const Body& body) const {
+    try {
+      body();
+    } catch (const core::Error& error) {
+      if (error.status() != SHARDREC_MISMATCH) communicator_->fail(name);
+      throw;
+    } catch (...) {
+      communicator_->fail(name);
+      throw;
+    }
+  }
+  Reducer& committed(const char* call) const;
+  void require_uncommitted(const char* call) const;
+  ElementOptimizer& require_optimizer(const char* call) const;
+  std::string describe() const;
+  void check_arguments() const;
+  void place_gradients();
+  void make_optimizer();
+  void bucket_is_done(int32_t bucket);
+  // body(bytes) for all memory that is the same on all ranks, a piece at a time.
+  void for_each_state(const std::function<void(std::span<std::byte>)>& body) const;
+
+  std::shared_ptr<comm::Communicator> communicator_;
+  DdpOptions options_;
+  std::vector<Parameter> parameters_;
+  std::optional<core::FlatView> flat_;
+  std::optional<plan::Optimizer> optimizer_options_;
+  Reducer::BucketDone bucket_done_;
+  Reducer::Hook hook_;
+
+  core::Pages gradients_;  // those of the library
+  std::unique_ptr<ElementOptimizer> optimizer_;
+  std::optional<GradientNorm> norm_;  // empty where gradients are not float32
+  std::unique_ptr<core::Threads> threads_;
+  std::unique_ptr<core::Threads> one_thread_;  // for steps that are taken as gradients come
+  std::optional<comm::Collectives> control_;
+  std::shared_ptr<Reducer> reducer_;
+};
+
+}  // namespace shardrec::dense

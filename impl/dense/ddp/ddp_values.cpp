@@ -1,0 +1,215 @@
+// What happens to the values of a set: steps of the optimizer, copies and comparisons over the ranks.
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/float_mode.h"
+#include "core/hash.h"
+#include "core/json.h"
+#include "dense/ddp/ddp.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr comm::Operation kBroadcast{
+    .name = "ddp: broadcast", .kind = 2, .patience = comm::Patience::kSetup};
+constexpr comm::Operation kCheckEqual{.name = "ddp: check_equal", .kind = 6};
+constexpr comm::Operation kSteps{
+    .name = "ddp: broadcast of steps", .kind = 7, .patience = comm::Patience::kSetup};
+
+constexpr size_t kBroadcastBytes = size_t{16} << 20;  // in one message
+
+}  // namespace
+
+void Ddp::bucket_is_done(int32_t bucket) {
+  if (options_.step_in_backward) {
+    if (bucket == 0) optimizer_->begin_step();
+    for (const int32_t parameter : reducer_->buckets()[static_cast<size_t>(bucket)].parameters) {
+      optimizer_->step(static_cast<size_t>(parameter), 1, *one_thread_);
+    }
+  }
+  // A copy: the callback may destroy the set that it belongs to.
+  if (const Reducer::BucketDone host = bucket_done_; host != nullptr) host(bucket);
+}
+
+void Ddp::for_each_state(const std::function<void(std::span<std::byte>)>& body) const {
+  for (const Parameter& parameter : parameters_) body(parameter.value_bytes());
+  for (int s = 0; optimizer_ != nullptr && s < optimizer_->states(); ++s) {
+    for (size_t p = 0; p < parameters_.size(); ++p) {
+      body(std::as_writable_bytes(optimizer_->state(p, s)));
+    }
+  }
+}
+
+void Ddp::broadcast(int root) {
+  Reducer& reducer = committed("broadcast");
+  reducer.require_idle("broadcast");
+  const int ranks = communicator_->size();
+  if (root < 0 || root >= ranks) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("there is no rank ", root, "; there are ", ranks),
+               {.value = root, .limit = ranks});
+  }
+  communicator_->check_before("ddp: broadcast");
+  collectively("ddp: broadcast", [&] {
+    // Small ones travel together.
+    const bool is_root = communicator_->rank() == root;
+    core::Scratch memory;
+    std::vector<std::span<std::byte>> together;
+    size_t bytes = 0;
+    const auto send = [&] {
+      const std::span<std::byte> message(memory.resize(bytes), bytes);
+      auto at = message.begin();
+      for (const std::span<std::byte> part : together) {
+        at = is_root ? std::copy(part.begin(), part.end(), at)
+                     : at + static_cast<std::ptrdiff_t>(part.size());
+      }
+      control_->broadcast(kBroadcast, root, message);
+      at = message.begin();
+      for (const std::span<std::byte> part : together) {
+        if (!is_root) std::copy_n(at, part.size(), part.begin());
+        at += static_cast<std::ptrdiff_t>(part.size());
+      }
+      together.clear();
+      bytes = 0;
+    };
+    for_each_state([&](std::span<std::byte> part) {
+      while (!part.empty()) {
+        const std::span<std::byte> some =
+            part.first(std::min(part.size(), kBroadcastBytes - bytes));
+        together.push_back(some);
+        bytes += some.size();
+        part = part.subspan(some.size());
+        if (bytes == kBroadcastBytes) send();
+      }
+    });
+    if (bytes != 0) send();
+    if (optimizer_ == nullptr) return;
+    int64_t steps = optimizer_->steps();
+    control_->broadcast(kSteps, root, std::as_writable_bytes(std::span(&steps, 1)));
+    optimizer_->set_steps(steps);
+  });
+}
+
+void Ddp::check_equal() {
+  committed("check_equal").require_idle("check_equal");
+  communicator_->check_before("ddp: check_equal");
+  collectively("ddp: check_equal", [&] {
+    std::vector<uint64_t> hashes;
+    for_each_state([&](std::span<std::byte> part) { hashes.push_back(core::hash64(0, part)); });
+    if (optimizer_ != nullptr) hashes.push_back(static_cast<uint64_t>(optimizer_->steps()));
+    const auto all = control_->all_gather(kCheckEqual, std::as_bytes(std::span(hashes)));
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      const auto [first, other] = std::ranges::mismatch(all[0], all[rank]);
+      if (first == all[0].end()) continue;
+      const auto at = static_cast<size_t>(first - all[0].begin()) / sizeof(uint64_t);
+      const size_t parameter = at % parameters_.size();
+      core::ErrorParts parts{.rank = static_cast<int64_t>(rank), .operation = "ddp: check_equal"};
+      if (at + 1 == hashes.size() && optimizer_ != nullptr) {
+        core::fail(SHARDREC_MISMATCH,
+                   core::sentence("rank ", rank,
+                                  " differs from rank 0: its optimizer has taken another number of "
+                                  "steps"),
+                   std::move(parts));
+      }
+      parts.position = static_cast<int64_t>(parameter);
+      core::fail(SHARDREC_MISMATCH,
+                 core::sentence("rank ", rank, " differs from rank 0: ",
+                                at < parameters_.size() ? "the values" : "the optimizer state",
+                                " of its parameter \"", parameters_[parameter].name, "\""),
+                 std::move(parts));
+    }
+  });
+}
+
+void Ddp::join() {
+  Reducer& reducer = committed("join");
+  while (!reducer.shadow_step()) {
+  }
+  broadcast(reducer.longest_rank());
+}
+
+void Ddp::zero_gradients() {
+  committed("zero_gradients").require_idle("zero_gradients");
+  for (const Parameter& parameter : parameters_) {
+    std::ranges::fill(parameter.gradient_bytes(), std::byte{0});
+  }
+}
+
+double Ddp::clip_grad_norm(double max_norm) {
+  committed("clip_grad_norm").require_idle("clip_grad_norm");
+  if (!norm_) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               "clip_grad_norm scales float32 gradients; some are of another "
+               "dtype");
+  }
+  if (options_.step_in_backward) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "clip_grad_norm was called where steps are taken inside backward, before it (option "
+               "DDP_STEP_IN_BACKWARD)");
+  }
+  const core::DefaultFloatMode mode;
+  return norm_->clip(max_norm, *threads_);
+}
+
+void Ddp::step() {
+  ElementOptimizer& optimizer = require_optimizer("step");
+  reducer_->require_idle("step");
+  if (options_.step_in_backward) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "step was called where steps are taken inside backward (option "
+               "DDP_STEP_IN_BACKWARD)");
+  }
+  const core::DefaultFloatMode mode;
+  optimizer.begin_step();
+  optimizer.step(0, parameters_.size(), *threads_);
+}
+
+void Ddp::set_learning_rate(double rate) {
+  if (optimizer_options_) optimizer_options_->learning_rate = rate;
+  if (reducer_ == nullptr && optimizer_options_) return;
+  ElementOptimizer& optimizer = require_optimizer("set_learning_rate");
+  reducer_->require_idle("set_learning_rate");
+  optimizer.set_learning_rate(rate);
+}
+
+std::span<float> Ddp::state(int64_t parameter, int state) const {
+  const ElementOptimizer& optimizer = require_optimizer("state");
+  this->parameter(parameter);
+  if (state < 0 || state >= optimizer.states()) {
+    core::fail(
+        SHARDREC_NOT_FOUND,
+        core::sentence("there is no optimizer state ", state, "; there are ", optimizer.states()),
+        {.value = state, .limit = optimizer.states()});
+  }
+  return optimizer.state(static_cast<size_t>(parameter), state);
+}
+
+std::string Ddp::statistics_json() const {
+  const Reducer& reducer = committed("statistics");
+  reducer.require_idle("statistics");
+  const ReducerStatistics& all = reducer.statistics();
+  core::JsonWriter json;
+  json.begin_object();
+  json.key("ranks").integer(communicator_->size());
+  json.key("parameters").integer(static_cast<int64_t>(parameters_.size()));
+  json.key("steps").integer(all.steps);
+  json.key("steps_without_sync").integer(all.local_steps);
+  json.key("exchange_seconds").number(all.exchange_seconds);
+  json.key("waited_seconds").number(all.waited_seconds);
+  json.key("hidden_seconds").number(all.hidden_seconds);
+  json.key("buckets").begin_array();
+  for (const BucketStatistics& bucket : all.buckets) {
+    json.begin_object();
+    json.key("dtype").text(core::dtype_name(bucket.dtype));
+    json.key("parameters").integer(bucket.parameters);
+    json.key("elements").integer(bucket.elements);
+    json.key("bytes_sent").integer(bucket.bytes_sent);
+    json.key("seconds").number(bucket.seconds);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+}  // namespace shardrec::dense

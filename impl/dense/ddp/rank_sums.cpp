@@ -1,0 +1,113 @@
+#include "dense/ddp/rank_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "comm/collective/reduce.h"
+#include "compute/kernels.h"
+#include "core/tensor.h"
+
+namespace shardrec::dense {
+namespace {
+
+constexpr int64_t kBlock = 2048;  // elements: what all ranks bring of it stays in a cache
+
+alignas(64) constexpr std::byte kZeros[kBlock * sizeof(double)] = {};
+
+template <class T>
+T* as(void* data) noexcept {
+  return static_cast<T*>(data);
+}
+
+bool is_narrow(shardrec_dtype dtype) noexcept {
+  return dtype == SHARDREC_FLOAT16 || dtype == SHARDREC_BFLOAT16;
+}
+
+template <class T>
+void apply(const GradientScale& scale, T* values, int64_t count) noexcept {
+  int exponent = 0;
+  if (std::frexp(scale.divisor, &exponent) == 0.5) {
+    // A power of two: multiplying gives the same bits, and is quicker. 1 changes nothing.
+    const auto reciprocal = static_cast<T>(1 / scale.divisor);
+    for (int64_t i = 0; reciprocal != 1 && i < count; ++i) values[i] *= reciprocal;
+  } else {
+    const auto divisor = static_cast<T>(scale.divisor);
+    for (int64_t i = 0; i < count; ++i) values[i] /= divisor;
+  }
+  if (scale.factor != 1) {
+    const auto factor = static_cast<T>(scale.factor);
+    for (int64_t i = 0; i < count; ++i) values[i] *= factor;
+  }
+}
+
+}  // namespace
+
+void convert(const void* in, shardrec_dtype from, void* out, shardrec_dtype to, int64_t count) {
+  if (count == 0) return;
+  if (from == to) {
+    std::memcpy(out, in, static_cast<size_t>(count) * core::dtype_size(from));
+  } else if (to == SHARDREC_FLOAT32) {
+    compute::cpu_kernels().widen(in, compute::element_of(from), as<float>(out), count);
+  } else {
+    compute::cpu_kernels().narrow(static_cast<const float*>(in), compute::element_of(to), out,
+                                  count);
+  }
+}
+
+RankSums::RankSums(int ranks)
+    : views_(static_cast<size_t>(ranks)),
+      wide_(static_cast<size_t>(ranks) * kBlock),
+      block_(kBlock) {}
+
+template <class T>
+void RankSums::add_up_as(std::span<const std::byte* const> inputs, int64_t first, int64_t count,
+                         const GradientScale& scale, T* out) {
+  const auto bytes = static_cast<size_t>(count) * sizeof(T);
+  for (size_t p = 0; p < inputs.size(); ++p) {
+    const std::byte* data =
+        inputs[p] == nullptr ? kZeros : inputs[p] + static_cast<size_t>(first) * sizeof(T);
+    views_[p] = {data, bytes};
+  }
+  comm::reduce_ranks<T>(comm::Reduction::kSum, views_, {out, static_cast<size_t>(count)});
+  apply(scale, out, count);
+}
+
+void RankSums::add_up_narrow(std::span<const std::byte* const> inputs, shardrec_dtype wire,
+                             int64_t first, int64_t count, float* out) {
+  const auto bytes = static_cast<size_t>(count) * sizeof(float);
+  for (size_t p = 0; p < inputs.size(); ++p) {
+    if (inputs[p] == nullptr) {
+      views_[p] = {kZeros, bytes};
+      continue;
+    }
+    float* const wide = wide_.data() + p * kBlock;
+    convert(inputs[p] + static_cast<size_t>(first) * core::dtype_size(wire), wire, wide,
+            SHARDREC_FLOAT32, count);
+    views_[p] = std::as_bytes(std::span(wide, static_cast<size_t>(count)));
+  }
+  comm::reduce_ranks<float>(comm::Reduction::kSum, views_, {out, static_cast<size_t>(count)});
+}
+
+void RankSums::add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
+                      int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype) {
+  const size_t size = core::dtype_size(dtype);
+  for (int64_t at = 0; at < count; at += kBlock) {
+    const int64_t some = std::min(kBlock, count - at);
+    std::byte* const to = as<std::byte>(out) + static_cast<size_t>(at) * size;
+    if (wire == SHARDREC_FLOAT64) {
+      add_up_as(inputs, first + at, some, scale, as<double>(to));
+      continue;
+    }
+    float* const sums = is_narrow(dtype) ? block_.data() : as<float>(to);
+    if (is_narrow(wire)) {
+      add_up_narrow(inputs, wire, first + at, some, sums);
+      apply(scale, sums, some);
+    } else {
+      add_up_as(inputs, first + at, some, scale, sums);
+    }
+    if (is_narrow(dtype)) convert(sums, SHARDREC_FLOAT32, to, dtype, some);
+  }
+}
+
+}  // namespace shardrec::dense

@@ -1,0 +1,48 @@
+// Sums over the ranks of what their messages hold, in a pairwise tree over the rank number
+// (comm/collective/reduce.h): the bits depend on the values only, not on who adds them or how a
+// bucket is cut. float16 and bfloat16 are added in float32 and rounded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::dense {
+
+// What a sum becomes: sum / divisor * factor, in float32 (float64 for float64).
+struct GradientScale {
+  double divisor = 1;
+  double factor = 1;
+};
+
+// count elements, rounded to nearest even where `to` has fewer bits. from and to: equal, or one of
+// them float32 and the other one of 16 bits.
+void convert(const void* in, shardrec_dtype from, void* out, shardrec_dtype to, int64_t count);
+
+// Memory for blocks of the sums; one thread at a time.
+class RankSums {
+ public:
+  explicit RankSums(int ranks);
+
+  // out[i] = scaled sum over p of inputs[p][first + i], for i < count; an input that is null counts
+  // as zeros. inputs are of dtype wire, aligned for it; out overlaps none of them.
+  void add_up(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
+              int64_t count, const GradientScale& scale, void* out, shardrec_dtype dtype);
+
+ private:
+  template <class T>
+  void add_up_as(std::span<const std::byte* const> inputs, int64_t first, int64_t count,
+                 const GradientScale& scale, T* out);
+  void add_up_narrow(std::span<const std::byte* const> inputs, shardrec_dtype wire, int64_t first,
+                     int64_t count, float* out);
+
+  std::vector<comm::ConstBytes> views_;
+  std::vector<float> wide_;   // [ranks, block]
+  std::vector<float> block_;  // of a result that is rounded
+};
+
+}  // namespace shardrec::dense

@@ -1,0 +1,216 @@
+// When which bucket travels: a step's parameters become ready in any order, on any thread; buckets
+// are launched strictly in their order, so that all ranks post the same exchanges without asking
+// each other; what has come is added up and written back.
+//
+//   idle -- begin --> open -- mark_ready... --> end --> ended -- wait --> idle
+//
+// A step without sync sends nothing: gradients stay, to be added to. A bucket whose parameters are
+// ready is launched, added up and written by a thread of this object while the host computes; the
+// last one, for which nothing is left to hide behind, by whoever calls end and wait. Where there is
+// only one bucket, or the rank has no processor for such a thread, they do all of it.
+//
+// Thread rule: mark_ready and mark_unused from any thread, several at once; the others one at a time.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
+#include "dense/ddp/exchange.h"
+
+namespace shardrec::dense {
+
+// What becomes of parameters that were not marked ready when the step ends.
+enum class Unused : uint8_t {
+  kError,  // the step is refused on all ranks
+  kMark,   // zeros of this rank; where no rank used it, the gradient stays as it is
+  kZero,   // zeros of this rank
+};
+
+enum class BucketOrder : uint8_t {
+  kReverse,   // the last parameter added is expected first
+  kRecorded,  // from the second step on, as they became ready on rank 0 in the first one
+};
+
+struct ReducerOptions {
+  bool average = true;
+  double factor = 1;
+  bool divide_by_live = false;  // the mean is over ranks that have not joined
+  BucketLimits limits{};
+  BucketOrder order = BucketOrder::kReverse;
+  Unused unused = Unused::kError;
+  shardrec_dtype wire = SHARDREC_FLOAT32;  // of float32 gradients on their way
+  // Buckets travel during backward, by a thread of the reducer's own; ranks may differ.
+  bool own_thread = true;
+};
+
+struct ReducedParameter {
+  std::string name;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  int64_t elements = 0;
+  void* gradient = nullptr;
+};
+
+// Of all steps so far.
+struct BucketStatistics {
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  int64_t parameters = 0;
+  int64_t elements = 0;
+  int64_t bytes_sent = 0;
+  double seconds = 0;  // from launch to the gradients' being written
+};
+struct ReducerStatistics {
+  int64_t steps = 0;
+  int64_t local_steps = 0;      // without sync
+  double exchange_seconds = 0;  // from the first launch to the last gradient
+  double waited_seconds = 0;    // inside wait
+  double hidden_seconds = 0;    // of the exchange, while the host did something else
+  std::vector<BucketStatistics> buckets;
+};
+
+class Reducer : public std::enable_shared_from_this<Reducer> {
+ public:
+  // Called when the gradients of a bucket are written, on the thread that did it.
+  using BucketDone = std::function<void(int32_t bucket)>;
+  // Replaces the exchange of gradients: a bucket's elements, to be reduced in place. Throws.
+  using Hook = std::function<void(int32_t bucket, shardrec_dtype dtype, std::span<std::byte> data)>;
+
+  // control: for what is agreed between steps; outlives this object.
+  Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collectives& control,
+          const ReducerOptions& options, std::vector<ReducedParameter> parameters,
+          BucketDone bucket_done, Hook hook);
+  ~Reducer();
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+  // Ends the thread. Peers that wait for a step of this rank get PEER_FAILED.
+  void close() noexcept;
+
+  // Collective once, where the order is recorded: in the second step with sync.
+  void begin(bool sync);
+  void mark_ready(int64_t first, int64_t count) { mark(first, count, Mark::kReady); }
+  void mark_unused(int64_t first, int64_t count);
+  // Waits for nobody but for peers that are more than a step behind.
+  void end();
+  // Throws INVALID_STATE, the same on all ranks, where a rank has not marked what it must.
+  void wait();
+
+  // A step of a rank without batches. True: it was such a step of all ranks.
+  bool shadow_step();
+  // The first of the ranks that have taken most steps with gradients of their own, as of the last
+  // step.
+  int longest_rank() const noexcept { return longest_; }
+
+  bool takes_marks() const noexcept { return state_.load() == State::kOpen; }
+  // Throws INVALID_STATE where one of them has been marked in this step.
+  void require_unmarked(int64_t first, int64_t count) const;
+  // Throws INVALID_STATE where this thread is in a callback, or a step has begun.
+  void require_idle(const char* call) const;
+  int32_t bucket_of(int64_t parameter) const noexcept {
+    return places_[static_cast<size_t>(parameter)].bucket;
+  }
+  std::span<const Bucket> buckets() const noexcept { return buckets_; }
+  // Between steps.
+  const ReducerStatistics& statistics() const noexcept { return statistics_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class State : uint8_t { kIdle, kOpen, kEnded };
+  enum class Mark : uint8_t { kNone, kReady, kUnused };
+  struct Place {
+    int32_t bucket = 0;
+    size_t slot = 0;
+  };
+
+  void mark(int64_t first, int64_t count, Mark mark);
+  void require_open(int64_t parameter, Mark mark) const;
+  [[noreturn]] void refuse_mark(int64_t parameter, Mark mark, Mark before) const;
+  void require_not_in_callback(const char* call) const;
+  void lay_out(std::span<const int32_t> order);
+  void record_order();
+  // Before every step with sync, of ranks that have joined too.
+  void settle_order(const char* call);
+  void start_step(bool sync, bool shadow);
+
+  // Whoever holds drive_ brings the step on.
+  bool drive_one(bool may_wait);  // false: there is nothing to do now
+  bool advance(bool may_wait);    // the same; throws
+  void launch(size_t bucket);
+  void receive(size_t bucket);
+  void finish(size_t bucket);
+  void done(size_t bucket);
+  void call_hook(size_t bucket);
+  bool launchable() const noexcept;
+  bool unfinished() const noexcept { return next_done_ < buckets_.size(); }
+  void fail_step() noexcept;
+  [[noreturn]] void throw_refusal() const;
+  void count_step(Clock::duration waited) noexcept;
+  void wake();
+  void run() noexcept;
+
+  const std::shared_ptr<comm::Communicator> communicator_;
+  comm::Collectives& control_;
+  const ReducerOptions options_;
+  const std::vector<ReducedParameter> parameters_;
+  const BucketDone bucket_done_;
+  const Hook hook_;
+  Lanes lanes_;
+  RankSums sums_;
+
+  std::vector<Bucket> buckets_;
+  std::vector<std::unique_ptr<BucketExchange>> exchanges_;
+  std::vector<Place> places_;  // by parameter
+  core::Scratch hook_memory_;
+  bool order_is_final_ = false;
+
+  // Of the step.
+  std::atomic<State> state_{State::kIdle};
+  bool sync_ = false;
+  bool shadow_ = false;
+  std::unique_ptr<std::atomic<Mark>[]> marks_;       // by parameter
+  std::unique_ptr<std::atomic<int32_t>[]> pending_;  // by bucket: parameters that are not marked
+  std::atomic<size_t> complete_{0};                  // buckets
+  std::atomic<uint32_t> marked_{0};
+  std::vector<uint32_t> ready_at_;  // by parameter, while the order is recorded
+  bool recording_ = false;
+  std::vector<char> used_before_;  // by parameter: in a step without sync since the last sync
+
+  // Held by who drives.
+  std::mutex drive_;
+  std::atomic<std::thread::id> driver_{};
+  std::atomic<size_t> next_launch_{0};
+  size_t next_receive_ = 0;
+  size_t next_done_ = 0;  // of those received; between them: exchanges to be finished
+  std::vector<char> used_;
+  std::exception_ptr error_;
+  bool refused_ = false;
+  BucketExchange::Heads refusal_;
+  bool all_joined_ = false;
+  int longest_ = 0;
+  uint64_t steps_ = 0;
+
+  std::atomic<bool> caller_drives_{false};
+  std::atomic<bool> has_work_{false};
+  std::mutex wake_mutex_;
+  std::condition_variable woken_;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+
+  ReducerStatistics statistics_;  // written by who drives, read between steps
+  std::vector<Clock::time_point> launched_at_;
+  Clock::time_point first_launch_;
+  Clock::time_point last_done_;
+};
+
+}  // namespace shardrec::dense

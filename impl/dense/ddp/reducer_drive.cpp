@@ -1,0 +1,186 @@
+// How a step is brought on, by its thread or by who waits: what is ready is launched first, then the
+// oldest exchange is finished.
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "core/float_mode.h"
+#include "core/tensor.h"
+#include "dense/ddp/reducer.h"
+
+namespace shardrec::dense {
+namespace {
+
+double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+}  // namespace
+
+bool Reducer::launchable() const noexcept {
+  const size_t next = next_launch_.load();
+  if (next == buckets_.size() || next - next_done_ >= Lane::kMost) return false;
+  return pending_[next].load() == 0 || state_.load() == State::kEnded;
+}
+
+bool Reducer::advance(bool may_wait) {
+  if (launchable()) {
+    launch(next_launch_.load());
+    return true;
+  }
+  if (!may_wait) return false;
+  if (next_done_ < next_receive_) {
+    finish(next_done_);
+    return true;
+  }
+  if (next_receive_ == next_launch_.load()) return false;
+  receive(next_receive_);
+  return true;
+}
+
+bool Reducer::drive_one(bool may_wait) {
+  const core::DefaultFloatMode mode;
+  driver_.store(std::this_thread::get_id());
+  bool moved = false;
+  try {
+    moved = advance(may_wait);
+  } catch (...) {
+    fail_step();
+  }
+  driver_.store({});
+  return moved;
+}
+
+void Reducer::fail_step() noexcept {
+  error_ = std::current_exception();
+  communicator_->fail("ddp: step");  // nothing, where that is what failed
+  // Nothing of the step is left to do, also after wait() has thrown: peers may still be reading.
+  next_launch_.store(buckets_.size());
+  next_receive_ = next_done_ = buckets_.size();
+}
+
+void Reducer::launch(size_t bucket) {
+  const Bucket& its = buckets_[bucket];
+  BucketHead head{.has_gradients = shadow_ ? 0U : 1U, .joined = shadow_ ? 1U : 0U, .steps = steps_};
+  for (size_t s = 0; s < its.parameters.size(); ++s) {
+    const auto parameter = static_cast<size_t>(its.parameters[s]);
+    const Mark mark = marks_[parameter].load();
+    used_[s] = !shadow_ && (mark == Mark::kReady || used_before_[parameter] != 0) ? 1 : 0;
+    if (mark == Mark::kNone && head.verdict == BucketVerdict::kReady) {
+      head.verdict = BucketVerdict::kNotReady;
+      head.parameter = its.parameters[s];
+      head.has_gradients = 0;
+    }
+  }
+  launched_at_[bucket] = Clock::now();
+  if (bucket == 0) first_launch_ = launched_at_[bucket];
+  exchanges_[bucket]->post(lanes_, head, std::span(used_).first(its.parameters.size()));
+  next_launch_.store(bucket + 1);
+}
+
+void Reducer::receive(size_t bucket) {
+  const auto scale = [this](const BucketExchange::Heads& heads) {
+    const int ranks = communicator_->size();
+    const int divisor = options_.divide_by_live ? std::max(1, ranks - heads.joined) : ranks;
+    return GradientScale{.divisor = options_.average ? static_cast<double>(divisor) : 1.0,
+                         .factor = options_.factor};
+  };
+  BucketExchange& exchange = *exchanges_[bucket];
+  const bool is_done = exchange.receive(lanes_, sums_, scale);
+  ++next_receive_;
+  const BucketExchange::Heads& heads = exchange.heads();
+  all_joined_ = heads.joined == communicator_->size();
+  longest_ = heads.longest;
+  if (heads.verdict != BucketVerdict::kReady && !refused_) {
+    refused_ = true;
+    refusal_ = heads;
+  }
+  if (is_done) done(bucket);
+}
+
+void Reducer::finish(size_t bucket) {
+  exchanges_[bucket]->finish(lanes_);
+  done(bucket);
+}
+
+void Reducer::done(size_t bucket) {
+  const bool refused = exchanges_[bucket]->heads().verdict != BucketVerdict::kReady;
+  if (hook_ != nullptr && !refused) call_hook(bucket);
+  last_done_ = Clock::now();
+  BucketStatistics& its = statistics_.buckets[bucket];
+  its.seconds += seconds(last_done_ - launched_at_[bucket]);
+  const auto peers = static_cast<int64_t>(communicator_->size() - 1);
+  if (!shadow_) {
+    its.bytes_sent += peers * static_cast<int64_t>(exchanges_[bucket]->bytes_per_peer());
+  }
+  if (bucket_done_ != nullptr && !refused_ && !shadow_) {
+    bucket_done_(static_cast<int32_t>(bucket));
+  }
+  ++next_done_;
+}
+
+void Reducer::call_hook(size_t bucket) {
+  const Bucket& its = buckets_[bucket];
+  const size_t size = core::dtype_size(its.dtype);
+  const std::span<std::byte> data(hook_memory_.data(), static_cast<size_t>(its.elements) * size);
+  const auto each = [&](const auto& body) {
+    for (size_t s = 0; s < its.parameters.size(); ++s) {
+      const ReducedParameter& parameter = parameters_[static_cast<size_t>(its.parameters[s])];
+      body(s,
+           data.subspan(static_cast<size_t>(its.offsets[s]) * size,
+                        static_cast<size_t>(parameter.elements) * size),
+           static_cast<std::byte*>(parameter.gradient));
+    }
+  };
+  each([&](size_t s, std::span<std::byte> part, const std::byte* gradient) {
+    const auto parameter = static_cast<size_t>(its.parameters[s]);
+    const bool used =
+        !shadow_ && (marks_[parameter].load() == Mark::kReady || used_before_[parameter] != 0);
+    if (used) {
+      std::copy_n(gradient, part.size(), part.begin());
+    } else {
+      std::fill(part.begin(), part.end(), std::byte{0});
+    }
+  });
+  hook_(static_cast<int32_t>(bucket), its.dtype, data);
+  each([&](size_t s, std::span<std::byte> part, std::byte* gradient) {
+    if (exchanges_[bucket]->is_written(s)) std::copy(part.begin(), part.end(), gradient);
+  });
+}
+
+void Reducer::wake() {
+  if (has_work_.exchange(true)) return;
+  {
+    const std::lock_guard lock(wake_mutex_);
+  }
+  woken_.notify_one();
+}
+
+void Reducer::run() noexcept {
+  for (;;) {
+    {
+      std::unique_lock lock(wake_mutex_);
+      // Without an end, but in the form that old runtimes of C++ have.
+      const auto asked = [this] { return stop_.load() || has_work_.load(); };
+      while (!woken_.wait_for(lock, std::chrono::hours(1), asked)) {
+      }
+      if (stop_.load()) return;
+    }
+    has_work_.store(false);
+    while (!caller_drives_.load() && !stop_.load()) {
+      const std::lock_guard lock(drive_);
+      if (!drive_one(true)) break;
+    }
+  }
+}
+
+void Reducer::count_step(Clock::duration waited) noexcept {
+  ++statistics_.steps;
+  if (!shadow_) ++steps_;
+  const Clock::duration exchange = last_done_ - first_launch_;
+  statistics_.exchange_seconds += seconds(exchange);
+  statistics_.waited_seconds += seconds(waited);
+  statistics_.hidden_seconds += std::max(0.0, seconds(exchange - waited));
+}
+
+}  // namespace shardrec::dense
