@@ -8,18 +8,6 @@
 namespace shardrec::cli {
 namespace {
 
-// Runs calls whose refusal means that the library lacks something, not that it is wrong.
-template <typename F>
-void offered(const F& calls) {
-  try {
-    calls();
-  } catch (const Error& error) {
-    if (error.status() != SHARDREC_UNSUPPORTED && error.status() != SHARDREC_INVALID_ARGUMENT)
-      throw;
-    throw Unsupported(error.what());
-  }
-}
-
 std::string lower_case(std::string text) {
   for (char& c : text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -20,6 +20,18 @@ class NotComparable : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Runs calls whose refusal means that the library lacks something, not that it is wrong.
+template <typename F>
+void offered(const F& calls) {
+  try {
+    calls();
+  } catch (const Error& error) {
+    if (error.status() != SHARDREC_UNSUPPORTED && error.status() != SHARDREC_INVALID_ARGUMENT)
+      throw;
+    throw Unsupported(error.what());
+  }
+}
+
 // Throws Unsupported.
 Model make_model(const RecordedCase& recorded);
 

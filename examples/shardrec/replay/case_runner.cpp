@@ -195,6 +195,7 @@ CollectionOptions table_options(const RecordedCase& recorded) {
 // Collective.
 CaseResult run_rank_of(const RecordedCase& recorded, const Safetensors& arrays,
                        const ReplayOptions& options, int ranks_per_node, int rank, Comm& comm) {
+  if (recorded.ddp) return run_ddp_case(recorded, arrays, comm);
   const Model model = make_model(recorded);
   const CollectionOptions tables = table_options(recorded);
   Place place{.rank = rank, .ranks = comm.size(), .sharding_rank = rank};
@@ -215,8 +216,13 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
   const int ranks = ranks_of(recorded, options);
   const int ranks_per_node = std::min(ranks, recorded.local_world_size);
   // What is not offered, or not comparable, shows itself before ranks are started.
-  const int group = recorded.replicas() ? recorded.sharding_group_size : ranks;
-  (void)make_plan(recorded, options, make_model(recorded), group, std::min(group, ranks_per_node));
+  if (recorded.ddp) {
+    require_offered(recorded, arrays);
+  } else {
+    const int group = recorded.replicas() ? recorded.sharding_group_size : ranks;
+    (void)make_plan(recorded, options, make_model(recorded), group,
+                    std::min(group, ranks_per_node));
+  }
   CaseResult all;
   const RankGroup where{.ranks = ranks, .ranks_per_node = ranks_per_node, .engine = options.engine};
   run_ranks(where, [&](int rank, Comm& comm) {
@@ -265,6 +271,13 @@ CaseResult run_case(const RecordedCase& recorded, const Safetensors& arrays,
     if (recorded.optimizer.shard_statistics && !as_recorded) {
       throw NotComparable(
           "Its row-wise state is kept per column shard, so it runs only under its recorded boxes.");
+    }
+    if (recorded.ddp && !options.sharding.empty()) {
+      throw NotComparable("It has no tables, which a kind of sharding is for.");
+    }
+    if (recorded.ddp && recorded.global_batch() % result.ranks != 0) {
+      throw NotComparable(
+          "Its gradients are means over the samples of a rank, so every rank needs as many.");
     }
     result = train_and_compare(recorded, arrays, options);
     const double worst =

@@ -33,7 +33,7 @@ struct CaseResult {
   Outcome outcome = Outcome::kPassed;
   std::string reason;  // of all but kPassed
   int ranks = 0;
-  LargestError out;
+  LargestError out;  // of lookups; of dense parameters, losses and reduced gradients
   LargestError weights;
   LargestError state;
 };

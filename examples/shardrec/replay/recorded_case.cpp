@@ -1,8 +1,11 @@
 // How NAME.json is read, and how the recorded batches are cut for other numbers of ranks.
 #include "replay/recorded_case.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "command/user_error.h"
@@ -72,10 +75,72 @@ CaseTable read_table(const json& object) {
   return table;
 }
 
-RecordedCase read_case(const json& object) {
+TorchOptimizer read_torch_optimizer(const json& object) {
+  TorchOptimizer optimizer;
+  for (const auto& [key, value] : object.items()) {
+    if (key == "type") {
+      optimizer.type = value.get<std::string>();
+    } else if (value.is_number()) {
+      optimizer.numbers[key] = value.get<double>();
+    } else if (value.is_boolean()) {
+      optimizer.numbers[key] = value.get<bool>() ? 1 : 0;
+    } else if (key == "betas") {
+      const auto betas = value.get<std::array<double, 2>>();
+      optimizer.numbers["betas[0]"] = betas[0];
+      optimizer.numbers["betas[1]"] = betas[1];
+    } else if (!value.is_null()) {
+      optimizer.other_arguments.push_back(key);
+    }
+  }
+  if (optimizer.type.empty()) throw UserError("the optimizer needs a type");
+  return optimizer;
+}
+
+DdpCase read_ddp_case(const json& object) {
+  DdpCase ddp;
+  ddp.layers = object.at("layers").get<std::vector<int64_t>>();
+  ddp.gradient_as_bucket_view = object.value("gradient_as_bucket_view", false);
+  ddp.micro_steps = object.value("micro_steps", int64_t{1});
+  ddp.ranks_start_apart_by = object.value("ranks_start_apart_by", 0.0F);
+  ddp.optimizer = read_torch_optimizer(object.at("optimizer"));
+  const double megabytes = object.value("bucket_cap_mb", 25.0);
+  const auto fits = [](int64_t width) { return width >= 1 && width <= 65536; };
+  if (ddp.layers.size() < 2 || !std::ranges::all_of(ddp.layers, fits) || ddp.micro_steps < 1 ||
+      !(megabytes > 0 && megabytes < 1e9)) {
+    throw UserError(
+        "layers are two or more numbers from 1 to 65536, micro_steps is 1 or more, bucket_cap_mb "
+        "more than 0");
+  }
+  ddp.bucket_bytes = std::max<int64_t>(1, static_cast<int64_t>(megabytes * (1 << 20)));
+  return ddp;
+}
+
+// What cases of tables and of dense parameters have in common.
+RecordedCase read_steps(const json& object) {
   RecordedCase recorded;
   recorded.world_size = object.at("world_size").get<int>();
   recorded.local_world_size = object.at("local_world_size").get<int>();
+  recorded.batch_size = object.at("batch_size").get<int64_t>();
+  recorded.steps = object.at("steps").get<int64_t>();
+  recorded.rtol = object.at("rtol").get<double>();
+  recorded.atol = object.at("atol").get<double>();
+  return recorded;
+}
+
+RecordedCase read_dense_case(const json& object) {
+  RecordedCase recorded = read_steps(object);
+  recorded.sharding_group_size = recorded.world_size;
+  recorded.ddp = read_ddp_case(object);
+  if (recorded.world_size < 1 || recorded.local_world_size < 1 || recorded.batch_size < 1 ||
+      recorded.batch_size > std::numeric_limits<int32_t>::max() || recorded.steps < 1 ||
+      recorded.local_world_size > recorded.world_size) {
+    throw UserError("a size is below 1 or local_world_size exceeds world_size");
+  }
+  return recorded;
+}
+
+RecordedCase read_table_case(const json& object) {
+  RecordedCase recorded = read_steps(object);
   recorded.sharding_group_size = object.value("sharding_group_size", recorded.world_size);
   if (recorded.replicas()) {
     recorded.placement = object.at("placement").get<std::string>();
@@ -85,10 +150,6 @@ RecordedCase read_case(const json& object) {
       throw UserError("sync leaves optimizer states alone; they are averaged with the weights");
     }
   }
-  recorded.batch_size = object.at("batch_size").get<int64_t>();
-  recorded.steps = object.at("steps").get<int64_t>();
-  recorded.rtol = object.at("rtol").get<double>();
-  recorded.atol = object.at("atol").get<double>();
   const auto reduction = object.at("gradient_reduction").get<std::string>();
   if (reduction != "mean" && reduction != "sum") {
     throw UserError("gradient_reduction is '" + reduction + "', not mean or sum");
@@ -104,6 +165,13 @@ RecordedCase read_case(const json& object) {
         "divide it");
   }
   return recorded;
+}
+
+RecordedCase read_case(const json& object) {
+  if (!object.contains("kind")) return read_table_case(object);
+  const auto kind = object.at("kind").get<std::string>();
+  if (kind != "ddp") throw UserError("kind is '" + kind + "', not ddp; tables have none");
+  return read_dense_case(object);
 }
 
 }  // namespace

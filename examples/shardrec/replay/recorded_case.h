@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "replay/ddp_case.h"
 #include "replay/safetensors.h"
 
 namespace shardrec::cli {
@@ -61,6 +62,7 @@ struct RecordedCase {
   int64_t steps = 0;
   double rtol = 0;
   double atol = 0;
+  std::optional<DdpCase> ddp;  // of kind "ddp": without tables
 
   [[nodiscard]] bool replicas() const { return sharding_group_size != world_size; }
   [[nodiscard]] int64_t features() const;
