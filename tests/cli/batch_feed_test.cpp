@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <thread>
 
@@ -21,22 +22,29 @@ class CountingLog final : public ClickLog {
   [[nodiscard]] const Schema& schema() const override { return schema_; }
   [[nodiscard]] const BadLines& bad_lines() const override { return bad_lines_; }
   [[nodiscard]] std::unique_ptr<Pass> open(Split) override {
-    return std::make_unique<CountingPass>(samples_, fail_at_);
+    return std::make_unique<CountingPass>(samples_, fail_at_, read_);
+  }
+  // Returns when so many samples have been read.
+  void wait_for(int64_t samples) const {
+    for (int64_t read = read_; read < samples; read = read_) read_.wait(read);
   }
 
  private:
   class CountingPass final : public Pass {
    public:
-    CountingPass(int64_t samples, int64_t fail_at) : samples_(samples), fail_at_(fail_at) {}
-    bool read(Samples& out, int64_t limit) override {
+    CountingPass(int64_t samples, int64_t fail_at, std::atomic<int64_t>& read)
+        : samples_(samples), fail_at_(fail_at), read_(read) {}
+    bool read(Rows& out, int64_t limit) override {
       const int64_t end = std::min(samples_, at_ + limit);
       const bool any = at_ < end;
       for (; at_ < end; ++at_) {
         if (at_ == fail_at_) throw UserError("line 5 is bad");
         Sample sample;
         sample.dense = {static_cast<float>(at_)};
-        out.add(sample);
+        out.samples.add(sample);
       }
+      read_ = at_;
+      read_.notify_all();
       return any;
     }
     [[nodiscard]] double fraction() const override { return 0.5; }
@@ -44,11 +52,13 @@ class CountingLog final : public ClickLog {
    private:
     int64_t samples_;
     int64_t fail_at_;
+    std::atomic<int64_t>& read_;
     int64_t at_ = 0;
   };
 
   int64_t samples_;
   int64_t fail_at_;
+  std::atomic<int64_t> read_{0};
   Schema schema_;
   BadLines bad_lines_;
 };
@@ -66,7 +76,7 @@ std::vector<float> order_seen(const FeedOptions& options, int64_t samples,
       threads.emplace_back([&, r] {
         BatchFeed::Reader reader(feed, static_cast<int>(r));
         while (const auto batch = reader.next()) {
-          const Slice slice = slice_of(batch->samples.size(), options.readers, static_cast<int>(r));
+          const Slice slice = slice_of(batch->size, options.readers, static_cast<int>(r));
           std::vector<float> part;
           for (int64_t i = slice.first; i < slice.last; ++i)
             part.push_back(batch->samples.dense(i)[0]);
@@ -102,6 +112,32 @@ TEST(BatchFeed, OrderDependsOnSeedAndEpochOnlyAndHoldsEverySampleOnce) {
       std::all_of(batches.begin(), batches.end() - 1, [](int64_t size) { return size == 500; }));
 }
 
+TEST(BatchFeed, AFeedOfOneRankHasTheSlicesOfThatRank) {
+  constexpr int64_t kSamples = BatchFeed::kShuffleBlock + 1003;  // a batch lies in two blocks
+  for (const int64_t unit : {1, 128}) {
+    FeedOptions options{.split = Split::kTrain, .seed = 5, .batch = 700, .unit = unit};
+    const std::vector<float> whole = order_seen(options, kSamples, nullptr);
+    options.ranks = 3;
+    for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
+      CountingLog log(kSamples);
+      BatchFeed feed(log, options);
+      BatchFeed::Reader reader(feed, 0);
+      int64_t before = 0;
+      while (const auto batch = reader.next()) {
+        const Slice slice = slice_of(batch->size, options.ranks, options.rank, unit);
+        ASSERT_EQ(batch->slice.first, slice.first);
+        ASSERT_EQ(batch->samples.size(), slice.size());
+        for (int64_t i = 0; i < slice.size(); ++i) {
+          ASSERT_EQ(batch->samples.dense(i)[0],
+                    whole[static_cast<size_t>(before + slice.first + i)]);
+        }
+        before += batch->size;
+      }
+      EXPECT_EQ(before, kSamples);
+    }
+  }
+}
+
 TEST(BatchFeed, TestRowsKeepTheirOrder) {
   const std::vector<float> order = order_seen({Split::kTest, 5, 0, 64, 2}, 1000, nullptr);
   ASSERT_EQ(order.size(), 1000u);
@@ -120,6 +156,29 @@ TEST(BatchFeed, ErrorOfTheReaderReachesEveryRank) {
         },
         UserError);
   }
+}
+
+TEST(BatchFeed, ReadsTheNextBlockWhileNobodyTakesABatch) {
+  constexpr int64_t kSamples = 2 * BatchFeed::kShuffleBlock;
+  CountingLog log(kSamples + 1);
+  BatchFeed feed(log, {Split::kTrain, 0, 0, 1024, 1});
+  log.wait_for(kSamples);
+  BatchFeed::Reader reader(feed, 0);
+  int64_t samples = 0;
+  while (const auto batch = reader.next()) samples += batch->samples.size();
+  EXPECT_EQ(samples, kSamples + 1);
+}
+
+TEST(BatchFeed, AnErrorOfABlockThatWasReadAheadComesBehindTheBatchesBeforeIt) {
+  CountingLog log(2 * BatchFeed::kShuffleBlock, BatchFeed::kShuffleBlock + 5);
+  BatchFeed feed(log, {Split::kTrain, 0, 0, 1024, 1});
+  BatchFeed::Reader reader(feed, 0);
+  for (int64_t samples = 0; samples < BatchFeed::kShuffleBlock;) {
+    const auto batch = reader.next();
+    ASSERT_NE(batch, nullptr);
+    samples += batch->samples.size();
+  }
+  EXPECT_THROW(reader.next(), UserError);
 }
 
 TEST(BatchFeed, ARankThatIsGoneHoldsUpNobody) {

@@ -40,7 +40,7 @@ class Engines : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(Engines, ReplayHasTheErrorsOfThreads) {
-  for (const char* file : {"/sharded.json", "/replicas.json"}) {
+  for (const char* file : {"/sharded.json", "/replicas.json", "/ddp.json"}) {
     const Finished threads = run({"replay", kGolden + file});
     const Finished processes = run({"replay", kGolden + file, "--engine", GetParam()});
     EXPECT_EQ(processes.exit_code, 0) << processes.out << processes.err;

@@ -2,6 +2,7 @@
 // headers say.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "command.h"
@@ -22,10 +23,12 @@ std::string tsv_line(const std::string& label, const std::string& number, const 
 }
 
 Samples read_all(ClickLog& log, Split split) {
-  Samples samples;
+  Rows rows;
   const auto pass = log.open(split);
-  while (pass->read(samples, 7)) {
+  while (pass->read(rows, 7)) {
   }
+  Samples samples;
+  for (int64_t i = 0; i < rows.size(); ++i) pass->add(rows, i, samples);
   return samples;
 }
 
@@ -66,6 +69,20 @@ TEST(CriteoParser, NumbersAreLogTransformedWithTheirSignAndIdsHashedByColumn) {
   for (const int64_t id : sample.ids) EXPECT_EQ(id, 0);
 }
 
+// The logarithms of counts are kept, those of other numbers are not.
+TEST(CriteoParser, LogarithmsAreThoseOfDoublesRoundedOnce) {
+  const Schema schema{kCriteoDense, std::vector<Feature>(kCriteoIds, {"C", 10})};
+  CriteoParser parser(criteo_layout("log", tsv_line("1", "3", "0a")), schema);
+  Sample sample;
+  for (const std::string text : {"0", "-0", "1", "2", "7", "1023", "1024", "0.5", "6.999", "-1",
+                                 "-1023", "123456789012", "1e300"}) {
+    ASSERT_EQ(parser.parse(tsv_line("1", text, "0a"), sample), "");
+    const double value = std::stod(text);
+    const auto expected = static_cast<float>(std::copysign(std::log1p(std::abs(value)), value));
+    EXPECT_EQ(std::bit_cast<uint32_t>(sample.dense[4]), std::bit_cast<uint32_t>(expected)) << text;
+  }
+}
+
 TEST(CriteoParser, SaysWhatIsWrongWithALine) {
   const Schema schema{kCriteoDense, std::vector<Feature>(kCriteoIds, {"C", 10})};
   CriteoParser parser(criteo_layout("log", tsv_line("1", "3", "0a")), schema);
@@ -78,6 +95,39 @@ TEST(CriteoParser, SaysWhatIsWrongWithALine) {
   EXPECT_EQ(parser.parse(tsv_line("1", "nan", "0a"), sample), "I1 is 'nan', not a number");
   EXPECT_EQ(parser.parse(tsv_line("1", "3", "zz"), sample),
             "C1 is 'zz', not a hex id of up to 64 bits");
+}
+
+TEST(CriteoParser, PlainLinesAreMostLinesAndAllOfThemParse) {
+  const Schema schema{kCriteoDense, std::vector<Feature>(kCriteoIds, {"C", 10})};
+  CriteoParser parser(criteo_layout("log", tsv_line("1", "3", "0a")), schema);
+  const std::vector<std::string> plain{tsv_line("1", "3", "0a"), tsv_line("0", "", ""),
+                                       tsv_line("0", "-2", "68fd1e64"),
+                                       tsv_line("1", "999999999999999", "FfFfFfFfFfFfFfFf")};
+  for (const std::string& line : plain) EXPECT_TRUE(parser.is_plain(line)) << line;
+  EXPECT_FALSE(parser.is_plain(tsv_line("1", "0.5", "0a")));  // takes parse()
+
+  Sample sample;
+  int others = 0;
+  for (std::string line : plain) {
+    for (size_t at = 0; at <= line.size(); ++at) {
+      for (const char c : {'0', '9', '-', '+', 'a', 'g', 'x', '.', ' ', '\t', '\0', '\xff'}) {
+        for (const size_t replaced : {0, 1}) {
+          std::string changed = line;
+          changed.replace(at, replaced, 1, c);
+          if (!parser.is_plain(changed)) {
+            ++others;
+          } else {
+            ASSERT_EQ(parser.parse(changed, sample), "") << changed;
+          }
+        }
+      }
+      const std::string cut = line.substr(0, at);
+      if (parser.is_plain(cut)) {
+        ASSERT_EQ(parser.parse(cut, sample), "") << cut;
+      }
+    }
+  }
+  EXPECT_GT(others, 1000);
 }
 
 TEST(CriteoLog, HeaderNamesTheColumnsInAnyOrder) {

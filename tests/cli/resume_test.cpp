@@ -117,6 +117,23 @@ TEST_F(Resume, AnInterruptedRunSavesWhereItIsAndGoesOnToTheSameBits) {
   EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
 }
 
+// The signal reaches the processes at different steps; they end behind the same one.
+TEST_F(Resume, InterruptedProcessesAgreeOnTheLastStepAndGoOnToTheSameBits) {
+  const std::vector<std::string> ranks{"--ranks", "2", "--sharding", "mixed"};
+  const auto whole = trained(with(with(model(), ranks), {"--save", path("whole")}));
+  const auto saving = with(ranks, {"--engine", "gloo", "--save", path("run"), "--save-every", "4"});
+  const Finished interrupted = stopped(with(model(), saving), "run", &Running::interrupt);
+  ASSERT_EQ(interrupted.exit_code, 130) << interrupted.err;
+  const auto there = interrupted.json().at("steps").get<int64_t>();
+  EXPECT_LT(there, whole.at("steps").get<int64_t>());
+  const Finished resumed = cli::test::run(with(data(), {"--save", path("run"), "--resume"}));
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.out.find("behind step " + with_separators(there) + " "), std::string::npos)
+      << resumed.out;
+  expect_same_end(whole, resumed.json());
+  EXPECT_TRUE(same_bytes(saved_model(path("whole")), saved_model(path("run"))));
+}
+
 TEST_F(Resume, OnAMeshReplicasAreAveragedBeforeTheyAreSaved) {
   const std::vector<std::string> mesh{"--ranks",      "2", "--sharding-group-size", "1",
                                       "--sync-every", "7", "--save-every",          "5"};

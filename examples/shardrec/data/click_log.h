@@ -45,8 +45,10 @@ class Pass {
   Pass(const Pass&) = delete;
   Pass& operator=(const Pass&) = delete;
   virtual ~Pass() = default;
-  // Appends up to `limit` samples; false when none was left.
-  virtual bool read(Samples& out, int64_t limit) = 0;
+  // Appends up to `limit` readable rows; false when none was left.
+  virtual bool read(Rows& out, int64_t limit) = 0;
+  // Appends a row that this pass has read, as a sample.
+  virtual void add(const Rows& rows, int64_t index, Samples& out) { out.add(rows.samples, index); }
   [[nodiscard]] virtual double fraction() const = 0;  // 0 .. 1
 };
 

@@ -1,5 +1,5 @@
-// A Criteo click log, streamed: every pass reads the file from its start and parses only the rows
-// of its split.
+// A Criteo click log, streamed: every pass reads the file from its start, keeps the rows of its split
+// as text, and parses those that are wanted.
 #include <optional>
 
 #include "command/user_error.h"
@@ -52,23 +52,29 @@ class CriteoPass final : public Pass {
     }
   }
 
-  bool read(Samples& out, int64_t limit) override {
+  bool read(Rows& out, int64_t limit) override {
     int64_t added = 0;
     std::string_view line;
     while (added < limit && reader_.next(line)) {
       ++line_number_;
       const uint64_t row = row_++;
       if (is_test_row(seed_, row) != (split_ == Split::kTest)) continue;
-      const std::string problem = parser_.parse(line, sample_);
+      const std::string problem =
+          parser_.is_plain(line) ? std::string() : parser_.parse(line, sample_);
       if (problem.empty()) {
-        sample_.row = static_cast<int64_t>(row);
-        out.add(sample_);
+        out.add(line, static_cast<int64_t>(row));
         ++added;
       } else if (bad_lines_ != nullptr) {
         bad_lines_->add(path_, line_number_, problem);
       }
     }
     return added > 0;
+  }
+
+  void add(const Rows& rows, int64_t index, Samples& out) override {
+    parser_.parse(rows.line(index), sample_);
+    sample_.row = rows.lines[static_cast<size_t>(index)].row;
+    out.add(sample_);
   }
 
   [[nodiscard]] double fraction() const override { return reader_.fraction(); }

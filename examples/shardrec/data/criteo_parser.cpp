@@ -2,6 +2,7 @@
 #include "data/criteo_parser.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -31,6 +32,32 @@ std::optional<uint64_t> parse_hex(std::string_view text) {
 std::string quoted(std::string_view text) {
   constexpr size_t kShown = 40;
   return "'" + std::string(text.substr(0, kShown)) + (text.size() > kShown ? "...'" : "'");
+}
+
+constexpr uint8_t kDigit = 1;
+constexpr uint8_t kLetter = 2;  // of a hex number
+constexpr auto kKinds = [] {
+  std::array<uint8_t, 256> kinds{};
+  for (size_t c = '0'; c <= '9'; ++c) kinds[c] = kDigit;
+  for (size_t c = 'a'; c <= 'f'; ++c) kinds[c] = kLetter;
+  for (size_t c = 'A'; c <= 'F'; ++c) kinds[c] = kLetter;
+  return kinds;
+}();
+
+// Most values are small counts: theirs are kept.
+float signed_log1p(double value) {
+  static const auto of_counts = [] {
+    std::array<float, 1024> logarithms{};
+    for (size_t i = 0; i < logarithms.size(); ++i) {
+      logarithms[i] = static_cast<float>(std::log1p(static_cast<double>(i)));
+    }
+    return logarithms;
+  }();
+  if (value >= 0 && value < static_cast<double>(of_counts.size())) {
+    const auto count = static_cast<size_t>(value);
+    if (static_cast<double>(count) == value && !std::signbit(value)) return of_counts[count];
+  }
+  return static_cast<float>(std::copysign(std::log1p(std::abs(value)), value));
 }
 
 }  // namespace
@@ -65,7 +92,45 @@ CriteoLayout criteo_layout(const std::string& path, std::string_view first_line)
 }
 
 CriteoParser::CriteoParser(CriteoLayout layout, Schema schema)
-    : layout_(std::move(layout)), schema_(std::move(schema)), fields_(layout_.fields) {}
+    : layout_(std::move(layout)),
+      schema_(std::move(schema)),
+      columns_(layout_.fields, Column::kOther),
+      fields_(layout_.fields) {
+  for (const size_t field : layout_.dense) columns_[field] = Column::kDense;
+  for (const size_t field : layout_.ids) columns_[field] = Column::kId;
+  columns_[layout_.label] = Column::kLabel;
+}
+
+bool CriteoParser::is_plain(std::string_view line) const {
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  const auto characters = [&](uint8_t kind) {
+    const char* const start = at;
+    while (at != end && (kKinds[static_cast<unsigned char>(*at)] & kind) != 0) ++at;
+    return at - start;
+  };
+  for (size_t f = 0; f < columns_.size(); ++f) {
+    if (f > 0 && (at == end || *at++ != layout_.separator)) return false;
+    switch (columns_[f]) {
+      case Column::kLabel:
+        if (characters(kDigit) != 1 || (at[-1] != '0' && at[-1] != '1')) return false;
+        break;
+      case Column::kDense: {
+        const bool negative = at != end && *at == '-';
+        at += negative ? 1 : 0;
+        const auto digits = characters(kDigit);
+        if (digits > 15 || (negative && digits == 0)) return false;
+        break;
+      }
+      case Column::kId:
+        if (characters(kDigit | kLetter) > 16) return false;
+        break;
+      case Column::kOther:
+        while (at != end && *at != layout_.separator) ++at;
+    }
+  }
+  return at == end;
+}
 
 bool CriteoParser::cut(std::string_view line) {
   size_t start = 0;
@@ -93,7 +158,7 @@ std::string CriteoParser::parse(std::string_view line, Sample& sample) {
     if (text.empty()) continue;
     const auto value = parse_real(text);
     if (!value) return "I" + std::to_string(i + 1) + " is " + quoted(text) + ", not a number";
-    sample.dense[i] = static_cast<float>(std::copysign(std::log1p(std::abs(*value)), *value));
+    sample.dense[i] = signed_log1p(*value);
   }
 
   sample.lengths.assign(kCriteoIds, 1);

@@ -36,12 +36,17 @@ class CriteoParser {
   CriteoParser(CriteoLayout layout, Schema schema);
   // Empty: sample holds the line. Else what is wrong with it.
   std::string parse(std::string_view line, Sample& sample);
+  // True for most lines that parse() takes, and only for such: whole numbers of up to 15 digits and
+  // ids of up to 16. A fraction of what parse() costs.
+  [[nodiscard]] bool is_plain(std::string_view line) const;
 
  private:
+  enum class Column : uint8_t { kOther, kLabel, kDense, kId };
   bool cut(std::string_view line);
 
   CriteoLayout layout_;
   Schema schema_;
+  std::vector<Column> columns_;
   std::vector<std::string_view> fields_;
 };
 

@@ -231,10 +231,10 @@ void MovielensLog::make_schema() {
 class MemoryPass final : public Pass {
  public:
   explicit MemoryPass(const Samples& samples) : samples_(samples) {}
-  bool read(Samples& out, int64_t limit) override {
+  bool read(Rows& out, int64_t limit) override {
     const int64_t last = std::min(samples_.size(), next_ + limit);
     const bool any = next_ < last;
-    for (; next_ < last; ++next_) out.add(samples_, next_);
+    for (; next_ < last; ++next_) out.samples.add(samples_, next_);
     return any;
   }
   [[nodiscard]] double fraction() const override {

@@ -1,6 +1,8 @@
 // Samples held column by column, and the slice of a batch as lookups take it.
 #include "data/samples.h"
 
+#include <algorithm>
+
 namespace shardrec::cli {
 
 void Samples::clear() {
@@ -10,6 +12,16 @@ void Samples::clear() {
   lengths_.clear();
   ids_.clear();
   id_start_.assign(1, 0);
+}
+
+void Samples::reserve(int64_t count) {
+  const auto samples = static_cast<size_t>(count);
+  rows_.reserve(samples);
+  labels_.reserve(samples);
+  dense_.reserve(samples * dense_columns_);
+  lengths_.reserve(samples * features_);
+  ids_.reserve(samples * (ids_.size() / std::max<size_t>(labels_.size(), 1)));
+  id_start_.reserve(samples + 1);
 }
 
 void Samples::add(const Sample& sample) {
@@ -48,6 +60,33 @@ std::span<const int32_t> Samples::lengths(int64_t index) const {
 std::span<const int64_t> Samples::ids(int64_t index) const {
   const auto at = static_cast<size_t>(index);
   return std::span(ids_).subspan(id_start_[at], id_start_[at + 1] - id_start_[at]);
+}
+
+void Rows::clear() {
+  text.clear();
+  lines.clear();
+  samples.clear();
+}
+
+void Rows::add(std::string_view line, int64_t row) {
+  lines.push_back({.begin = text.size(), .length = line.size(), .row = row});
+  text.append(line);
+}
+
+std::string_view Rows::line(int64_t index) const {
+  const Line& line = lines[static_cast<size_t>(index)];
+  return std::string_view(text).substr(line.begin, line.length);
+}
+
+void Rows::expect(int64_t index) const {
+  if (!lines.empty()) __builtin_prefetch(&lines[static_cast<size_t>(index)]);
+}
+
+void Rows::expect_soon(int64_t index) const {
+  if (lines.empty()) return;
+  constexpr size_t kCacheLine = 64;
+  const std::string_view text_of = line(index);
+  for (size_t at = 0; at < text_of.size(); at += kCacheLine) __builtin_prefetch(&text_of[at]);
 }
 
 void pack(const Schema& schema, const Samples& samples, int64_t first, int64_t last,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardrec::cli {
@@ -33,6 +34,8 @@ class Samples {
  public:
   [[nodiscard]] int64_t size() const { return static_cast<int64_t>(labels_.size()); }
   void clear();
+  // Room for so many samples that are like those that are here.
+  void reserve(int64_t count);
   void add(const Sample& sample);
   void add(const Samples& from, int64_t index);
 
@@ -51,6 +54,27 @@ class Samples {
   std::vector<int32_t> lengths_;
   std::vector<int64_t> ids_;
   std::vector<size_t> id_start_{0};
+};
+
+// Rows of a log as they were read, each to be made a sample when it is wanted: text that is known to
+// be readable, or samples already.
+struct Rows {
+  struct Line {
+    size_t begin = 0;  // in the text
+    size_t length = 0;
+    int64_t row = 0;  // of the data, from 0; unreadable rows count
+  };
+  std::string text;
+  std::vector<Line> lines;
+  Samples samples;
+
+  [[nodiscard]] int64_t size() const { return static_cast<int64_t>(lines.size()) + samples.size(); }
+  void clear();
+  void add(std::string_view line, int64_t row);
+  [[nodiscard]] std::string_view line(int64_t index) const;
+  // Lines are made samples in a random order: hints of what comes, far ahead and nearer.
+  void expect(int64_t index) const;
+  void expect_soon(int64_t index) const;
 };
 
 // A rank's share of a batch as the C API takes it: lengths and ids feature-major.

@@ -2,6 +2,9 @@
 // order.
 #include "train/batch_feed.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -11,6 +14,22 @@
 #include "data/hash_number.h"
 
 namespace shardrec::cli {
+
+namespace {
+
+// How many rows ahead of a row's use it is fetched.
+constexpr int64_t kNear = 4;
+constexpr int64_t kFar = 8;
+
+// Ranks wait for each other: what takes one's processor holds up all. While they wait, for each
+// other or for a batch, the reader has theirs.
+void go_behind_ranks() noexcept {
+  constexpr int kSteps = 10;
+  const auto thread = static_cast<id_t>(::gettid());
+  ::setpriority(PRIO_PROCESS, thread, ::getpriority(PRIO_PROCESS, thread) + kSteps);
+}
+
+}  // namespace
 
 BatchFeed::BatchFeed(ClickLog& log, const FeedOptions& options)
     : log_(log), options_(options), wanted_(static_cast<size_t>(options.readers), 0) {
@@ -23,46 +42,40 @@ BatchFeed::~BatchFeed() {
   changed_.notify_all();
 }
 
-bool BatchFeed::read_block(Pass& pass, int64_t number, Samples& block,
-                           std::vector<int64_t>& order) {
-  block.clear();
-  const bool shuffle = options_.split == Split::kTrain;
-  if (!pass.read(block, shuffle ? kShuffleBlock : options_.batch)) return false;
-  order.resize(static_cast<size_t>(block.size()));
+void BatchFeed::read_some(Pass& pass, int64_t most, Block& block) const {
+  const int64_t size = options_.split == Split::kTrain ? kShuffleBlock : options_.batch;
+  try {
+    const int64_t count = std::min(most, size - block.rows.size());
+    block.complete = !pass.read(block.rows, count) || block.rows.size() == size;
+  } catch (const std::exception&) {
+    block.error = std::current_exception();
+    block.complete = true;
+  }
+  block.fraction = pass.fraction();
+}
+
+bool BatchFeed::finish_block(Pass& pass, Block& block) const {
+  while (!block.complete) read_some(pass, kShuffleBlock, block);
+  if (block.error != nullptr) std::rethrow_exception(block.error);
+  shuffle(block);
+  return block.rows.size() > 0;
+}
+
+void BatchFeed::shuffle(Block& block) const {
+  std::vector<int64_t>& order = block.order;
+  order.resize(static_cast<size_t>(block.rows.size()));
   std::iota(order.begin(), order.end(), 0);
-  if (!shuffle) return true;
+  if (options_.split == Split::kTest) return;
   const uint64_t epoch_seed = hash_number(options_.seed, static_cast<uint64_t>(options_.epoch));
-  CounterRandom random(hash_number(epoch_seed, static_cast<uint64_t>(number)));
+  CounterRandom random(hash_number(epoch_seed, static_cast<uint64_t>(block.number)));
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-  return true;
 }
 
 void BatchFeed::produce() {
+  go_behind_ranks();
   try {
     const std::unique_ptr<Pass> pass = log_.open(options_.split);
-    Samples block;
-    std::vector<int64_t> order;
-    GlobalBatch batch;
-    bool wanted = true;
-    int64_t made = 0;
-    const auto hand_out = [&] {
-      if (made++ >= options_.skip) return push(std::exchange(batch, {}));
-      batch = {};
-      return true;
-    };
-    for (int64_t number = 0; wanted && read_block(*pass, number, block, order); ++number) {
-      for (const int64_t index : order) {
-        batch.samples.add(block, index);
-        if (batch.samples.size() < options_.batch) continue;
-        batch.fraction = pass->fraction();
-        wanted = hand_out() && !stop_on_interrupt();
-        if (!wanted) break;
-      }
-    }
-    if (wanted && batch.samples.size() > 0) {
-      batch.fraction = 1;
-      hand_out();
-    }
+    hand_out(*pass);
   } catch (const std::exception&) {
     const std::scoped_lock lock(mutex_);
     error_ = std::current_exception();
@@ -70,6 +83,57 @@ void BatchFeed::produce() {
   const std::scoped_lock lock(mutex_);
   ended_ = true;
   changed_.notify_all();
+}
+
+GlobalBatch BatchFeed::cut(Pass& pass, const Samples& left, const Block& block,
+                           std::span<const int64_t> rows) const {
+  GlobalBatch batch;
+  batch.size = left.size() + static_cast<int64_t>(rows.size());
+  batch.slice = options_.rank < 0
+                    ? Slice{.first = 0, .last = batch.size}
+                    : slice_of(batch.size, options_.ranks, options_.rank, options_.unit);
+  batch.fraction = block.fraction;
+  const auto row = [&](int64_t i) { return rows[static_cast<size_t>(i - left.size())]; };
+  for (int64_t i = batch.slice.first; i < batch.slice.last; ++i) {
+    if (i < left.size()) {
+      batch.samples.add(left, i);
+    } else {
+      if (i + kFar < batch.slice.last) block.rows.expect(row(i + kFar));
+      if (i + kNear < batch.slice.last) block.rows.expect_soon(row(i + kNear));
+      pass.add(block.rows, row(i), batch.samples);
+    }
+    if (i == batch.slice.first) batch.samples.reserve(batch.slice.size());
+  }
+  return batch;
+}
+
+void BatchFeed::hand_out(Pass& pass) {
+  Block block;
+  Block ahead;
+  Samples left;  // of a batch that goes on with the next block
+  int64_t made = 0;
+  const auto hand_out_batch = [&](std::span<const int64_t> rows) {
+    const bool wanted = made++ < options_.skip || push(cut(pass, left, block, rows), pass, ahead);
+    left.clear();
+    return wanted;
+  };
+  while (finish_block(pass, ahead)) {
+    std::swap(block, ahead);
+    ahead.number = block.number + 1;
+    ahead.rows.clear();
+    ahead.complete = false;
+    std::span<const int64_t> rows = block.order;
+    for (;;) {
+      const auto wanted = static_cast<size_t>(options_.batch - left.size());
+      if (rows.size() < wanted) break;
+      if (!hand_out_batch(rows.first(wanted)) || stop_on_interrupt()) return;
+      rows = rows.subspan(wanted);
+    }
+    for (const int64_t row : rows) pass.add(block.rows, row, left);
+  }
+  if (left.size() == 0) return;
+  block.fraction = 1;
+  hand_out_batch({});
 }
 
 bool BatchFeed::stop_on_interrupt() {
@@ -84,10 +148,16 @@ bool BatchFeed::cut_short() const {
   return cut_short_;
 }
 
-bool BatchFeed::push(GlobalBatch&& batch) {
+bool BatchFeed::push(GlobalBatch&& batch, Pass& pass, Block& ahead) {
   auto shared = std::make_shared<const GlobalBatch>(std::move(batch));
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return queue_.size() < kQueue || all_gone(); });
+  const auto room = [&] { return queue_.size() < kQueue || all_gone(); };
+  while (!room() && !ahead.complete) {
+    lock.unlock();
+    read_some(pass, kReadAtOnce, ahead);
+    lock.lock();
+  }
+  changed_.wait(lock, room);
   if (all_gone()) return false;
   queue_.push_back(std::move(shared));
   changed_.notify_all();

@@ -3,8 +3,11 @@
 // The order is one function of (log, split, seed, epoch): training samples are read in file order
 // in blocks of kShuffleBlock, each block is permuted, and batches are cut from the result; the last
 // batch of a pass may be short. Test samples keep their order. Every reader gets every batch, in
-// order, and takes its slice, so that the number of ranks changes nothing. The queue holds kQueue
-// batches. An interrupt ends the feed for all readers behind the same batch.
+// order, and takes its slice, so that the number of ranks changes nothing. Rows become samples
+// when their batch is cut; a feed of one rank makes only those of its slice. The queue holds kQueue
+// batches; while it is full, the next block is read, at a lower priority than
+// the ranks have. An interrupt ends the feed for all readers behind
+// the same batch.
 //
 // Thread rule: reader r is used by one thread; a reader that is gone (its destructor has run) holds
 // up nobody. An error while reading is thrown from next() on every reader.
@@ -16,15 +19,19 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "data/click_log.h"
+#include "launch/ranks.h"
 
 namespace shardrec::cli {
 
 struct GlobalBatch {
-  Samples samples;
+  int64_t size = 0;
+  Slice slice;          // of the batch: what is here
+  Samples samples;      // of the slice
   double fraction = 0;  // of the pass, behind this batch
 };
 
@@ -36,6 +43,9 @@ struct FeedOptions {
   int readers = 1;
   bool interruptible = true;  // false: whoever reads looks for interrupts
   int64_t skip = 0;           // batches of the pass that nobody gets: a run goes on behind them
+  int rank = -1;              // only its slices are wanted; -1: whole batches
+  int ranks = 1;
+  int64_t unit = 1;  // what ranks share a batch by
 };
 
 class BatchFeed {
@@ -67,11 +77,33 @@ class BatchFeed {
 
  private:
   static constexpr int64_t kGone = INT64_MAX;
+  // Rows that are read between two looks at the queue: less than a millisecond.
+  static constexpr int64_t kReadAtOnce = 512;
+
+  // The rows that are shuffled together, while they are read and then.
+  struct Block {
+    int64_t number = 0;
+    Rows rows;
+    std::vector<int64_t> order;
+    double fraction = 0;       // of the pass, behind this block
+    bool complete = false;     // nothing more is read into it
+    std::exception_ptr error;  // what reading it ended with
+  };
 
   void produce();
-  bool read_block(Pass& pass, int64_t number, Samples& block, std::vector<int64_t>& order);
+  void hand_out(Pass& pass);
+  // At most so many rows more.
+  void read_some(Pass& pass, int64_t most, Block& block) const;
+  // Reads the rest of a block, and shuffles it. False: the pass had no more rows. Throws what
+  // reading threw.
+  bool finish_block(Pass& pass, Block& block) const;
+  void shuffle(Block& block) const;
+  // The samples that are left from the blocks before, then rows of this one.
+  GlobalBatch cut(Pass& pass, const Samples& left, const Block& block,
+                  std::span<const int64_t> rows) const;
   bool stop_on_interrupt();
-  bool push(GlobalBatch&& batch);  // false: nobody wants more
+  // Reads into `ahead` while there is no room in the queue. False: nobody wants more.
+  bool push(GlobalBatch&& batch, Pass& pass, Block& ahead);
   std::shared_ptr<const GlobalBatch> next(int reader);
   void leave(int reader);
   void drop_what_all_have();  // with the mutex held

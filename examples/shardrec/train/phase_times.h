@@ -14,7 +14,7 @@ enum class Phase {
   kForward,  // lookup forward
   kDenseForward,
   kDenseBackward,
-  kReduce,    // sum of the dense gradients over the ranks
+  kReduce,    // waiting for the sum of the dense gradients over the ranks
   kBackward,  // lookup set_gradient and backward
   kSync,      // on a mesh: averaging the replicas
   kDenseStep,

@@ -57,19 +57,22 @@ int64_t RankTrainer::test_batch(const TrainOptions& options) {
 
 bool RankTrainer::fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit) {
   times_.enter(Phase::kRead);
-  if (own_feed_ && !go_on()) return false;
   slot.batch = reader.next();
   if (slot.batch == nullptr) return false;
   slot.slice = slice_of(slot.global(), ranks_, rank_, unit);
-  pack(schema_, slot.batch->samples, slot.slice.first, slot.slice.last, slot.packed);
+  const int64_t first = slot.slice.first - slot.batch->slice.first;
+  pack(schema_, slot.batch->samples, first, first + slot.slice.size(), slot.packed);
 
   times_.enter(Phase::kBegin);
   slot.lookup.begin(slot.packed.size, slot.packed.ids, slot.packed.lengths);
   return true;
 }
 
-// An interrupt reaches processes at different batches: they agree on the last one.
+// An interrupt reaches processes at different batches: they agree on the last one. Here that is the
+// one before; in training the answer of each rank travels with the gradients of its step.
 bool RankTrainer::go_on() {
+  if (!own_feed_) return true;
+  times_.enter(Phase::kRead);
   int32_t stop = interrupted() ? 1 : 0;
   comm_.all_reduce(Vector(&stop, 1), SHARDREC_REDUCTION_MAX);
   stopped_ = stop != 0;
@@ -97,12 +100,16 @@ void RankTrainer::step(Slot& slot) {
     first_losses_.push_back(loss / static_cast<double>(slot.global()));
   }
   times_.enter(Phase::kDenseBackward);
-  net_.backward(slot.global());
-  times_.enter(Phase::kReduce);
-  net_.reduce();
+  net_.backward_top(slot.global());
   times_.enter(Phase::kBackward);
   slot.lookup.set_gradient(0, {net_.embedding_gradient().data(), slot.packed.size, width_});
+  slot.lookup.send_gradients();
+  times_.enter(Phase::kDenseBackward);
+  net_.backward_bottom(own_feed_ && interrupted());
+  times_.enter(Phase::kBackward);
   slot.lookup.backward();
+  times_.enter(Phase::kReduce);
+  stopped_ = net_.wait();
   if (++steps_unsynced_ == sync_every_) average();
   times_.enter(Phase::kDenseStep);
   net_.step();
@@ -131,12 +138,12 @@ void RankTrainer::train(BatchFeed& feed, int64_t epoch, const std::string& title
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
   int64_t steps = 0;
-  bool more = fetch(slots_[now], reader, 1);
+  bool more = go_on() && fetch(slots_[now], reader, unit(Split::kTrain));
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
     now = 1 - now;
-    more = fetch(slots_[now], reader, 1);
+    more = !stopped_ && fetch(slots_[now], reader, unit(Split::kTrain));
     step(slot);
     ++steps;
     report(slot, steps, title, progress);
@@ -175,12 +182,17 @@ void RankTrainer::report(const Slot& slot, int64_t steps, const std::string& tit
 Quality RankTrainer::evaluate(BatchFeed& feed, PredictionFile& predictions) {
   BatchFeed::Reader reader(feed, own_feed_ ? 0 : rank_);
   size_t now = 0;
-  bool more = fetch(slots_[now], reader, kTile);
+  int64_t batches = 0;
+  const auto next = [&] {
+    return (batches++ % kAgreeBatches != 0 || go_on()) &&
+           fetch(slots_[now], reader, unit(Split::kTest));
+  };
+  bool more = next();
   while (more) {
     Slot& slot = slots_[now];
     forward(slot);
     now = 1 - now;
-    more = fetch(slots_[now], reader, kTile);
+    more = next();
     dense_forward(slot, test_);
     if (writes_predictions_) write(slot, predictions);
   }

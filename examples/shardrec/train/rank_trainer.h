@@ -2,9 +2,10 @@
 // same calls in the same order; batches come from a feed that gives all of them the same global
 // batches.
 //
-// A step with two lookups in flight: forward of this batch, begin of the next one, dense forward
-// and backward, sum of the dense gradients, tables' backward, dense step. begin reads no weights,
-// so that overlapping changes no number.
+// A step with two lookups in flight: forward of this batch, begin of the next one, dense forward,
+// backward of the top layers, whose gradients of the embeddings leave at once, backward of the bottom
+// layers, tables' backward while the dense gradients travel, dense step. begin reads no weights, so that
+// overlapping changes no number.
 #pragma once
 
 #include <array>
@@ -37,19 +38,23 @@ struct Quality {
 
 class RankTrainer {
  public:
-  // Layers multiply rows in tiles of so many, from the first row of a call on, while a call has at
+  // Layers multiply rows in tiles of so many, or of half as many, from the first row of a call on, while a call has at
   // most kTiledRows. Ranks that take whole tiles of the test samples, and no more than that, get
   // the same bits whatever their number.
-  static constexpr int64_t kTile = 64;
+  static constexpr int64_t kTile = 128;
   static constexpr int64_t kTiledRows = 1024;
   static constexpr size_t kFirstLosses = 20;
   static constexpr int64_t kReportSteps = 50;
+  // In evaluation, processes ask each other every so many batches whether one was interrupted.
+  static constexpr int64_t kAgreeBatches = 16;
 
   // Collective. mesh: of comm, or null.
   RankTrainer(Comm& comm, int rank, const TrainOptions& options, const Schema& schema,
               const Model& model, const Plan& plan, Mesh* mesh);
 
   static int64_t test_batch(const TrainOptions& options);
+  // What ranks share batches by.
+  static int64_t unit(Split split) { return split == Split::kTest ? kTile : 1; }
 
   // Called behind every `every` steps of the run, on all ranks; 0: never.
   struct Saving {
@@ -81,7 +86,7 @@ class RankTrainer {
   [[nodiscard]] int64_t samples_trained() const { return position_.samples - samples_before_; }
   [[nodiscard]] double seconds_trained() const { return seconds_trained_; }
   void enter(Phase phase) { times_.enter(phase); }
-  // The ranks have agreed to end before the feed did.
+  // The ranks have agreed to end, behind the batch that has begun.
   [[nodiscard]] bool stopped() const { return stopped_; }
 
  private:
@@ -94,12 +99,12 @@ class RankTrainer {
     Slice slice;  // of the batch: this rank's samples
     PackedBatch packed;
     std::vector<float> pooled;
-    [[nodiscard]] int64_t global() const { return batch->samples.size(); }
+    [[nodiscard]] int64_t global() const { return batch->size; }
   };
 
   // unit: what ranks share the batch by.
   bool fetch(Slot& slot, BatchFeed::Reader& reader, int64_t unit);
-  bool go_on();
+  bool go_on();  // collective between processes
   void forward(Slot& slot);
   double dense_forward(Slot& slot, Metrics& metrics);
   void step(Slot& slot);

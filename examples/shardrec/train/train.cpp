@@ -89,21 +89,31 @@ class Feeds {
  public:
   Feeds(ClickLog& log, const TrainOptions& options) : log_(log), options_(options) {}
   // skip: batches that were trained before.
-  BatchFeed& train(int epoch, int64_t skip) {
-    return at(static_cast<size_t>(epoch) + 1, Split::kTrain, epoch, skip);
+  BatchFeed& train(int rank, int epoch, int64_t skip) {
+    return at(static_cast<size_t>(epoch) + 1, rank, Split::kTrain, epoch, skip);
   }
-  BatchFeed& test() { return at(0, Split::kTest, 0, 0); }
+  BatchFeed& test(int rank) { return at(0, rank, Split::kTest, 0, 0); }
 
  private:
-  BatchFeed& at(size_t index, Split split, int epoch, int64_t skip) {
+  BatchFeed& at(size_t index, int rank, Split split, int epoch, int64_t skip) {
     const std::scoped_lock lock(mutex_);
     if (feeds_.size() <= index) feeds_.resize(index + 1);
     if (feeds_[index] == nullptr) {
       const bool shared = !in_processes(options_.engine);
       const int64_t batch =
           split == Split::kTest ? RankTrainer::test_batch(options_) : options_.batch;
-      const FeedOptions feed{split,  options_.seed, epoch, batch, shared ? options_.ranks : 1,
-                             shared, skip};
+      FeedOptions feed{.split = split,
+                       .seed = options_.seed,
+                       .epoch = epoch,
+                       .batch = batch,
+                       .readers = shared ? options_.ranks : 1,
+                       .interruptible = shared,
+                       .skip = skip,
+                       .ranks = options_.ranks,
+                       .unit = RankTrainer::unit(split)};
+      // Rank 0 writes the predictions of all.
+      const bool writes = split == Split::kTest && !options_.output.empty() && rank == 0;
+      if (!shared && !writes) feed.rank = rank;
       feeds_[index] = std::make_unique<BatchFeed>(log_, feed);
     }
     return *feeds_[index];
@@ -177,7 +187,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     Progress progress(rank == 0);
     bool stopped = false;
     for (auto epoch = static_cast<int>(first.epoch); epoch < options.epochs && !stopped; ++epoch) {
-      BatchFeed& feed = feeds.train(epoch, epoch == first.epoch ? first.batches : 0);
+      BatchFeed& feed = feeds.train(rank, epoch, epoch == first.epoch ? first.batches : 0);
       trainer.train(feed, epoch,
                     "epoch " + std::to_string(epoch + 1) + "/" + std::to_string(options.epochs),
                     progress, saving);
@@ -188,7 +198,7 @@ TrainResult run(const TrainOptions& options, const Start& start, ClickLog& log, 
     trainer.enter(Phase::kOther);
     Quality test;
     if (!stopped) {
-      BatchFeed& feed = feeds.test();
+      BatchFeed& feed = feeds.test(rank);
       test = trainer.evaluate(feed, predictions);
       stopped = feed.cut_short() || trainer.stopped();
     }

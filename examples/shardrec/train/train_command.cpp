@@ -91,7 +91,9 @@ void add_optimizer_options(CLI::App* command, TrainOptions& o) {
   command
       ->add_option("--eps", o.eps, "Of the tables' optimizer; default: criteo 1e-8, movielens 1e-3")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--dense-optimizer", o.dense_optimizer, "sgd, adagrad or adam")
+  command
+      ->add_option("--dense-optimizer", o.dense_optimizer,
+                   "sgd, momentum_sgd, adagrad, adam or lamb")
       ->capture_default_str();
   command->add_option("--dense-learning-rate", o.dense_learning_rate, "Of the dense half")
       ->capture_default_str();
