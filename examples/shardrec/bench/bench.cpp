@@ -1,39 +1,22 @@
-// bench lookup: tables on one rank. bench step: the same tables sharded over ranks. One line of
-// JSON, or with --serve one per round that the input asks for.
-#include <sched.h>
-
-#include <algorithm>
+// bench lookup: tables on one rank. bench step: the same tables sharded over ranks. bench dense: see
+// dense_bench.h. One line of JSON, or with --serve one per round that the input asks for.
 #include <iostream>
 #include <optional>
 
 #include "bench/bench_report.h"
+#include "bench/bench_rounds.h"
 #include "bench/bench_tables.h"
+#include "bench/dense_bench.h"
 #include "bench/rank_times.h"
 #include "command/commands.h"
-#include "command/numbers.h"
 #include "command/option_texts.h"
-#include "command/user_error.h"
 #include "launch/engines.h"
 #include "launch/ranks.h"
 
 namespace shardrec::cli {
 namespace {
 
-constexpr int kWarmUp = 2;
-constexpr size_t kLeastSteps = 5;
-
-// The next round that the input asks for; none at its end.
-std::optional<int64_t> read_round() {
-  std::string line;
-  if (!std::getline(std::cin, line)) return std::nullopt;
-  const auto steps = parse_integer(line);
-  if (!steps || *steps < 1 || *steps > 1000000) {
-    throw UserError("--serve read '" + line + "'; accepted: a number of steps, a line each.");
-  }
-  return steps;
-}
-
-// Runs the ranks of one benchmark: for a time, or for rounds.
+// Runs the ranks of a benchmark of tables: for a time, or for rounds.
 class Bench {
  public:
   explicit Bench(const BenchOptions& options) : options_(options) {}
@@ -48,40 +31,25 @@ class Bench {
       times.create = tables.create_seconds();
       times.ids = tables.ids();
       times.unique_rows = tables.unique_rows();
-      for (int64_t i = 0; i < kWarmUp; ++i) tables.step(i);
+      for (int64_t i = 0; i < kBenchWarmUp; ++i) tables.step(i);
       if (options_.serve) {
-        serve(tables, comm, rank, times);
+        serve_bench_rounds(comm, rank, [&](int64_t steps) {
+          times.steps.clear();
+          for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
+          print(comm, rank, times);
+        });
         return;
       }
-      run_timed(tables, rank, times);
+      run_bench_seconds(comm, rank, options_.seconds, [&] {
+        const auto done = static_cast<int64_t>(times.steps.size());
+        times.steps.push_back(tables.step(kBenchWarmUp + done));
+      });
       times.destroy = tables.destroy();
       print(comm, rank, times);
     });
   }
 
  private:
-  void run_timed(BenchRank& tables, int rank, RankTimes& times) const {
-    const double end = bench_now() + options_.seconds;
-    do {
-      times.steps.push_back(tables.step(kWarmUp + static_cast<int64_t>(times.steps.size())));
-    } while (tables.agree(rank == 0 && (bench_now() < end || times.steps.size() < kLeastSteps)));
-  }
-
-  // Rank 0 reads how many steps the next round has; the others wait for it, asleep, as long as the
-  // input lets them.
-  void serve(BenchRank& tables, Comm& comm, int rank, RankTimes& times) const {
-    constexpr double kForever = 1e9;
-    comm.set(SHARDREC_COMM_STEP_SECONDS, kForever);
-    comm.set(SHARDREC_COMM_WARN_SECONDS, kForever);
-    tables.barrier();
-    if (rank == 0) std::cout << "ready\n" << std::flush;
-    while (const int64_t steps = tables.agree(rank == 0 ? read_round().value_or(0) : 0)) {
-      times.steps.clear();
-      for (int64_t i = 0; i < steps; ++i) times.steps.push_back(tables.step(i));
-      print(comm, rank, times);
-    }
-  }
-
   // Collective: rank 0 prints what all have measured.
   void print(Comm& comm, int rank, const RankTimes& own) const {
     std::vector<RankTimes> ranks;
@@ -97,13 +65,6 @@ class Bench {
   const std::optional<ProbedMemory> probed_ = ProbedMemory::cached();
 };
 
-// That this process may use.
-int processors() {
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  return sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
-}
-
 int bench(BenchOptions options) {
   for (const std::string& size : options.sizes) {
     const std::vector<BenchTable> tables = parse_bench_tables(size);
@@ -115,7 +76,7 @@ int bench(BenchOptions options) {
   options.shape.lengths = parse_bag_lengths(options.pooling);
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
-  if (options.threads == 0) options.threads = std::max(1, processors() / options.ranks);
+  if (options.threads == 0) options.threads = bench_threads(options.ranks);
   const RankGroup group{
       .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
   if (starts_ranks(group)) return start_ranks(group);
@@ -220,7 +181,8 @@ Run add_bench(CLI::App& app) {
           "What the plan spreads evenly over the ranks: bytes, or time as `shardrec probe` "
           "lets it expect")
       ->capture_default_str();
-  return [options] { return bench(*options); };
+  const DenseBench dense = add_dense_bench(*command);
+  return [options, dense] { return dense.command->parsed() ? dense.run() : bench(*options); };
 }
 
 }  // namespace shardrec::cli

@@ -7,32 +7,17 @@
 #include <numeric>
 #include <optional>
 
+#include "bench/step_statistics.h"
+
 namespace shardrec::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 using Pick = std::function<double(const StepTimes&)>;
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-// A step is as long as its slowest rank.
-std::vector<double> milliseconds(const std::vector<RankTimes>& ranks, const Pick& pick) {
-  std::vector<double> result(ranks.front().steps.size(), 0.0);
-  for (const RankTimes& rank : ranks) {
-    for (size_t i = 0; i < result.size(); ++i) {
-      result[i] = std::max(result[i], 1e3 * pick(rank.steps[i]));
-    }
-  }
-  return result;
-}
-
 void add_times(Json& json, const std::vector<RankTimes>& ranks) {
   const auto add = [&](const std::string& name, const Pick& pick) {
-    const std::vector<double> values = milliseconds(ranks, pick);
+    const std::vector<double> values = slowest_milliseconds(ranks, pick);
     json[name + "_ms_median"] = median(values);
     json[name + "_ms_min"] = *std::min_element(values.begin(), values.end());
   };
@@ -43,7 +28,7 @@ void add_times(Json& json, const std::vector<RankTimes>& ranks) {
   add("step", [](const StepTimes& t) { return t.forward + t.backward; });
   for (size_t p = 0; p < kBenchPhases.size(); ++p) {
     json[std::string(kBenchPhases[p].first) + "_ms_median"] =
-        median(milliseconds(ranks, [p](const StepTimes& t) { return t.phases[p]; }));
+        median(slowest_milliseconds(ranks, [p](const StepTimes& t) { return t.phases[p]; }));
   }
 }
 

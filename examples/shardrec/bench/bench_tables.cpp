@@ -1,11 +1,9 @@
 // The tables of one rank and one timed step over them.
 #include "bench/bench_tables.h"
 
-#include <time.h>
-
-#include <chrono>
 #include <cstring>
 
+#include "bench/bench_clock.h"
 #include "command/user_error.h"
 #include "data/hash_number.h"
 #include "launch/ranks.h"
@@ -69,17 +67,7 @@ LineBytes make_gradient(shardrec_dtype dtype, size_t count) {
   return bytes;
 }
 
-double cpu_now() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 }  // namespace
-
-double bench_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 BenchRank::BenchRank(const BenchOptions& options, Comm& comm, int rank)
     : comm_(comm),
@@ -122,9 +110,9 @@ StepTimes BenchRank::step(int64_t number) {
   const Matrix out(out_.data(), output_dtype_, size_, width_);
   const Matrix gradient(gradient_.data(), output_dtype_, size_, width_);
   const BenchPhases before = phases();
-  barrier();
+  comm_.barrier();
 
-  const double cpu = cpu_now();
+  const double cpu = bench_cpu();
   const double t0 = bench_now();
   lookup_.begin(size_, values, lengths);
   const double t1 = bench_now();
@@ -137,15 +125,10 @@ StepTimes BenchRank::step(int64_t number) {
   StepTimes times{.begin = t1 - t0,
                   .forward = t2 - t0,
                   .backward = t3 - t2,
-                  .cpu = cpu_now() - cpu,
+                  .cpu = bench_cpu() - cpu,
                   .phases = phases()};
   for (size_t p = 0; p < before.size(); ++p) times.phases[p] -= before[p];
   return times;
-}
-
-int64_t BenchRank::agree(int64_t value) {
-  comm_.all_reduce(Vector(&value, 1), SHARDREC_REDUCTION_MAX);
-  return value;
 }
 
 double BenchRank::destroy() {

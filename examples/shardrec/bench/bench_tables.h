@@ -59,15 +59,10 @@ class BenchRank {
   // Step `number`, begun by all ranks together. Collective.
   StepTimes step(int64_t number);
 
-  // What rank 0 says, where the others say 0: whether or how far to go on. Collective.
-  int64_t agree(int64_t value);
-
   // Seconds that making the model, the plan and the tables took.
   [[nodiscard]] double create_seconds() const { return create_seconds_; }
   // Destroys the tables; nothing else may be called afterwards. Returns the seconds.
   double destroy();
-
-  void barrier() const { comm_.barrier(); }
 
   // Of this rank's batches, for each table; means over the batches that rotate.
   [[nodiscard]] const std::vector<double>& ids() const { return ids_; }
@@ -92,7 +87,5 @@ class BenchRank {
   LineBytes out_;
   LineBytes gradient_;
 };
-
-double bench_now();  // seconds of a steady clock
 
 }  // namespace shardrec::cli

@@ -1,0 +1,126 @@
+// The command line of `bench dense`, and its ranks.
+#include "bench/dense_bench.h"
+
+#include <iostream>
+#include <memory>
+
+#include "bench/bench_rounds.h"
+#include "bench/dense_rank.h"
+#include "bench/dense_report.h"
+#include "command/numbers.h"
+#include "command/user_error.h"
+#include "launch/engines.h"
+#include "launch/ranks.h"
+
+namespace shardrec::cli {
+
+std::vector<int64_t> parse_layers(const std::string& text) {
+  constexpr int64_t kMost = 65536;
+  std::vector<int64_t> widths;
+  for (const std::string_view part : split(text, '-')) {
+    widths.push_back(parse_integer(part).value_or(0));
+    if (widths.back() < 1 || widths.back() > kMost) widths.resize(0);
+    if (widths.empty()) break;
+  }
+  if (widths.size() < 2) {
+    throw UserError("--layers is '" + text +
+                    "'; accepted: the width of the input and of each layer, 1 to 65536, such as "
+                    "512-1024-1.");
+  }
+  return widths;
+}
+
+namespace {
+
+// Collective: rank 0 prints what all have measured.
+void print(Comm& comm, int rank, const DenseBenchOptions& options, const DenseRank& layers,
+           DenseTimes& own) {
+  own.loss = layers.loss();
+  std::vector<DenseTimes> ranks;
+  for (const std::vector<double>& numbers : gather(comm, numbers_of(own))) {
+    ranks.push_back(dense_times_from(numbers));
+  }
+  if (rank != 0) return;
+  std::cout << dense_report(options, layers.parameters(), ranks) << "\n" << std::flush;
+}
+
+int bench_dense(DenseBenchOptions options) {
+  options.widths = parse_layers(options.layers);
+  if (options.threads == 0) options.threads = bench_threads(options.ranks);
+  const RankGroup group{
+      .ranks = options.ranks, .ranks_per_node = options.ranks, .engine = options.engine};
+  if (starts_ranks(group)) return start_ranks(group);
+  run_ranks(group, [&options](int rank, Comm& comm) {
+    DenseRank layers(options, comm, rank);
+    DenseTimes times;
+    for (int64_t i = 0; i < kBenchWarmUp; ++i) layers.step(i);
+    if (options.serve) {
+      serve_bench_rounds(comm, rank, [&](int64_t steps) {
+        times.steps.clear();
+        for (int64_t i = 0; i < steps; ++i) times.steps.push_back(layers.step(i));
+        print(comm, rank, options, layers, times);
+      });
+      return;
+    }
+    run_bench_seconds(comm, rank, options.seconds, [&] {
+      const auto done = static_cast<int64_t>(times.steps.size());
+      times.steps.push_back(layers.step(kBenchWarmUp + done));
+    });
+    print(comm, rank, options, layers, times);
+  });
+  return 0;
+}
+
+}  // namespace
+
+DenseBench add_dense_bench(CLI::App& bench) {
+  auto options = std::make_shared<DenseBenchOptions>();
+  DenseBenchOptions& o = *options;
+  CLI::App* command = bench.add_subcommand(
+      "dense",
+      "A stack of layers trained data-parallel (DDP): forward, loss, backward, the mean of the "
+      "gradients over the ranks, update.");
+  command
+      ->add_option("--layers", o.layers,
+                   "Widths of the input and of each layer's output; a ReLU behind all but the last")
+      ->capture_default_str();
+  command
+      ->add_option("--batch", o.batch,
+                   "Samples of a step, of all ranks together: with 2 ranks each has half")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 24))
+      ->capture_default_str();
+  command->add_option("--optimizer", o.optimizer, "As train's --dense-optimizer")
+      ->capture_default_str();
+  command->add_option("--learning-rate", o.learning_rate)
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--ranks", o.ranks, "Ranks")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--engine", o.engine, kEngineHelp)
+      ->check(CLI::IsMember(engine_names()))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--overlap", o.overlap,
+          "1: gradients travel while the backward computes others; 0: all of them after it")
+      ->check(CLI::IsMember({"0", "1"}))
+      ->default_str("1");
+  command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--batches", o.batches, "Different batches that rotate")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  auto* seconds =
+      command->add_option("--seconds", o.seconds, "Measure this long, and five steps at least")
+          ->check(CLI::Range(0.0, 86400.0))
+          ->capture_default_str();
+  command
+      ->add_flag("--serve", o.serve,
+                 "Print 'ready', then for each line of the input, a number of steps, run them and "
+                 "print their line of JSON: to measure in turn with something else")
+      ->excludes(seconds);
+  return {command, [options] { return bench_dense(*options); }};
+}
+
+}  // namespace shardrec::cli

@@ -1,0 +1,29 @@
+// What `bench dense` was asked to measure. The same on all ranks; read only while they run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardrec::cli {
+
+struct DenseBenchOptions {
+  std::string layers = "512-1024-1024-512-1";
+  std::vector<int64_t> widths;  // made of it: of the input, then of each layer's output
+  int64_t batch = 128;          // of all ranks together
+  std::string optimizer = "sgd";
+  double learning_rate = 1e-3;
+  bool overlap = true;  // gradients travel during the backward, else all of them after it
+  int threads = 0;      // per rank; 0 before it is known: processors / ranks
+  int batches = 6;      // that rotate
+  double seconds = 3;
+  bool serve = false;
+  int ranks = 1;
+  std::string engine = "local";
+  uint64_t seed = 7;
+};
+
+// "512-1024-1" as numbers; throws UserError.
+std::vector<int64_t> parse_layers(const std::string& text);
+
+}  // namespace shardrec::cli
