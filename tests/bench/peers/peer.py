@@ -73,14 +73,14 @@ class Ids:
         return ((rank + 1) * 2654435761 + 12345) % rows
 
 
-def serve(step, work, leader=True, next_round=None, gather=None):
+def serve(step, work, leader=True, next_round=None, gather=None, warm_up=WARM_UP):
     """Runs rounds of step(number) -> {name: seconds} until the input ends. work: ids and different rows
     of a step (Ids.work), for the other side of a comparison to see that it has the same.
 
     With several ranks, next_round(steps or None) tells all ranks what the leader read, and
     gather(times) returns those of all ranks, where each step is as long as its slowest rank.
     """
-    for number in range(WARM_UP):
+    for number in range(warm_up):
         step(number)
     gc.disable()
     if leader:

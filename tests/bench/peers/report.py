@@ -129,11 +129,16 @@ def aligned(line, width):
     ).rstrip()
 
 
+def kind_of(column):
+    """Of what a column of the report is: shapes have one letter, batches are B=SAMPLES."""
+    return "shape" if len(column) == 1 else column and ("batch" if "=" in column else "sharding")
+
+
 def markdown(rows):
     """A table for each set of columns: ratios, the milliseconds of ours, and the least ratios wanted."""
     tables = {}
     for row in rows:
-        columns = tables.setdefault("shape" if len(row.column) == 1 else "sharding" if row.column else "", {})
+        columns = tables.setdefault(kind_of(row.column), {})
         columns.setdefault((row.line or row.work, row.threads, row.other), {})[row.column] = row
     texts = []
     for lines in tables.values():

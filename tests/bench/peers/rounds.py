@@ -87,7 +87,7 @@ def run_apart(programs, pair, a, clock, count):
 
 def check_same_work(theirs, own):
     """Ids are drawn at random on each side; their numbers agree closely, or the sides do different work."""
-    for name in ("ids", "unique_rows"):
+    for name in ("ids", "unique_rows", "parameters"):
         if name in theirs and name in own and abs(theirs[name] - own[name]) > SAME_WORK * own[name]:
             raise Failed(f"the other side has {theirs[name]:.0f} {name} in a step, ours {own[name]}")
 

@@ -9,7 +9,7 @@ import os
 import time
 import warnings
 
-from peer import BATCHES, GRADIENT, Ids, parser, serve, sizes_of
+from peer import BATCHES, GRADIENT, parser, serve, sizes_of
 
 warnings.filterwarnings("ignore")
 
@@ -22,23 +22,6 @@ def arguments():
     )
     p.add_argument("--threads", type=int, default=1)
     return p.parse_args()
-
-
-def make_batches(sizes, a):
-    """[(ids, offsets)] of all tables, table after table; and what is in them."""
-    draws = Ids(a.ids, seed=7)
-    parts = [[] for _ in range(BATCHES)]
-    for rows, _ in sizes:
-        for part in parts:
-            lengths = draws.lengths(a.pooling, a.batch)
-            part.append((draws.draw(rows, int(lengths.sum())), lengths))
-    work = Ids.work([ids for part in parts for ids, _ in part])
-    batches = []
-    for part in parts:
-        ids = np.concatenate([ids for ids, _ in part]).astype(np.int64)
-        offsets = np.concatenate([[0], np.cumsum(np.concatenate([lengths for _, lengths in part]))])
-        batches.append((torch.from_numpy(ids), torch.from_numpy(offsets.astype(np.int64))))
-    return batches, work
 
 
 def fbgemm_step(sizes, a):
@@ -89,27 +72,20 @@ def fbgemm_step(sizes, a):
 def torch_step(sizes, a):
     tables = torch.nn.ModuleList()
     for rows, dim in sizes:
-        weights = torch.empty(rows, dim).uniform_(-(rows**-0.5), rows**-0.5)
         tables.append(
             torch.nn.EmbeddingBag(
-                rows, dim, mode="sum", sparse=True, include_last_offset=True, _weight=weights
+                rows, dim, mode="sum", sparse=True, include_last_offset=True, _weight=make_weights(rows, dim)
             )
         )
     optimizer = torch.optim.SparseAdam(list(tables.parameters()), lr=0.01)
     gradients = [torch.full((a.batch, dim), GRADIENT) for _, dim in sizes]
     whole, work = make_batches(sizes, a)
-    batches = []
-    for ids, offsets in whole:
-        parts = []
-        for t in range(len(sizes)):
-            bags = offsets[t * a.batch : (t + 1) * a.batch + 1]
-            parts.append((ids[bags[0] : bags[-1]].clone(), bags - bags[0]))
-        batches.append(parts)
+    batches = by_table(whole, len(sizes), a.batch)
 
     def step(number):
         batch = batches[number % BATCHES]
         t0 = time.perf_counter()
-        outs = [table(ids, offsets) for table, (ids, offsets) in zip(tables, batch)]
+        outs = [table(ids, offsets) for table, ids, offsets in zip(tables, *batch)]
         t1 = time.perf_counter()
         torch.autograd.backward(outs, gradients)
         optimizer.step()
@@ -123,8 +99,8 @@ def torch_step(sizes, a):
 if __name__ == "__main__":
     options = arguments()
     os.environ["OMP_NUM_THREADS"] = str(options.threads)  # read when OpenMP starts: before torch
-    import numpy as np
     import torch
+    from table_batches import by_table, make_batches, make_weights
 
     torch.set_num_threads(options.threads)
     make = torch_step if options.optimizer == "adam" else fbgemm_step

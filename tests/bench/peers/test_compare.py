@@ -1,9 +1,7 @@
 """`compare` with programs that say known times: ratios, targets, failures. Run by ctest; needs Python only."""
 
-import json
 import subprocess
 import sys
-import tempfile
 import unittest
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
@@ -13,70 +11,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import rounds  # noqa: E402
+from made_up import CompareTest  # noqa: E402
 from served import Served  # noqa: E402
 
-# A program as `shardrec bench --serve` and the peers are: round k (0: the one that is not counted) takes
-# `milliseconds[k]`, the last one for ever.
-PROGRAM = """#!{python}
-import json, sys, time
-milliseconds, more = {milliseconds}, {more}
-open({log!r}, "a").write(" ".join(sys.argv[1:]) + "\\n")
-print("[a line that means nothing]")
-print("ready", flush=True)
-for number, line in enumerate(sys.stdin):
-    if number == {dies}:
-        sys.exit("the program has died")
-    ms = milliseconds[min(number, len(milliseconds) - 1)]
-    time.sleep({lasts})
-    keys = ("forward", "backward", "update", "step")
-    print(json.dumps({{**{{key + "_ms_median": ms for key in keys}}, **more, "steps": int(line)}}), flush=True)
-"""
 SPINNING = "print('ready', flush=True)\nimport threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()"
 
 
-class Compare(unittest.TestCase):
-    def setUp(self):
-        self._scratch = tempfile.TemporaryDirectory()
-        self.folder = Path(self._scratch.name)
-
-    def tearDown(self):
-        self._scratch.cleanup()
-
-    def program(self, name, milliseconds, more=None, dies=-1, lasts=0, extra=None):
-        text = PROGRAM.format(
-            python=sys.executable,
-            milliseconds=milliseconds,
-            more=more or {},
-            dies=dies,
-            lasts=lasts,
-            log=str(self.folder / f"{name}.log"),
-        )
-        if extra:
-            text = text.replace('print("ready", flush=True)', extra)
-        (self.folder / name).write_text(text)
-        (self.folder / name).chmod(0o755)
-
-    def compare(self, *arguments):
-        words = [
-            sys.executable,
-            HERE / "compare",
-            "--ours",
-            self.folder / "shardrec",
-            "--peers",
-            self.folder,
-            "--seconds",
-            "0.001",
-            "--json",
-            self.folder / "found.json",
-            "--attempts",
-            "1",
-            *arguments,
-        ]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120)
-
-    def rows(self):
-        return json.loads((self.folder / "found.json").read_text())["rows"]
-
+class Compare(CompareTest):
     def test_ratio_is_of_the_medians_of_all_rounds(self):
         self.program("tbe.py", [1, 10, 30, 20, 1000, 20])
         self.program("shardrec", [1, 5, 10, 5, 4, 8])
@@ -205,6 +146,37 @@ class Compare(unittest.TestCase):
         self.assertEqual(logs[0], logs[1])
         self.assertEqual(len(logs[0].splitlines()), 2 * 3, "a start for each round")
         self.assertIn("--engine gloo", logs[0])
+
+    def test_fused_updates_of_all_threads_beside_intels_extension(self):
+        self.program("ipex.py", [10])
+        self.program("shardrec", [8])
+        result = self.compare("--only", "Intel's extension: [AD]$", "--quick")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        lines = [(row["work"].split(",")[0], row["threads"]) for row in self.rows()]
+        self.assertEqual(lines, 2 * [("forward", 2), ("backward + SGD", 2)] + 2 * [("backward + AdaGrad", 2)])
+        for row in self.rows():
+            self.assertEqual((row["other"], row["ratio"], row["met"]), ("Intel's extension", 1.25, True))
+        logs = [(self.folder / f"{name}.log").read_text().splitlines() for name in ("ipex.py", "shardrec")]
+        self.assertEqual([f"bench lookup {theirs} --serve" for theirs in logs[0]], logs[1])
+        self.assertIn("--optimizer adagrad --threads 2", logs[0][-1])
+
+    def test_layers_of_processes_beside_ddp(self):
+        self.program("ddp_step.py", [26], {"parameters": 2100225})
+        self.program("shardrec", [20], {"parameters": 2100225})
+        result = self.compare("--only", "layers.*B=", "--quick", "--threads", "2", "--markdown")
+        self.assertEqual(result.returncode, 1, "no time is saved by the overlap")
+        rows = [row for row in self.rows() if row["other"] == "PyTorch DDP"]
+        self.assertEqual([(row["ratio"], row["target"], row["met"]) for row in rows], 2 * [(1.3, 1.2, True)])
+        self.assertIn("| B=64 | B=256 | wanted |", result.stdout)
+        words = (self.folder / "shardrec.log").read_text().splitlines()
+        peer = (self.folder / "ddp_step.py.log").read_text().splitlines()
+        for number, (theirs, batch) in enumerate(zip(peer, (128, 512))):
+            self.assertEqual(theirs, f"--layers 512-1024-1024-512-1 --batch {batch} --ranks 2")
+            common = f"bench dense {theirs} --engine gloo --threads 1 --serve --overlap"
+            started = sorted(words[3 * number : 3 * number + 3])
+            self.assertEqual(started, [f"{common} {on}" for on in (0, 1, 1)])
+        overlap = [row for row in self.rows() if row["other"] == "ours, without"]
+        self.assertEqual([(row["ratio"], row["target"]) for row in overlap], [(1, 1.18), (1, None)])
 
     def test_names_that_match_nothing(self):
         self.program("shardrec", [1])

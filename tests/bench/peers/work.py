@@ -17,6 +17,10 @@ MODELS = {
     "tutorial": [(2, 4096, 64), (2, 1024, 64)],
     "T=26 E=1e5 D=64": [(26, 100000, 64)],
 }
+# widths of a stack of layers; samples of each of the ranks
+LAYERS = "512-1024-1024-512-1"
+SAMPLES_PER_RANK = (64, 256)
+RANKS = 2
 STATES = {"sgd": 0, "rowwise_adagrad": 0, "adagrad": 1, "adam": 2}  # matrices of optimizer state
 DTYPE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 NAMES = {"sgd": "SGD", "rowwise_adagrad": "row-wise AdaGrad", "adagrad": "AdaGrad", "adam": "Adam"}
@@ -43,7 +47,7 @@ class Measure:
 @dataclass
 class Pair:
     ours: list  # arguments of the shardrec command
-    other: list  # program and arguments; program: tbe.py, torchrec_step.py or shardrec
+    other: list  # program and arguments; program: tbe.py, ipex.py, torchrec_step.py, ddp_step.py or shardrec
     other_name: str
     threads: int
     bytes: int  # of the tables and states of one side
@@ -115,6 +119,17 @@ def backward(shape, optimizer, threads, target, dtype="float32"):
     return lookup_pair(shape, optimizer, threads, [measure], dtype=dtype)
 
 
+def intel_extension_pair(shape, optimizer):
+    """Its fused updates run on all threads; FBGEMM's with SGD and AdaGrad do not."""
+    beside = "beside Intel's extension"
+    backward = f"backward + {NAMES[optimizer]}, {beside}"
+    measures = [Measure(backward, shape, "backward_ms_median", INTEL_TARGET)]
+    if optimizer == "sgd":
+        measures.insert(0, Measure(f"forward, {beside}", shape, "forward_ms_median", INTEL_TARGET))
+    pair = lookup_pair(shape, optimizer, 2, measures)
+    return replace(pair, other=["ipex.py", *pair.other[1:]], other_name="Intel's extension")
+
+
 def bfloat16_forward(shape):
     full = lookup_arguments(shape, "rowwise_adagrad", "uniform", "float32", 2)
     half = lookup_arguments(shape, "rowwise_adagrad", "uniform", "bfloat16", 2)
@@ -168,6 +183,24 @@ def process_step_pairs():
             )
 
 
+def dense_arguments(samples):
+    return ["--layers", LAYERS, "--batch", RANKS * samples, "--ranks", RANKS]
+
+
+def dense_pairs():
+    """Layers trained data-parallel by processes on both sides."""
+    widths = [int(width) for width in LAYERS.split("-")]
+    weights = sum((inputs + 1) * outputs for inputs, outputs in zip(widths, widths[1:]))
+    for samples in SAMPLES_PER_RANK:
+        arguments = dense_arguments(samples)
+        ours = ["bench", "dense", *arguments, "--engine", "gloo", "--threads", 1, "--serve", "--overlap"]
+        line, column, size = f"step over gloo, layers {LAYERS}", f"B={samples}", 3 * 4 * weights
+        beside_ddp = Measure(line, column, "step_ms_median", 1.2)
+        yield Pair([*ours, 1], ["ddp_step.py", *arguments], "PyTorch DDP", 2, size, [beside_ddp])
+        overlap = Measure(f"overlap, {line}", column, "step_ms_median", LEAST_BY_OVERLAP if samples == 64 else None)
+        yield Pair([*ours, 1], ["shardrec", *ours, 0], "ours, without", 2, size, [overlap])
+
+
 def all_pairs():
     """In the order of the report. Steps: two ranks of one thread each count as two threads."""
     for threads in (2, 1):
@@ -182,18 +215,22 @@ def all_pairs():
         for threads, target in targets.items():
             for shape in SHAPES:
                 yield backward(shape, optimizer, threads, target, dtype)
+    for optimizer in ("sgd", "adagrad"):
+        for shape in SHAPES:
+            yield intel_extension_pair(shape, optimizer)
     for shape in SHAPES:
         yield bfloat16_forward(shape)
     for model in MODELS:
         yield from step_pairs(model)
     yield from process_step_pairs()
+    yield from dense_pairs()
 
 
 def pairs_against_ours():
     """The same work by another build of ours: no line may become slower."""
     for pair in all_pairs():
-        if pair.other[0] == "shardrec":
-            continue  # two settings of one build
+        if pair.other[0] in ("shardrec", "ipex.py"):
+            continue  # two settings of one build; the same work as beside FBGEMM
         measures = [
             replace(measure, target=LEAST_AGAINST_OURS, other_key=None, group=None) for measure in pair.measures
         ]
@@ -202,6 +239,10 @@ def pairs_against_ours():
 
 # Least ratio beside another build of ours.
 LEAST_AGAINST_OURS = 0.97
+# Least ratio of a step without overlap to one with it: 0.85 of the time.
+LEAST_BY_OVERLAP = 1.18
+# Least ratio beside Intel's extension for PyTorch.
+INTEL_TARGET = 1.0
 # Least geometric means of groups of rows with 2 threads.
 GROUP_TARGETS = {"backward + row-wise AdaGrad": 2.2, "update alone, row-wise AdaGrad": 2.6}
 # Most processor time per wall-clock time of ours with 1 thread.
