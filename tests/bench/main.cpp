@@ -1,6 +1,6 @@
-// shardrec_bench: the kernels in use on this machine (SHARDREC_CPU_TARGET names others), one
-// thread, the exchange of the local engine, and what marking a gradient costs. `--benchmark_filter=row_update` and other options
-// of Google Benchmark choose.
+// shardrec_bench: the kernels in use on this machine (SHARDREC_CPU_TARGET names others), one thread,
+// the exchange of the local engine, and what marking a gradient costs. Options of Google Benchmark
+// choose: `--benchmark_filter=row_update`.
 #include "compute/kernels.h"
 #include "measured.h"
 

@@ -79,18 +79,18 @@ SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(shardrec_ddp *ddp,
                                                             const shardrec_tensor *gradients);
 
 /* Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
- * must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio
- * per parameter; formulas: shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read
- * now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
+ * must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
+ * (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
+ * shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
  * then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
  * INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
                                                         const shardrec_options *options);
 
 /* Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
- * and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's size)
- * and the library's gradients (zero), then copies rank 0's values to
- * all (option DDP_BROADCAST). Collective, blocking (setup deadline).
+ * and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
+ * size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
+ * Collective, blocking (setup deadline).
  * Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
  * UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
  * parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,

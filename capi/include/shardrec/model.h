@@ -72,8 +72,8 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  *                    m: "momentum_buffer" (You et al. 2017)
  * WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
  * partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
- * UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and after rounding to the table's dtype, w is scaled by
- * MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
+ * UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
+ * after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
  * row whose gradient is 0 is stepped. Arithmetic and states are float32.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,

@@ -1,5 +1,5 @@
-/* Callbacks: for C and C++ programs only. Other hosts pull (log.h, control.h) or wait (ddp.h); bindings leave this
- * header out (bindings/native_only.txt).
+/* Callbacks: for C and C++ programs only. Other hosts pull (log.h, control.h) or wait (ddp.h); bindings
+ * leave this header out (bindings/native_only.txt).
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SHARDREC_NATIVE_H

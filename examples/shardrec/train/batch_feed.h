@@ -5,9 +5,8 @@
 // batch of a pass may be short. Test samples keep their order. Every reader gets every batch, in
 // order, and takes its slice, so that the number of ranks changes nothing. Rows become samples
 // when their batch is cut; a feed of one rank makes only those of its slice. The queue holds kQueue
-// batches; while it is full, the next block is read, at a lower priority than
-// the ranks have. An interrupt ends the feed for all readers behind
-// the same batch.
+// batches; while it is full, the next block is read, at a lower priority than the ranks have. An
+// interrupt ends the feed for all readers behind the same batch.
 //
 // Thread rule: reader r is used by one thread; a reader that is gone (its destructor has run) holds
 // up nobody. An error while reading is thrown from next() on every reader.
