@@ -54,12 +54,17 @@ TEST_F(Weathers, APartitionIsToldToEveryRankWithARankOfTheOtherSide) {
   for (size_t rank = 0; rank < finished.size(); ++rank) {
     SCOPED_TRACE("rank " + std::to_string(rank));
     const std::string& said = finished[rank].err;
-    EXPECT_NE(said.find("nothing was heard of it for 4000 ms"), std::string::npos) << said;
-    const bool of_the_other_side = rank < kRanksPerHost
-                                       ? said.find("rank 2 is gone") != std::string::npos ||
-                                             said.find("rank 3 is gone") != std::string::npos
-                                       : said.find("rank 0 is gone") != std::string::npos ||
-                                             said.find("rank 1 is gone") != std::string::npos;
+    // Heartbeats and the system's own timeouts of connections see it at about the same time.
+    EXPECT_TRUE(said.find("nothing was heard of it for 4000 ms") != std::string::npos ||
+                said.find("Connection timed out") != std::string::npos)
+        << said;
+    const int other_side = rank < kRanksPerHost ? kRanksPerHost : 0;
+    bool of_the_other_side = false;
+    for (int other = other_side; other < other_side + kRanksPerHost; ++other) {
+      const std::string name = "rank " + std::to_string(other);
+      of_the_other_side = of_the_other_side || said.find(name + " is gone") != std::string::npos ||
+                          said.find("with " + name + " failed") != std::string::npos;
+    }
     EXPECT_TRUE(of_the_other_side) << said;
   }
 }
