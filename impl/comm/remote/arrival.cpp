@@ -33,6 +33,14 @@ bool RemoteChannel::advance(InFlightExchange& exchange) {
   return true;
 }
 
+bool RemoteChannel::advance_from(uint64_t sequence) {
+  bool expecting = false;
+  for (; sequence < posted_.load(); ++sequence) {
+    if (at(sequence) != nullptr && !advance(*at(sequence))) expecting = true;
+  }
+  return expecting;
+}
+
 void RemoteChannel::advance_leg(InFlightExchange& exchange, int peer) {
   Leg& leg = exchange.legs[static_cast<size_t>(peer)];
   if (leg.inbound == Leg::Inbound::kEnvelope) {

@@ -240,12 +240,10 @@ bool RemoteChannel::poke() noexcept {
   const std::unique_lock lock(turn_, std::try_to_lock);
   if (!lock) return false;
   try {
-    for (uint64_t n = arrived_.load(); n < posted_.load(); ++n) {
-      if (at(n) != nullptr) advance(*at(n));
-    }
+    return advance_from(arrived_.load());
   } catch (...) {  // it is on record, or its own thread will find it
+    return false;
   }
-  return arrived_.load() != posted_.load();
 }
 
 void RemoteChannel::flush(Clock::time_point until) noexcept {

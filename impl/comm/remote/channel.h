@@ -93,6 +93,8 @@ class RemoteChannel final : public Channel, public Endpoint {
 
   // Looks at what has come of an exchange; true when everything has.
   bool advance(InFlightExchange& exchange);
+  // The same of all from this number on; true when there are more to come.
+  bool advance_from(uint64_t sequence);
   void advance_leg(InFlightExchange& exchange, int peer);
   // Reads an envelope that has come. Where it is not of this exchange, all ranks are told.
   void open(InFlightExchange& exchange, int peer);

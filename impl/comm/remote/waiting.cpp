@@ -72,7 +72,8 @@ void RemoteChannel::wait(InFlightExchange& exchange, Wish wish) {
   double longest = kShortest;
   do {
     look(wait);
-    nap(wait, hub_->poke_others(*this), longest);
+    const bool own = advance_from(wait.site.sequence + 1);
+    nap(wait, hub_->poke_others(*this) || own, longest);
   } while (!done(exchange, wish));
 }
 
