@@ -7,8 +7,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -131,12 +133,41 @@ void given_up_while_read(const Job& job) {
   expect(memory == Bytes(kLarge, std::byte{2}), "memory that was given up was written to");
 }
 
+int count_sockets() {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;  // the one that lists them
+    const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (target.starts_with("socket:")) ++count;
+  }
+  return count;
+}
+
+// Peers that cannot read each other's memory have a connection for each direction, so that long
+// messages of both travel at once.
+void connections(const Job& job) {
+  const int before = count_sockets();
+  Transport transport = open_job(job);
+  const int opened = count_sockets() - before;
+  const int peers = transport.size - 1;
+  expect(opened == (direct() ? peers : 2 * peers),
+         std::to_string(opened) + " connections to " + std::to_string(peers) + " peers");
+  // Nobody closes before all have counted.
+  for (int peer = 0; peer < transport.size; ++peer) {
+    if (peer == transport.rank) continue;
+    if (peer > transport.rank) send_number(transport, peer, 1, 0);
+    receive_number(transport, peer, 1);
+    if (peer < transport.rank) send_number(transport, peer, 1, 0);
+  }
+}
+
 }  // namespace
 
 const std::map<std::string, Scenario>& direct_scenarios() {
   static const std::map<std::string, Scenario> all = {{"read_while_stopped", read_while_stopped},
                                                       {"taken_back", taken_back},
                                                       {"given_up", given_up},
+                                                      {"connections", connections},
                                                       {"given_up_while_read", given_up_while_read}};
   return all;
 }

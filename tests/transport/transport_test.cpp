@@ -220,6 +220,9 @@ TEST_P(GlooDirect, KeepsThePromisesOfAllMessages) {
   expect_only_rank_0_dies("killed_half_through", 3);
   expect_only_rank_0_dies("written_to", 3);
 }
+TEST_P(GlooDirect, PeersThatCannotReadEachOtherHaveAConnectionForEachDirection) {
+  expect_success("connections", 3);
+}
 TEST_P(GlooDirect, ReadsMessagesOfARankThatIsStopped) { expect_success("read_while_stopped", 2); }
 TEST_P(GlooDirect, WhatASenderTookBackNeverPassesForWhole) { expect_success("taken_back", 2); }
 TEST_P(GlooDirect, WhatAReceiverGaveUpHoldsNobodyUp) { expect_success("given_up", 2); }

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/gloo/gloo_transport.h"
+#include "comm/gloo/lanes.h"
 #include "comm/plugin/plugin_table.h"
 #include "comm/plugin/transport_plugin.h"
 
@@ -19,14 +19,12 @@ int32_t open(const shardrec_transport_job* job, void** transport, shardrec_trans
           plugin::sentence("rank ", job->rank, " of ", job->size, " is no rank of a job"));
     if (job->size > 1 && (job->store_set == nullptr || job->store_get == nullptr))
       throw plugin::Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, "Gloo needs a store to meet in");
-    *transport = std::make_unique<Transport>(*job).release();
+    *transport = std::make_unique<Lanes>(*job).release();
     return SHARDREC_TRANSPORT_OK;
   });
 }
 
-void close(void* transport) {
-  const std::unique_ptr<Transport> closed(static_cast<Transport*>(transport));
-}
+void close(void* transport) { const std::unique_ptr<Lanes> closed(static_cast<Lanes*>(transport)); }
 
 }  // namespace
 }  // namespace shardrec::comm::gloo_plugin
@@ -34,7 +32,7 @@ void close(void* transport) {
 extern "C" __attribute__((visibility("default"))) int32_t
 shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_error* /*error*/) {
   namespace side = shardrec::comm::gloo_plugin;
-  if (!shardrec::comm::plugin::fill<side::Transport, side::Request>(*table))
+  if (!shardrec::comm::plugin::fill<side::Lanes, side::Request>(*table))
     return SHARDREC_TRANSPORT_ABI_MISMATCH;
   table->library = "Gloo";
   table->is_launched = 0;

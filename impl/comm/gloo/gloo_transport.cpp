@@ -25,11 +25,12 @@ constexpr std::chrono::seconds kAWhile{1};
 
 }  // namespace
 
-Transport::Transport(const shardrec_transport_job& job)
+Transport::Transport(const shardrec_transport_job& job, const Peering& peering,
+                     Clock::time_point deadline)
     : rank_(job.rank), size_(job.size), peers_(static_cast<size_t>(job.size)) {
   if (size_ == 1) return;
   try {
-    meet(job);
+    meet(job, peering, deadline);
   } catch (...) {
     close_connections();
     throw;
@@ -88,7 +89,7 @@ Request* Transport::receive(int peer, uint64_t slot, void* data, uint64_t bytes)
 
 Request* Transport::start(Direction direction, int peer, uint64_t slot, void* data,
                           uint64_t bytes) {
-  if (peer < 0 || peer >= size_ || peer == rank_)
+  if (peer < 0 || peer >= size_ || peer == rank_ || !is_peer(peer))
     throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1,
                   sentence("rank ", peer, " is not a peer of rank ", rank_, " of ", size_));
   std::list<Request> made(1);
@@ -249,6 +250,11 @@ void Transport::lose(int peer, std::string_view why) noexcept {
   }
 }
 
+bool Transport::reads_directly(int peer) const noexcept {
+  const Peer& there = peers_[static_cast<size_t>(peer)];
+  return there.least_sent != UINT64_MAX && there.least_read != UINT64_MAX;
+}
+
 bool Transport::is_lost(int peer) const {
   const std::lock_guard lock(mutex_);
   return peers_[static_cast<size_t>(peer)].lost;
@@ -271,7 +277,7 @@ void Transport::watch() {
     }
     if (canary == nullptr) continue;
     for (int peer = 0; peer < size_; ++peer) {
-      if (peer == rank_ || is_lost(peer)) continue;
+      if (!is_peer(peer) || is_lost(peer)) continue;
       try {
         canary->recv(peer, kCanarySlot, 0, sizeof nothing);
       } catch (const std::exception& thrown) {

@@ -1,5 +1,5 @@
-// One rank's end of a full mesh of Gloo connections: messages through Gloo's unbound buffers, whose
-// slot is the tag.
+// One rank's end of a mesh of Gloo connections, one to each peer: messages through Gloo's unbound
+// buffers, whose slot is the tag.
 //
 // How the loss of a connection is seen: a buffer posted on every connection fails when one of them
 // does, and the thread that waits for it finds out whose, and ends the messages of that peer.
@@ -56,13 +56,17 @@ struct Request {
 
 class Transport {
  public:
-  explicit Transport(const shardrec_transport_job& job);  // collective
+  // Collective; throws plugin::Failure.
+  Transport(const shardrec_transport_job& job, const Peering& peering,
+            plugin::Clock::time_point deadline);
   ~Transport();
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
+  // Long messages from and to this peer need no connection: each end can read the other's memory.
+  bool reads_directly(int peer) const noexcept;
 
   Request* send(int peer, uint64_t slot, const void* data, uint64_t bytes);
   Request* receive(int peer, uint64_t slot, void* data, uint64_t bytes);
@@ -96,7 +100,9 @@ class Transport {
   void withdraw(Request& request) noexcept;
   int32_t wait_for_reader(Request& request, plugin::Clock::time_point deadline);
   void break_connection(int peer, std::string_view why) noexcept;
-  void meet(const shardrec_transport_job& job);
+  bool is_peer(int rank) const { return mesh_.context->getPair(rank) != nullptr; }
+  void meet(const shardrec_transport_job& job, const Peering& peering,
+            plugin::Clock::time_point deadline);
   void greet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   template <class Word>
   std::vector<Word> swap_words(const shardrec_transport_job& job,

@@ -33,10 +33,10 @@ void hear_why(const shardrec_transport_job& job) {
 
 }  // namespace
 
-void Transport::meet(const shardrec_transport_job& job) {
-  const Clock::time_point deadline = plugin::after(job.seconds);
+void Transport::meet(const shardrec_transport_job& job, const Peering& peering,
+                     Clock::time_point deadline) {
   try {
-    mesh_ = connect_mesh(job, deadline);
+    mesh_ = connect_mesh(job, peering, deadline);
     watcher_ = plugin::start_thread([this] { watch(); });
     greet(job, deadline);
     start_readers();
@@ -54,7 +54,7 @@ std::vector<Word> Transport::swap_words(const shardrec_transport_job& job,
   std::vector<Word> received(words.size());
   std::vector<Request*> requests;
   for (int peer = 0; peer < size_; ++peer) {
-    if (peer == rank_) continue;
+    if (!is_peer(peer)) continue;
     const auto at = static_cast<size_t>(peer);
     requests.push_back(receive(peer, slot, &received[at], sizeof(Word)));
     requests.push_back(send(peer, slot, &words[at], sizeof(Word)));
@@ -85,7 +85,7 @@ void Transport::greet(const shardrec_transport_job& job, Clock::time_point deadl
   std::vector<char> reached(peers);
   for (int peer = 0; peer < size_; ++peer) {
     const auto at = static_cast<size_t>(peer);
-    if (peer == rank_) continue;
+    if (!is_peer(peer)) continue;
     if (heard[at].secret != mesh_.expected[at])
       throw Failure(SHARDREC_TRANSPORT_FAILED, peer,
                     sentence("another program connected in place of rank ", peer));

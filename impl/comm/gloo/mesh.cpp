@@ -37,8 +37,6 @@ constexpr int kPeersPerKey = 128;                  // so that a value stays belo
 // So short that a std::string needs no memory for it.
 constexpr std::string_view kNoMemory = "out of memory";
 
-std::string key_of(int rank, int peer) { return sentence("gloo/", rank, "/", peer / kPeersPerKey); }
-
 Secret random_secret() {
   Secret secret{};
   try {
@@ -73,8 +71,9 @@ gloo::transport::tcp::attr attributes_of(const std::string& address) {
 // Runs on a thread of its own, so that the caller can keep an eye on the job, and end it.
 class Connector {
  public:
-  Connector(const shardrec_transport_job& job, Clock::time_point deadline)
+  Connector(const shardrec_transport_job& job, const Peering& peering, Clock::time_point deadline)
       : job_(job),
+        peering_(peering),
         deadline_(deadline),
         address_(job.address != nullptr ? job.address : "127.0.0.1") {
     mesh_.expected.resize(static_cast<size_t>(job.size));
@@ -107,6 +106,14 @@ class Connector {
   }
 
  private:
+  bool is_peer(int rank) const {
+    return rank != job_.rank && peering_.with[static_cast<size_t>(rank)];
+  }
+
+  std::string key_of(int rank, int peer) const {
+    return sentence(peering_.key, rank, "/", peer / kPeersPerKey);
+  }
+
   Failure late() const {
     return {SHARDREC_TRANSPORT_TIMEOUT, at_,
             sentence("rank ", at_.load(), " did not connect in time")};
@@ -117,7 +124,7 @@ class Connector {
       listen();
       publish();
       for (at_ = 0; at_ < job_.size; ++at_) {
-        if (at_ != job_.rank) connect(at_);
+        if (is_peer(at_)) connect(at_);
       }
     } catch (...) {
       thrown_ = std::current_exception();
@@ -137,7 +144,7 @@ class Connector {
           std::max(deadline_ - Clock::now(), Clock::duration(kGlance)));
       mesh_.context->setTimeout(left / 5 + kGlance);
       for (int peer = 0; peer < job_.size; ++peer) {
-        if (peer != job_.rank) mesh_.context->createPair(peer);
+        if (is_peer(peer)) mesh_.context->createPair(peer);
       }
       const std::lock_guard lock(mutex_);
       listening_ = true;
@@ -152,19 +159,19 @@ class Connector {
     }
   }
 
-  // One entry per peer: the number that it is to send, then the address to connect to. This rank's
-  // own is empty.
+  // One entry per rank: the number that it is to send, then the address to connect to. All zero
+  // where it is not a peer.
   void publish() {
     std::vector<char> value;
     for (int peer = 0; peer < job_.size; ++peer) {
-      std::vector<char> address;
-      if (peer != job_.rank) {
+      if (is_peer(peer))
+        entry_bytes_ = sizeof(Secret) + mesh_.context->getPair(peer)->address().bytes().size();
+    }
+    for (int peer = 0; peer < job_.size; ++peer) {
+      std::vector<char> address(entry_bytes_ - sizeof(Secret));
+      if (is_peer(peer)) {
         mesh_.expected[static_cast<size_t>(peer)] = random_secret();
         address = mesh_.context->getPair(peer)->address().bytes();
-        entry_bytes_ = sizeof(Secret) + address.size();
-      } else {
-        address = mesh_.context->getPair(peer == 0 ? 1 : 0)->address().bytes();
-        std::fill(address.begin(), address.end(), '\0');
       }
       const Secret& secret = mesh_.expected[static_cast<size_t>(peer)];
       value.resize(value.size() + sizeof(Secret));
@@ -233,11 +240,12 @@ class Connector {
     if (!listening_) return;
     lock.unlock();
     for (int peer = 0; peer < job_.size; ++peer) {
-      if (peer != job_.rank) mesh_.context->getPair(peer)->close();
+      if (is_peer(peer)) mesh_.context->getPair(peer)->close();
     }
   }
 
   const shardrec_transport_job& job_;
+  const Peering& peering_;
   const Clock::time_point deadline_;
   const std::string address_;
   Mesh mesh_;
@@ -253,8 +261,9 @@ class Connector {
 
 }  // namespace
 
-Mesh connect_mesh(const shardrec_transport_job& job, Clock::time_point deadline) {
-  return Connector(job, deadline).run();
+Mesh connect_mesh(const shardrec_transport_job& job, const Peering& peering,
+                  Clock::time_point deadline) {
+  return Connector(job, peering, deadline).run();
 }
 
 void check_job(const shardrec_transport_job& job) {

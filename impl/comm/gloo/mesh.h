@@ -10,6 +10,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,15 +21,23 @@ namespace shardrec::comm::gloo_plugin {
 
 using Secret = std::array<uint64_t, 2>;
 
+// Which ranks to connect to, and where in the job's store the addresses go: two meshes of one job
+// differ in it.
+struct Peering {
+  std::string key = "gloo/";
+  std::vector<bool> with{};  // by rank; the own one's counts for nothing
+};
+
 struct Mesh {
   std::shared_ptr<gloo::transport::Device> device;
-  std::shared_ptr<gloo::transport::tcp::Context> context;
-  std::vector<Secret> expected;   // by peer: what it sends first
-  std::vector<Secret> presented;  // by peer: what this rank sends it
+  std::shared_ptr<gloo::transport::tcp::Context> context;  // no pair: not a peer
+  std::vector<Secret> expected;                            // by peer: what it sends first
+  std::vector<Secret> presented;                           // by peer: what this rank sends it
 };
 
 // Throws plugin::Failure. All of Gloo's work happens on a thread with signals blocked.
-Mesh connect_mesh(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+Mesh connect_mesh(const shardrec_transport_job& job, const Peering& peering,
+                  plugin::Clock::time_point deadline);
 
 // Throws plugin::Failure when the store says that the job has failed. Does not wait.
 void check_job(const shardrec_transport_job& job);

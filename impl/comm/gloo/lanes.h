@@ -1,0 +1,49 @@
+// A rank's connections to all others, as the plug-in offers them: one to each peer whose memory can
+// be read directly (direct.h); two, one for each direction, to each other peer.
+//
+// Over one connection long messages of both directions would take turns. Before Gloo sends a message,
+// the receiver tells it over the same connection that there is memory for it, and this notice waits
+// there behind the long message that goes the other way.
+//
+// Thread rule: that of transport_plugin.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "comm/gloo/gloo_transport.h"
+
+namespace shardrec::comm::gloo_plugin {
+
+class Lanes {
+ public:
+  explicit Lanes(const shardrec_transport_job& job);  // collective
+
+  int rank() const noexcept { return first_.rank(); }
+  int size() const noexcept { return first_.size(); }
+
+  Request* send(int peer, uint64_t slot, const void* data, uint64_t bytes) {
+    return lane(Direction::kSend, peer).send(peer, slot, data, bytes);
+  }
+  Request* receive(int peer, uint64_t slot, void* data, uint64_t bytes) {
+    return lane(Direction::kReceive, peer).receive(peer, slot, data, bytes);
+  }
+  int32_t wait(Request& request, double seconds) { return lane_of(request).wait(request, seconds); }
+  void forget(Request& request) noexcept { lane_of(request).forget(request); }
+  void cancel() noexcept;
+
+ private:
+  Lanes(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+  // Of a message between this rank and a peer; any number that is no peer's: the first.
+  Transport& lane(Direction direction, int peer) noexcept;
+  Transport& lane_of(const Request& request) noexcept {
+    return lane(request.direction, request.peer);
+  }
+
+  Transport first_;
+  std::vector<bool> far_;            // by peer: has a second connection
+  std::optional<Transport> second_;  // to these: for what goes from the higher rank to the lower
+};
+
+}  // namespace shardrec::comm::gloo_plugin
