@@ -69,6 +69,9 @@ TEST(BenchDense, RanksAndEnginesTrainTheSameLayers) {
   EXPECT_NEAR(two, one, 1e-5);
   EXPECT_NEAR(loss_of({"--ranks", "3"}), one, 1e-5);
   EXPECT_EQ(loss_of({"--ranks", "2", "--overlap", "0"}), two);
+  for (const char* thread : {"0", "1"}) {
+    EXPECT_EQ(loss_of({"--ranks", "2", "--ddp-thread", thread}), two);
+  }
   for (const std::string engine : {"gloo", "mpi"}) {
     if (run({"--version"}).out.find(engine) == std::string::npos) continue;  // is not built
     // What Open MPI leaks at its end makes every rank fail under the sanitizers.
@@ -87,6 +90,7 @@ TEST(BenchDense, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(run(dense({"--engine", "pigeon"})).exit_code, 2);
   EXPECT_EQ(run(dense({"--batch", "0"})).exit_code, 2);
   EXPECT_EQ(run(dense({"--overlap", "2"})).exit_code, 2);
+  EXPECT_EQ(run(dense({"--ddp-thread", "2"})).exit_code, 2);
 }
 
 }  // namespace

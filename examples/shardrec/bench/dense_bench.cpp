@@ -106,6 +106,11 @@ DenseBench add_dense_bench(CLI::App& bench) {
           "1: gradients travel while the backward computes others; 0: all of them after it")
       ->check(CLI::IsMember({"0", "1"}))
       ->default_str("1");
+  command
+      ->add_option("--ddp-thread", o.ddp_thread,
+                   "1: a thread of DDP's own exchanges during the backward; 0: whoever calls it; "
+                   "default: by the processors that a rank has")
+      ->check(CLI::IsMember({"0", "1"}));
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
   command->add_option("--batches", o.batches, "Different batches that rotate")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@ struct DenseBenchOptions {
   std::string optimizer = "sgd";
   double learning_rate = 1e-3;
   bool overlap = true;  // gradients travel during the backward, else all of them after it
-  int threads = 0;      // per rank; 0 before it is known: processors / ranks
-  int batches = 6;      // that rotate
+  std::optional<bool> ddp_thread;  // exchanges during the backward; none: the library chooses
+  int threads = 0;                 // per rank; 0 before it is known: processors / ranks
+  int batches = 6;                 // that rotate
   double seconds = 3;
   bool serve = false;
   int ranks = 1;

@@ -26,6 +26,12 @@ Mlp make_layers(const DenseBenchOptions& options) {
   return layers;
 }
 
+Ddp make_ddp(const DenseBenchOptions& options, Comm& comm) {
+  DdpOptions settings;
+  if (options.ddp_thread) settings.thread(*options.ddp_thread);
+  return Ddp(comm, settings);
+}
+
 }  // namespace
 
 double DenseStep::whole() const { return std::accumulate(parts.begin(), parts.end(), 0.0); }
@@ -39,7 +45,7 @@ DenseRank::DenseRank(const DenseBenchOptions& options, Comm& comm, int rank)
       ranks_(options.ranks),
       overlap_(options.overlap),
       layers_(make_layers(options)),
-      ddp_(comm),
+      ddp_(make_ddp(options, comm)),
       out_(static_cast<size_t>(size_ * outputs_)),
       gradient_(out_.size()) {
   add_parameters();
