@@ -3,27 +3,27 @@ package org.shardrec;
 /** The tables, the features looked up in them, and how they are trained; the same on every rank. */
 public final class Model extends Handle {
   public Model() {
-    super(out -> Capi.model_create(0, out), Capi::model_destroy);
+    super(out -> Capi.model_create(null, out), Capi::model_destroy);
   }
 
   /** Returns the table's index; options may be null. */
   public int addTable(String name, long rows, long dim, Options options) {
     int[] out = new int[1];
-    Capi.model_add_table(ticket(), name, rows, dim, ticketOf(options), out);
+    Capi.model_add_table(this, name, rows, dim, options, out);
     return out[0];
   }
 
   public void addFeature(int table, String name, Pooling pooling) {
-    Capi.model_add_feature(ticket(), table, name, pooling.value);
+    Capi.model_add_feature(this, table, name, pooling.value);
   }
 
   public void setOptimizer(Options options) {
-    Capi.model_set_optimizer(ticket(), ticketOf(options));
+    Capi.model_set_optimizer(this, options);
   }
 
   public String toJson() {
     String[] out = new String[1];
-    Capi.model_to_json(ticket(), out);
+    Capi.model_to_json(this, out);
     return out[0];
   }
 }

@@ -7,23 +7,34 @@ public final class Options extends Handle {
   }
 
   public Options set(Option key, long value) {
-    Capi.options_set_i64(ticket(), key.value, value);
+    if (value != 0) refuseBorrow(key);
+    Capi.options_set_i64(this, key.value, value);
     return this;
   }
 
   public Options set(Option key, double value) {
-    Capi.options_set_f64(ticket(), key.value, value);
+    refuseBorrow(key);
+    Capi.options_set_f64(this, key.value, value);
     return this;
   }
 
   public Options set(Option key, String value) {
-    Capi.options_set_text(ticket(), key.value, value);
+    refuseBorrow(key);
+    Capi.options_set_text(this, key.value, value);
     return this;
   }
 
   public String text(Option key) {
     String[] out = new String[1];
-    Capi.options_get_text(ticket(), key.value, out);
+    Capi.options_get_text(this, key.value, out);
     return out[0];
+  }
+
+  /** The library would read the batch's buffers after the call, when they may have been collected. */
+  private static void refuseBorrow(Option key) {
+    if (key == Option.BORROW) {
+      throw new ShardRecException(Status.UNSUPPORTED, "option BORROW is for hosts that keep a batch where it is; here"
+          + " the library copies what it needs later");
+    }
   }
 }

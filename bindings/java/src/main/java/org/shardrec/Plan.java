@@ -4,20 +4,20 @@ package org.shardrec;
 public final class Plan extends Handle {
   /** Plans on the ranks of a communicator; collective. options may be null. */
   public Plan(Comm comm, Model model, Options options) {
-    super(out -> Capi.plan_collective(comm.ticket(), model.ticket(), ticketOf(options), out),
+    super(out -> Capi.plan_collective(comm, model, options, out),
         Capi::plan_destroy);
   }
 
   /** A table for people. */
   public String toText() {
     String[] out = new String[1];
-    Capi.plan_to_text(ticket(), out);
+    Capi.plan_to_text(this, out);
     return out[0];
   }
 
   public String toJson() {
     String[] out = new String[1];
-    Capi.plan_to_json(ticket(), out);
+    Capi.plan_to_json(this, out);
     return out[0];
   }
 }

@@ -1,7 +1,5 @@
 package org.shardrec;
 
-import java.util.concurrent.atomic.AtomicReference;
-
 /** The library itself, and ranks as threads of this process. */
 public final class ShardRec {
   private ShardRec() {}
@@ -12,41 +10,10 @@ public final class ShardRec {
   }
 
   /** Runs body on n ranks of one node, each a thread with a communicator of its own. The first failure
-   * aborts the other ranks and is thrown. */
+   * aborts the other ranks and is thrown; what else failed is suppressed by it. Interrupting the caller, or a
+   * rank's thread, aborts all ranks. No rank is left running when this returns. */
   public static void run(int n, Rank body) throws Exception {
-    Comm[] comms = new Comm[n];
-    Thread[] threads = new Thread[n];
-    AtomicReference<Throwable> first = new AtomicReference<>();
-    try {
-      try (Local group = new Local(n, n)) {
-        for (int rank = 0; rank < n; ++rank) comms[rank] = new Comm(group, rank);
-      }
-      for (int rank = 0; rank < n; ++rank) {
-        Comm comm = comms[rank];
-        threads[rank] = new Thread(() -> runRank(body, comm, comms, first), "shardrec-rank-" + rank);
-        threads[rank].start();
-      }
-      for (Thread thread : threads) thread.join();
-    } finally {
-      for (Comm comm : comms) if (comm != null) comm.close();
-    }
-    if (first.get() instanceof Error error) throw error;
-    if (first.get() instanceof Exception error) throw error;
-  }
-
-  private static void runRank(Rank body, Comm comm, Comm[] all, AtomicReference<Throwable> first) {
-    try {
-      body.run(comm);
-    } catch (Throwable failure) {
-      if (!first.compareAndSet(null, failure)) return;
-      for (Comm peer : all) {
-        try {
-          peer.abort("another rank failed: " + failure.getMessage());
-        } catch (RuntimeException alreadyClosed) {
-          // A rank that has ended needs no abort.
-        }
-      }
-    }
+    new Ranks(body).run(n);
   }
 
   public static int apiVersion() {
@@ -66,7 +33,7 @@ public final class ShardRec {
    */
   public static String probe(int threads) {
     String[] out = new String[1];
-    Capi.probe(threads, 0, out);
+    Capi.probe(threads, null, out);
     return out[0];
   }
 

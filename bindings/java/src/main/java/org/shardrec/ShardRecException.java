@@ -14,6 +14,11 @@ public final class ShardRecException extends RuntimeException {
     this(Text.decode(block).split("\0", -1));
   }
 
+  /** Of a call that these classes refuse themselves. */
+  ShardRecException(Status status, String sentence) {
+    this(new String[] {String.valueOf(status.value), "SHARDREC_" + status, sentence, "", "", "", "", "", "", "", "", ""});
+  }
+
   private ShardRecException(String[] parts) {
     super(parts[1] + ": " + parts[2]);
     this.code = Integer.parseInt(parts[0]);

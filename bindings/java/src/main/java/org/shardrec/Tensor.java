@@ -49,6 +49,14 @@ public final class Tensor {
     this.data = data;
   }
 
+  /** For what the library writes. */
+  static Tensor writable(Tensor tensor) {
+    if (tensor != null && tensor.data.isReadOnly()) {
+      throw new IllegalArgumentException("the library would write into a read-only buffer");
+    }
+    return tensor;
+  }
+
   public static Tensor vector(LongBuffer values) {
     checkOrder(values.order());
     return vector(values.slice(), Dtype.INT64);

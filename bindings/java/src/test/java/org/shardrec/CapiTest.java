@@ -5,6 +5,13 @@ import java.nio.FloatBuffer;
 
 /** The raw layer, kind of argument by kind of argument. */
 public final class CapiTest {
+  /** A handle without methods of its own. */
+  static final class Raw extends Handle {
+    Raw(Create create, Destroy destroy) {
+      super(create, destroy);
+    }
+  }
+
   public static void main(String[] arguments) {
     textsCrossWhole();
     outParametersOfEveryKind();
@@ -15,44 +22,43 @@ public final class CapiTest {
   }
 
   static void textsCrossWhole() {
-    long[] model = new long[1];
+    Raw model = new Raw(out -> Capi.model_create(null, out), Capi::model_destroy);
     String[] json = new String[1];
-    Capi.model_create(0, model);
-    Capi.model_add_table(model[0], "usér 😀", 3, 4, 0, null);
-    Capi.model_to_json(model[0], json);
+    Capi.model_add_table(model, "usér 😀", 3, 4, null, null);
+    Capi.model_to_json(model, json);
     check(json[0].contains("usér 😀"), json[0]);
-    refused(() -> Capi.model_add_table(model[0], "a\0b", 3, 4, 0, null));
-    refused(() -> Capi.model_add_table(model[0], "\ud83d", 3, 4, 0, null));
-    fails(Status.INVALID_ARGUMENT, () -> Capi.model_add_table(model[0], null, 3, 4, 0, null));
-    Capi.model_destroy(model);
-    fails(Status.INVALID_HANDLE, () -> Capi.model_to_json(model[0], json));
-    check(model[0] == 0 && json[0] == null, "destroy did not clear the ticket, or a failing call left its text");
+    refused(() -> Capi.model_add_table(model, "a\0b", 3, 4, null, null));
+    refused(() -> Capi.model_add_table(model, "\ud83d", 3, 4, null, null));
+    fails(Status.INVALID_ARGUMENT, () -> Capi.model_add_table(model, null, 3, 4, null, null));
+    model.close();
+    fails(Status.INVALID_HANDLE, () -> Capi.model_to_json(model, json));
+    check(json[0] == null, "a failing call left its text");
     check(Capi.status_name(201).equals("SHARDREC_TIMEOUT"), Capi.status_name(201));
     check(Capi.hash64(7, new byte[0]) == Capi.hash64(7, null), "nothing hashes as nothing");
   }
 
   static void outParametersOfEveryKind() {
-    long[] model = new long[1], group = new long[1], comm = new long[1], column = new long[1], width = new long[1];
+    Raw model = new Raw(out -> Capi.model_create(null, out), Capi::model_destroy);
+    Raw group = new Raw(out -> Capi.local_create(3, 3, out), Capi::local_destroy);
+    Raw comm = new Raw(out -> Capi.comm_create_local(group, 2, out), Capi::comm_destroy);
+    long[] column = new long[1], width = new long[1];
     int[] table = new int[1], size = new int[1], level = new int[1], rank = new int[1];
     double[] seconds = new double[1];
     String[] text = {"before"};
-    Capi.model_create(0, model);
-    Capi.model_add_table(model[0], "a", 3, 4, 0, null);
-    Capi.model_add_table(model[0], "b", 3, 8, 0, table);
-    Capi.model_add_feature(model[0], 0, "a", Pooling.SUM.value);
-    Capi.model_add_feature(model[0], 1, "b", Pooling.MEAN.value);
-    Capi.model_feature_columns(model[0], 1, column, null, width);
-    Capi.local_create(3, 3, group);
-    Capi.comm_create_local(group[0], 2, comm);
-    Capi.comm_size(comm[0], size);
-    Capi.comm_set_f64(comm[0], CommProperty.STEP_SECONDS.value, 12.5);
-    Capi.comm_get_f64(comm[0], CommProperty.STEP_SECONDS.value, seconds);
+    Capi.model_add_table(model, "a", 3, 4, null, null);
+    Capi.model_add_table(model, "b", 3, 8, null, table);
+    Capi.model_add_feature(model, 0, "a", Pooling.SUM.value);
+    Capi.model_add_feature(model, 1, "b", Pooling.MEAN.value);
+    Capi.model_feature_columns(model, 1, column, null, width);
+    Capi.comm_size(comm, size);
+    Capi.comm_set_f64(comm, CommProperty.STEP_SECONDS.value, 12.5);
+    Capi.comm_get_f64(comm, CommProperty.STEP_SECONDS.value, seconds);
     check(table[0] == 1 && column[0] == 4 && width[0] == 12 && size[0] == 3 && seconds[0] == 12.5, "out-parameters");
     Capi.log_next(0, level, rank, text);
     check(text[0] == null, "no message, but " + text[0]);
-    Capi.comm_destroy(comm);
-    Capi.local_destroy(group);
-    Capi.model_destroy(model);
+    comm.close();
+    group.close();
+    model.close();
   }
 
   static void tensorsCrossWithShapeAndStride() {
@@ -64,30 +70,28 @@ public final class CapiTest {
 
     // Two vectors of two columns; rows of the embeddings are three elements apart, of the output five. The
     // embeddings start behind the buffer's first element.
-    long[] interaction = new long[1];
-    Capi.interaction_create(1, 2, 0, interaction);
+    Raw interaction = new Raw(out -> Capi.interaction_create(1, 2, null, out), Capi::interaction_destroy);
     FloatBuffer output = Tensor.floats(8);
     Tensor embeddings = Tensor.matrix(floats(-9, 5, 6, -1, 7, 8).position(1), 2, 2, 3);
     Capi.interaction_forward(
-        interaction[0], Tensor.matrix(floats(1, 2, 3, 4), 2, 2), embeddings, Tensor.matrix(output, 2, 3, 5));
+        interaction, Tensor.matrix(floats(1, 2, 3, 4), 2, 2), embeddings, Tensor.matrix(output, 2, 3, 5));
     check(output.equals(floats(1, 2, 17, 0, 0, 3, 4, 53)), "interaction");
-    Capi.interaction_destroy(interaction);
+    interaction.close();
   }
 
   static void tensorsOfTheLibraryCanBeWritten() {
-    long[] mlp = new long[1];
+    Raw mlp = new Raw(out -> Capi.mlp_create(3, null, out), Capi::mlp_destroy);
     Tensor[] weights = new Tensor[1], bias = new Tensor[1];
-    Capi.mlp_create(3, 0, mlp);
-    Capi.mlp_add_linear(mlp[0], 2, Activation.NONE.value);
-    Capi.mlp_parameter(mlp[0], 0, weights, null);
-    Capi.mlp_parameter(mlp[0], 1, bias, null);
+    Capi.mlp_add_linear(mlp, 2, Activation.NONE.value);
+    Capi.mlp_parameter(mlp, 0, weights, null);
+    Capi.mlp_parameter(mlp, 1, bias, null);
     check(weights[0].data.capacity() == 24 && bias[0].data.capacity() == 8, "sizes of the parameters");
     ((ByteBuffer) weights[0].data).asFloatBuffer().put(new float[] {1, 2, 3, 4, 5, 6});
     ((ByteBuffer) bias[0].data).asFloatBuffer().put(new float[] {10, 20});
     FloatBuffer output = Tensor.floats(2);
-    Capi.mlp_forward(mlp[0], Tensor.matrix(floats(1, 1, 1), 1, 3), Tensor.matrix(output, 1, 2));
+    Capi.mlp_forward(mlp, Tensor.matrix(floats(1, 1, 1), 1, 3), Tensor.matrix(output, 1, 2));
     check(output.get(0) == 16 && output.get(1) == 35, "a stack with given parameters");
-    Capi.mlp_destroy(mlp);
+    mlp.close();
   }
 
   static void buffersThatWouldBeMisreadAreRefused() {
