@@ -1,3 +1,3 @@
 module shardrec.org/shardrec
 
-go 1.22
+go 1.24

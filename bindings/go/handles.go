@@ -1,35 +1,47 @@
 package shardrec
 
 import (
-	"sync/atomic"
+	"fmt"
+	"strings"
 
 	"shardrec.org/shardrec/internal/capi"
 )
 
-// handle holds a ticket; 0 once it is closed: a call with it is INVALID_HANDLE.
-type handle struct{ value atomic.Uintptr }
+// handle is embedded in the type of every native object.
+type handle struct{ native capi.Handle }
 
-func (h *handle) ticket() uintptr { return h.value.Load() }
+func (h *handle) raw() *capi.Handle { return &h.native }
 
-func (h *handle) open(ticket uintptr) { h.value.Store(ticket) }
-
-func (h *handle) close(destroy func(*uintptr)) {
-	ticket := h.value.Swap(0)
-	destroy(&ticket)
+// Close destroys the handle: more than once, in any order with others, on any goroutine, during a call. A handle
+// that is dropped without it is destroyed when it is collected; the first of each type is reported (slog).
+func (h *handle) Close() error {
+	h.native.Close()
+	return nil
 }
 
-// opened makes a T around the ticket that create writes.
+// opened makes a T around the ticket that create writes; nil for ticket 0. Its parents are not collected before it.
 func opened[T any, P interface {
 	*T
-	open(uintptr)
-}](create func(out *uintptr) error) (P, error) {
+	raw() *capi.Handle
+}](destroy func(*uintptr), create func(out *uintptr) error, parents ...*capi.Handle) (P, error) {
 	var ticket uintptr
-	if err := create(&ticket); err != nil {
+	if err := create(&ticket); err != nil || ticket == 0 {
 		return nil, err
 	}
 	p := P(new(T))
-	p.open(ticket)
+	p.raw().Open(strings.TrimPrefix(fmt.Sprintf("%T", p), "*shardrec."), ticket, destroy, parents...)
 	return p, nil
+}
+
+// rawOf is nil, C's NULL, for nil.
+func rawOf[T any, P interface {
+	*T
+	raw() *capi.Handle
+}](p P) *capi.Handle {
+	if p == nil {
+		return nil
+	}
+	return p.raw()
 }
 
 // Local is a group of ranks that are threads of this process.
@@ -37,72 +49,66 @@ type Local struct{ handle }
 
 // NewLocal makes a group of ranks, ranksPerNode of which count as one node.
 func NewLocal(ranks, ranksPerNode int) (*Local, error) {
-	return opened[Local](func(out *uintptr) error {
+	return opened[Local](capi.Local_destroy, func(out *uintptr) error {
 		return capi.Local_create(int32(ranks), int32(ranksPerNode), out)
 	})
 }
-
-// Close destroys the handle; communicators made from it live on.
-func (l *Local) Close() { l.close(capi.Local_destroy) }
 
 // Comm is one rank's membership of a group of ranks.
 type Comm struct{ handle }
 
 // NewComm joins a local group; it waits for nobody.
 func NewComm(group *Local, rank int) (*Comm, error) {
-	return opened[Comm](func(out *uintptr) error {
-		return capi.Comm_create_local(group.ticket(), int32(rank), out)
+	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error {
+		return capi.Comm_create_local(rawOf(group), int32(rank), out)
 	})
 }
-
-// Close destroys the handle. Without Shutdown before it, peers that wait for this rank fail at once.
-func (c *Comm) Close() { c.close(capi.Comm_destroy) }
 
 // Rank is this rank's number.
 func (c *Comm) Rank() (int, error) {
 	var out int32
-	err := capi.Comm_rank(c.ticket(), &out)
+	err := capi.Comm_rank(c.raw(), &out)
 	return int(out), err
 }
 
 // Size is the number of ranks.
 func (c *Comm) Size() (int, error) {
 	var out int32
-	err := capi.Comm_size(c.ticket(), &out)
+	err := capi.Comm_size(c.raw(), &out)
 	return int(out), err
 }
 
 // Set changes a property, such as a deadline, for later calls.
 func (c *Comm) Set(property CommProperty, value float64) error {
-	return capi.Comm_set_f64(c.ticket(), int32(property), value)
+	return capi.Comm_set_f64(c.raw(), int32(property), value)
 }
 
 // Barrier returns when every rank has called it.
-func (c *Comm) Barrier() error { return capi.Comm_barrier(c.ticket()) }
+func (c *Comm) Barrier() error { return capi.Comm_barrier(c.raw()) }
 
 // AllReduce reduces a tensor over the ranks, in place.
 func (c *Comm) AllReduce(tensor Tensor, reduction Reduction) error {
-	return capi.Comm_all_reduce(c.ticket(), tensor, int32(reduction))
+	return capi.Comm_all_reduce(c.raw(), tensor, int32(reduction))
 }
 
 // Broadcast copies the elements of rank root over those of all others.
 func (c *Comm) Broadcast(tensor Tensor, root int) error {
-	return capi.Comm_broadcast(c.ticket(), tensor, int32(root))
+	return capi.Comm_broadcast(c.raw(), tensor, int32(root))
 }
 
 // AllGather fills out with the elements of all ranks, in rank order.
 func (c *Comm) AllGather(tensor, out Tensor) error {
-	return capi.Comm_all_gather(c.ticket(), tensor, out)
+	return capi.Comm_all_gather(c.raw(), tensor, out)
 }
 
 // ReduceScatter reduces a tensor over the ranks; out is this rank's part of it.
 func (c *Comm) ReduceScatter(tensor, out Tensor, reduction Reduction) error {
-	return capi.Comm_reduce_scatter(c.ticket(), tensor, out, int32(reduction))
+	return capi.Comm_reduce_scatter(c.raw(), tensor, out, int32(reduction))
 }
 
 // AllToAll sends rows to every rank and receives theirs, as many as the counts say (nil: equal parts).
 func (c *Comm) AllToAll(tensor Tensor, sendCounts []int64, out Tensor, receiveCounts []int64) error {
-	return capi.Comm_all_to_all(c.ticket(), tensor, counts(sendCounts), out, counts(receiveCounts))
+	return capi.Comm_all_to_all(c.raw(), tensor, counts(sendCounts), out, counts(receiveCounts))
 }
 
 // counts is the zero Tensor, C's NULL, for nil.
@@ -115,60 +121,67 @@ func counts(values []int64) Tensor {
 
 // Split makes a communicator of the ranks that give the same color, numbered by key; nil for a color below 0.
 func (c *Comm) Split(color, key int) (*Comm, error) {
-	part, err := opened[Comm](func(out *uintptr) error {
-		return capi.Comm_split(c.ticket(), int32(color), int32(key), out)
+	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error {
+		return capi.Comm_split(c.raw(), int32(color), int32(key), out)
 	})
-	if err != nil || part.ticket() == 0 {
-		return nil, err
-	}
-	return part, nil
 }
 
 // Abort ends the communicator on every rank. Any goroutine.
-func (c *Comm) Abort(reason string) error { return capi.Comm_abort(c.ticket(), reason) }
+func (c *Comm) Abort(reason string) error { return capi.Comm_abort(c.raw(), reason) }
 
 // Shutdown is the orderly, collective end (shardrec_comm_close); Close afterwards.
-func (c *Comm) Shutdown() error { return capi.Comm_close(c.ticket()) }
+func (c *Comm) Shutdown() error { return capi.Comm_close(c.raw()) }
 
 // Options are settings of a create call; each kind takes its own keys.
 type Options struct{ handle }
 
 // NewOptions has every key at its default.
 func NewOptions(kind OptionsKind) (*Options, error) {
-	return opened[Options](func(out *uintptr) error { return capi.Options_create(int32(kind), out) })
+	return opened[Options](capi.Options_destroy, func(out *uintptr) error { return capi.Options_create(int32(kind), out) })
 }
-
-// Close destroys the handle.
-func (o *Options) Close() { o.close(capi.Options_destroy) }
 
 // SetInt sets a number.
 func (o *Options) SetInt(key Option, value int64) error {
-	return capi.Options_set_i64(o.ticket(), int32(key), value)
+	if err := refuseBorrow(key, value != 0); err != nil {
+		return err
+	}
+	return capi.Options_set_i64(o.raw(), int32(key), value)
 }
 
 // SetFloat sets a real number.
 func (o *Options) SetFloat(key Option, value float64) error {
-	return capi.Options_set_f64(o.ticket(), int32(key), value)
+	if err := refuseBorrow(key, true); err != nil {
+		return err
+	}
+	return capi.Options_set_f64(o.raw(), int32(key), value)
 }
 
 // SetText sets a value by its text.
 func (o *Options) SetText(key Option, value string) error {
-	return capi.Options_set_text(o.ticket(), int32(key), value)
+	if err := refuseBorrow(key, true); err != nil {
+		return err
+	}
+	return capi.Options_set_text(o.raw(), int32(key), value)
+}
+
+// refuseBorrow: the library would read the batch's slices after the call, when the collector may have moved on.
+func refuseBorrow(key Option, on bool) error {
+	if key != OptionBorrow || !on {
+		return nil
+	}
+	return &Error{
+		Status: int32(StatusUnsupported),
+		Name:   "SHARDREC_UNSUPPORTED",
+		Sentence: "option BORROW is for hosts that keep a batch where it is; here the library copies what it needs " +
+			"later",
+	}
 }
 
 // Text is a value as SetText takes it.
 func (o *Options) Text(key Option) (string, error) {
 	var out string
-	err := capi.Options_get_text(o.ticket(), int32(key), &out)
+	err := capi.Options_get_text(o.raw(), int32(key), &out)
 	return out, err
-}
-
-// orDefaults is 0, C's NULL, for nil.
-func orDefaults(options *Options) uintptr {
-	if options == nil {
-		return 0
-	}
-	return options.ticket()
 }
 
 // Model is the tables, the features looked up in them, and how they are trained; the same on every rank.
@@ -176,33 +189,30 @@ type Model struct{ handle }
 
 // NewModel is empty.
 func NewModel() (*Model, error) {
-	return opened[Model](func(out *uintptr) error { return capi.Model_create(0, out) })
+	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Model_create(nil, out) })
 }
-
-// Close destroys the handle.
-func (m *Model) Close() { m.close(capi.Model_destroy) }
 
 // AddTable adds a table and returns its index; options may be nil.
 func (m *Model) AddTable(name string, rows, dim int64, options *Options) (int, error) {
 	var out int32
-	err := capi.Model_add_table(m.ticket(), name, rows, dim, orDefaults(options), &out)
+	err := capi.Model_add_table(m.raw(), name, rows, dim, rawOf(options), &out)
 	return int(out), err
 }
 
 // AddFeature adds a feature that is looked up in a table.
 func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
-	return capi.Model_add_feature(m.ticket(), int32(table), name, int32(pooling))
+	return capi.Model_add_feature(m.raw(), int32(table), name, int32(pooling))
 }
 
 // SetOptimizer sets the optimizer of all tables.
 func (m *Model) SetOptimizer(options *Options) error {
-	return capi.Model_set_optimizer(m.ticket(), orDefaults(options))
+	return capi.Model_set_optimizer(m.raw(), rawOf(options))
 }
 
 // JSON is the model as shardrec_model_to_json has it.
 func (m *Model) JSON() (string, error) {
 	var out string
-	err := capi.Model_to_json(m.ticket(), &out)
+	err := capi.Model_to_json(m.raw(), &out)
 	return out, err
 }
 
@@ -211,18 +221,15 @@ type Plan struct{ handle }
 
 // NewPlan plans on the ranks of a communicator; collective. options may be nil.
 func NewPlan(comm *Comm, model *Model, options *Options) (*Plan, error) {
-	return opened[Plan](func(out *uintptr) error {
-		return capi.Plan_collective(comm.ticket(), model.ticket(), orDefaults(options), out)
+	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
+		return capi.Plan_collective(rawOf(comm), rawOf(model), rawOf(options), out)
 	})
 }
-
-// Close destroys the handle.
-func (p *Plan) Close() { p.close(capi.Plan_destroy) }
 
 // Text is a table for people.
 func (p *Plan) Text() (string, error) {
 	var out string
-	err := capi.Plan_to_text(p.ticket(), &out)
+	err := capi.Plan_to_text(p.raw(), &out)
 	return out, err
 }
 
@@ -231,44 +238,41 @@ type Collection struct{ handle }
 
 // NewCollection is collective. options may be nil.
 func NewCollection(comm *Comm, model *Model, plan *Plan, options *Options) (*Collection, error) {
-	return opened[Collection](func(out *uintptr) error {
-		return capi.Collection_create(comm.ticket(), model.ticket(), plan.ticket(), orDefaults(options), out)
-	})
+	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
+		return capi.Collection_create(rawOf(comm), rawOf(model), rawOf(plan), rawOf(options), out)
+	}, rawOf(comm))
 }
-
-// Close destroys the handle; lookups stay closable.
-func (c *Collection) Close() { c.close(capi.Collection_destroy) }
 
 // Step is the number of applied updates.
 func (c *Collection) Step() (int64, error) {
 	var out int64
-	err := capi.Collection_step(c.ticket(), &out)
+	err := capi.Collection_step(c.raw(), &out)
 	return out, err
 }
 
 // SetLearningRate is for all tables, from the next Backward on.
 func (c *Collection) SetLearningRate(rate float64) error {
-	return capi.Collection_set_learning_rate(c.ticket(), rate)
+	return capi.Collection_set_learning_rate(c.raw(), rate)
 }
 
 // Read reads whole rows, wherever they live; collective.
 func (c *Collection) Read(table int, part TablePart, row, rows int64, out Tensor) error {
-	return capi.Collection_read(c.ticket(), int32(table), int32(part), row, rows, out)
+	return capi.Collection_read(c.raw(), int32(table), int32(part), row, rows, out)
 }
 
 // Write writes whole rows; collective.
 func (c *Collection) Write(table int, part TablePart, row, rows int64, values Tensor) error {
-	return capi.Collection_write(c.ticket(), int32(table), int32(part), row, rows, values)
+	return capi.Collection_write(c.raw(), int32(table), int32(part), row, rows, values)
 }
 
 // ReadRows reads the rows that ids name (a vector of int32 or int64), wherever they live; collective.
 func (c *Collection) ReadRows(table int, part TablePart, ids, out Tensor) error {
-	return capi.Collection_read_rows(c.ticket(), int32(table), int32(part), ids, out)
+	return capi.Collection_read_rows(c.raw(), int32(table), int32(part), ids, out)
 }
 
 // WriteRows writes the rows that ids name; collective.
 func (c *Collection) WriteRows(table int, part TablePart, ids, values Tensor) error {
-	return capi.Collection_write_rows(c.ticket(), int32(table), int32(part), ids, values)
+	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids, values)
 }
 
 // Lookup is a slot for one batch: Begin, Forward, then SetGradient and Backward, or Skip, or nothing.
@@ -276,46 +280,43 @@ type Lookup struct{ handle }
 
 // NewLookup makes one on a collection; options may be nil.
 func NewLookup(collection *Collection, options *Options) (*Lookup, error) {
-	return opened[Lookup](func(out *uintptr) error {
-		return capi.Lookup_create(collection.ticket(), orDefaults(options), out)
-	})
+	return opened[Lookup](capi.Lookup_destroy, func(out *uintptr) error {
+		return capi.Lookup_create(rawOf(collection), rawOf(options), out)
+	}, rawOf(collection))
 }
-
-// Close destroys the handle.
-func (l *Lookup) Close() { l.close(capi.Lookup_destroy) }
 
 // Begin starts the exchange of a batch's ids. The zero Tensor for values: this rank has no more data.
 func (l *Lookup) Begin(batchSize int, values, lengths, weights Tensor) error {
-	return capi.Lookup_begin(l.ticket(), int64(batchSize), values, lengths, weights)
+	return capi.Lookup_begin(l.raw(), int64(batchSize), values, lengths, weights)
 }
 
 // BeginOffsets is Begin with offsets in place of lengths.
 func (l *Lookup) BeginOffsets(batchSize int, values, offsets, weights Tensor) error {
-	return capi.Lookup_begin_offsets(l.ticket(), int64(batchSize), values, offsets, weights)
+	return capi.Lookup_begin_offsets(l.raw(), int64(batchSize), values, offsets, weights)
 }
 
 // Forward finishes the exchange and writes an output.
 func (l *Lookup) Forward(output int, out Tensor) error {
-	return capi.Lookup_forward(l.ticket(), int32(output), out)
+	return capi.Lookup_forward(l.raw(), int32(output), out)
 }
 
 // AllDone is true when no rank has more data; valid after Forward.
 func (l *Lookup) AllDone() (bool, error) {
 	var out int32
-	err := capi.Lookup_all_done(l.ticket(), &out)
+	err := capi.Lookup_all_done(l.raw(), &out)
 	return out != 0, err
 }
 
 // SetGradient gives the gradient of this rank's loss with respect to an output.
 func (l *Lookup) SetGradient(output int, gradient Tensor) error {
-	return capi.Lookup_set_gradient(l.ticket(), int32(output), gradient)
+	return capi.Lookup_set_gradient(l.raw(), int32(output), gradient)
 }
 
 // SendGradients sends the gradients before Backward is called, which must follow: they travel meanwhile.
-func (l *Lookup) SendGradients() error { return capi.Lookup_send_gradients(l.ticket(), 0) }
+func (l *Lookup) SendGradients() error { return capi.Lookup_send_gradients(l.raw(), 0) }
 
 // Backward exchanges the gradients and applies one optimizer step.
-func (l *Lookup) Backward() error { return capi.Lookup_backward(l.ticket()) }
+func (l *Lookup) Backward() error { return capi.Lookup_backward(l.raw()) }
 
 // Skip is in place of Backward: no rank applies the step.
-func (l *Lookup) Skip() error { return capi.Lookup_skip(l.ticket()) }
+func (l *Lookup) Skip() error { return capi.Lookup_skip(l.raw()) }

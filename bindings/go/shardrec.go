@@ -8,7 +8,7 @@ package shardrec
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"log/slog"
 	"unsafe"
 
 	"shardrec.org/shardrec/internal/capi"
@@ -27,6 +27,9 @@ func StatusOf(err error) Status {
 }
 
 func init() {
+	capi.Report = func(kind string) {
+		slog.Warn("shardrec: a " + kind + " was not closed; the garbage collector did it. Others of this type are not reported.")
+	}
 	if version := capi.Api_version(); version < APIVersion {
 		panic(fmt.Sprintf("libshardrec serves version %d of its API; this package needs %d or later", version, APIVersion))
 	}
@@ -84,7 +87,7 @@ func Capabilities() (string, error) {
 // threads 0: all processors. It returns JSON (probe.h).
 func Probe(threads int) (string, error) {
 	var out string
-	err := capi.Probe(int32(threads), 0, &out)
+	err := capi.Probe(int32(threads), nil, &out)
 	return out, err
 }
 
@@ -97,47 +100,3 @@ func ProbeCached() (string, error) {
 
 // Hash64 is XXH3-64, the same value in every language.
 func Hash64(seed uint64, bytes []byte) uint64 { return capi.Hash64(seed, bytes) }
-
-// Run calls body on n ranks of one node, each a goroutine with a communicator of its own. The first failure
-// aborts the other ranks and is returned.
-func Run(n int, body func(comm *Comm) error) error {
-	comms := make([]*Comm, n)
-	defer func() {
-		for _, comm := range comms {
-			comm.Close()
-		}
-	}()
-	group, err := NewLocal(n, n)
-	if err != nil {
-		return err
-	}
-	for rank := range comms {
-		if comms[rank], err = NewComm(group, rank); err != nil {
-			break
-		}
-	}
-	group.Close()
-	if err != nil {
-		return err
-	}
-	var first error
-	var once sync.Once
-	var ranks sync.WaitGroup
-	for _, comm := range comms {
-		ranks.Add(1)
-		go func() {
-			defer ranks.Done()
-			if failure := body(comm); failure != nil {
-				once.Do(func() {
-					first = failure
-					for _, peer := range comms {
-						// A rank that has ended needs no abort.
-						_ = peer.Abort("another rank failed: " + failure.Error())
-					}
-				})
-			}
-		}()
-	}
-	ranks.Wait()
-	return first
-}

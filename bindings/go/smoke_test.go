@@ -2,6 +2,7 @@ package shardrec_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	. "shardrec.org/shardrec"
@@ -46,8 +47,8 @@ func trainRank(t *testing.T, comm *Comm) error {
 		err = errors.Join(err, tables.ReadRows(0, TablePartWeights, Tensor{}, Tensor{}))
 	}
 	err = errors.Join(err, comm.Shutdown())
-	for _, handle := range []interface{ Close() }{comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup} {
-		handle.Close()
+	for _, handle := range []io.Closer{comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup} {
+		err = errors.Join(err, handle.Close())
 	}
 	if status := StatusOf(lookup.Backward()); status != StatusInvalidHandle {
 		t.Errorf("a closed lookup gave status %d", status)
@@ -111,7 +112,7 @@ func TestCollectivesOnTensors(t *testing.T) {
 				t.Errorf("rank %d is not where its key says", rank)
 			}
 			err = errors.Join(err, pair.Barrier(), pair.Shutdown())
-			pair.Close()
+			err = errors.Join(err, pair.Close())
 		}
 		return errors.Join(err, comm.Shutdown())
 	})

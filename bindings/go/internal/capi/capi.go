@@ -492,6 +492,7 @@ import "C"
 import "unsafe"
 import _ "runtime/cgo"
 import "sync"
+import "runtime"
 
 type _ unsafe.Pointer
 
@@ -624,23 +625,43 @@ func Control_destroy(arg1 *uintptr) {
 	C._wrap_control_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Control_cancel(arg1 uintptr) (_swig_ret error) {
+func Control_cancel(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_control_cancel_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Control_progress(arg1 uintptr, arg2 *int64, arg3 *int64) (_swig_ret error) {
+func Control_progress(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_control_progress_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -662,33 +683,62 @@ func Options_destroy(arg1 *uintptr) {
 	C._wrap_options_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Options_set_i64(arg1 uintptr, arg2 int32, arg3 int64) (_swig_ret error) {
+func Options_set_i64(arg1 *Handle, arg2 int32, arg3 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_14(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Options_set_f64(arg1 uintptr, arg2 int32, arg3 float64) (_swig_ret error) {
+func Options_set_f64(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_set_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Options_set_text(arg1 uintptr, arg2 int32, arg3 string) (_swig_ret error) {
+func Options_set_text(arg1 *Handle, arg2 int32, arg3 string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 string
 
@@ -699,6 +749,7 @@ func Options_set_text(arg1 uintptr, arg2 int32, arg3 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_17)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -707,38 +758,68 @@ func Options_set_text(arg1 uintptr, arg2 int32, arg3 string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Options_get_i64(arg1 uintptr, arg2 int32, arg3 *int64) (_swig_ret error) {
+func Options_get_i64(arg1 *Handle, arg2 int32, arg3 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_get_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Options_get_f64(arg1 uintptr, arg2 int32, arg3 *float64) (_swig_ret error) {
+func Options_get_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_get_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Options_get_text(arg1 uintptr, arg2 int32, arg3 *string) (_swig_ret error) {
+func Options_get_text(arg1 *Handle, arg2 int32, arg3 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 *unsafe.Pointer
 	_swig_i_2 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_options_get_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -762,19 +843,29 @@ func Local_destroy(arg1 *uintptr) {
 	C._wrap_local_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Comm_create_local(arg1 uintptr, arg2 int32, arg3 *uintptr) (_swig_ret error) {
+func Comm_create_local(arg1 *Handle, arg2 int32, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_create_local_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 uintptr, arg6 *uintptr) (_swig_ret error) {
+func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 *Handle, arg6 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
@@ -786,10 +877,20 @@ func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 uintptr, 
 	}
 	_swig_i_3 = arg4
 
-	_swig_i_4 := arg5
+	var _swig_i_4 uintptr
+
+	{
+		ticket, err := arg5.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_4 = ticket
+	}
+
 	_swig_i_5 := arg6
 	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -798,12 +899,22 @@ func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 uintptr, 
 	return swig_r_1
 }
 
-func Comm_create_from_env(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Comm_create_from_env(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_create_from_env_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -814,93 +925,173 @@ func Comm_destroy(arg1 *uintptr) {
 	C._wrap_comm_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Comm_rank(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Comm_rank(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_rank_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_size(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Comm_size(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_size_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_set_f64(arg1 uintptr, arg2 int32, arg3 float64) (_swig_ret error) {
+func Comm_set_f64(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_set_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_get_f64(arg1 uintptr, arg2 int32, arg3 *float64) (_swig_ret error) {
+func Comm_get_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_get_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_status(arg1 uintptr) (_swig_ret error) {
+func Comm_status(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_comm_status_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_operations_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Comm_operations_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_comm_operations_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_barrier(arg1 uintptr) (_swig_ret error) {
+func Comm_barrier(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_comm_barrier_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_all_reduce(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
+func Comm_all_reduce(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -909,14 +1100,24 @@ func Comm_all_reduce(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Comm_broadcast(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
+func Comm_broadcast(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -925,15 +1126,25 @@ func Comm_broadcast(arg1 uintptr, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Comm_all_gather(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
+func Comm_all_gather(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -945,9 +1156,18 @@ func Comm_all_gather(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Comm_reduce_scatter(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 int32) (_swig_ret error) {
+func Comm_reduce_scatter(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
@@ -955,6 +1175,7 @@ func Comm_reduce_scatter(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 int32) (_s
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -966,9 +1187,18 @@ func Comm_reduce_scatter(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 int32) (_s
 	return swig_r_1
 }
 
-func Comm_all_to_all(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+func Comm_all_to_all(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
@@ -979,6 +1209,7 @@ func Comm_all_to_all(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -996,32 +1227,61 @@ func Comm_all_to_all(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	return swig_r_1
 }
 
-func Comm_split(arg1 uintptr, arg2 int32, arg3 int32, arg4 *uintptr) (_swig_ret error) {
+func Comm_split(arg1 *Handle, arg2 int32, arg3 int32, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_comm_split_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_close(arg1 uintptr) (_swig_ret error) {
+func Comm_close(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_comm_close_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Comm_abort(arg1 uintptr, arg2 string) (_swig_ret error) {
+func Comm_abort(arg1 *Handle, arg2 string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -1031,6 +1291,7 @@ func Comm_abort(arg1 uintptr, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1039,24 +1300,44 @@ func Comm_abort(arg1 uintptr, arg2 string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Rendezvous_create(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Rendezvous_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_rendezvous_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Rendezvous_token(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Rendezvous_token(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_rendezvous_token_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1068,12 +1349,22 @@ func Rendezvous_destroy(arg1 *uintptr) {
 	C._wrap_rendezvous_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Model_create(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Model_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1084,9 +1375,18 @@ func Model_destroy(arg1 *uintptr) {
 	C._wrap_model_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Model_add_table(arg1 uintptr, arg2 string, arg3 int64, arg4 int64, arg5 uintptr, arg6 *int32) (_swig_ret error) {
+func Model_add_table(arg1 *Handle, arg2 string, arg3 int64, arg4 int64, arg5 *Handle, arg6 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -1096,10 +1396,21 @@ func Model_add_table(arg1 uintptr, arg2 string, arg3 int64, arg4 int64, arg5 uin
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	_swig_i_4 := arg5
+	var _swig_i_4 uintptr
+
+	{
+		ticket, err := arg5.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_4 = ticket
+	}
+
 	_swig_i_5 := arg6
 	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), C.swig_type_57(_swig_i_2), C.swig_type_58(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1108,9 +1419,18 @@ func Model_add_table(arg1 uintptr, arg2 string, arg3 int64, arg4 int64, arg5 uin
 	return swig_r_1
 }
 
-func Model_add_feature(arg1 uintptr, arg2 int32, arg3 string, arg4 int32) (_swig_ret error) {
+func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 string
 
@@ -1122,6 +1442,7 @@ func Model_add_feature(arg1 uintptr, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1130,72 +1451,152 @@ func Model_add_feature(arg1 uintptr, arg2 int32, arg3 string, arg4 int32) (_swig
 	return swig_r_1
 }
 
-func Model_set_optimizer(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+func Model_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	swig_r_p := C._wrap_model_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Model_set_table_optimizer(arg1 uintptr, arg2 int32, arg3 uintptr) (_swig_ret error) {
+func Model_set_table_optimizer(arg1 *Handle, arg2 int32, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_model_set_table_optimizer_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Model_table_count(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Model_table_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_table_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Model_feature_count(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Model_feature_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_feature_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Model_feature_columns(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *int64, arg5 *int64) (_swig_ret error) {
+func Model_feature_columns(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64, arg5 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_model_feature_columns_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Model_to_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Model_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_model_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1239,13 +1640,23 @@ func Topology_destroy(arg1 *uintptr) {
 	C._wrap_topology_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Topology_to_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Topology_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_topology_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1272,47 +1683,136 @@ func Topology_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Plan_create(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Plan_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_collective(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_collective_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_create_empty(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
+func Plan_create_empty(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_create_empty_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_add_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
+func Plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 int64, arg7 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
@@ -1321,29 +1821,50 @@ func Plan_add_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_6 := arg7
 	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_77(_swig_i_3), C.swig_type_78(_swig_i_4), C.swig_type_79(_swig_i_5), C.swig_type_80(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_add_replicated(arg1 uintptr, arg2 int32) (_swig_ret error) {
+func Plan_add_replicated(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_plan_add_replicated_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_set_replication(arg1 uintptr, arg2 int32, arg3 int32) (_swig_ret error) {
+func Plan_set_replication(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_set_replication_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1354,31 +1875,60 @@ func Plan_destroy(arg1 *uintptr) {
 	C._wrap_plan_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Plan_check(arg1 uintptr) (_swig_ret error) {
+func Plan_check(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_plan_check_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_box_count(arg1 uintptr, arg2 int32, arg3 *int32) (_swig_ret error) {
+func Plan_box_count(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_box_count_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64) (_swig_ret error) {
+func Plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, arg6 *int64, arg7 *int64, arg8 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
@@ -1388,54 +1938,94 @@ func Plan_box(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, ar
 	_swig_i_7 := arg8
 	swig_r_p := C._wrap_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_box_bytes(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int64, arg5 *int64) (_swig_ret error) {
+func Plan_box_bytes(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64, arg5 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_plan_box_bytes_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_to_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Plan_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_plan_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_to_text(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Plan_to_text(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_plan_to_text_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) {
+func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -1446,6 +2036,7 @@ func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1454,15 +2045,55 @@ func Plan_from_json(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_create(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 uintptr, arg5 *uintptr) (_swig_ret error) {
+func Collection_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	var _swig_i_3 uintptr
+
+	{
+		ticket, err := arg4.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_3 = ticket
+	}
+
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_collection_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(_swig_i_3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1473,66 +2104,125 @@ func Collection_destroy(arg1 *uintptr) {
 	C._wrap_collection_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Collection_step(arg1 uintptr, arg2 *int64) (_swig_ret error) {
+func Collection_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_set_step(arg1 uintptr, arg2 int64) (_swig_ret error) {
+func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_94(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_set_learning_rate(arg1 uintptr, arg2 float64) (_swig_ret error) {
+func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_set_table_learning_rate(arg1 uintptr, arg2 int32, arg3 float64) (_swig_ret error) {
+func Collection_set_table_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_set_table_learning_rate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_set_frozen(arg1 uintptr, arg2 int32, arg3 int32) (_swig_ret error) {
+func Collection_set_frozen(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_set_frozen_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
+func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
@@ -1541,6 +2231,7 @@ func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_99(_swig_i_3), C.swig_type_100(_swig_i_4), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
 	}
@@ -1549,9 +2240,18 @@ func Collection_read(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	return swig_r_1
 }
 
-func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
+func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, arg6 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
@@ -1560,6 +2260,7 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_103(_swig_i_3), C.swig_type_104(_swig_i_4), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
 	}
@@ -1568,9 +2269,18 @@ func Collection_write(arg1 uintptr, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	return swig_r_1
 }
 
-func Collection_read_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
@@ -1579,6 +2289,7 @@ func Collection_read_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -1590,9 +2301,18 @@ func Collection_read_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg
 	return swig_r_1
 }
 
-func Collection_write_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
@@ -1601,6 +2321,7 @@ func Collection_write_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, ar
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -1612,9 +2333,18 @@ func Collection_write_rows(arg1 uintptr, arg2 int32, arg3 int32, arg4 Tensor, ar
 	return swig_r_1
 }
 
-func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -1622,9 +2352,20 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1633,9 +2374,18 @@ func Collection_save(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -1643,9 +2393,20 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1654,50 +2415,100 @@ func Collection_load(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) 
 	return swig_r_1
 }
 
-func Collection_stat_i64(arg1 uintptr, arg2 int32, arg3 *int64) (_swig_ret error) {
+func Collection_stat_i64(arg1 *Handle, arg2 int32, arg3 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_stat_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_table_stat_i64(arg1 uintptr, arg2 int32, arg3 int32, arg4 *int64) (_swig_ret error) {
+func Collection_table_stat_i64(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_collection_table_stat_i64_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_stat_f64(arg1 uintptr, arg2 int32, arg3 *float64) (_swig_ret error) {
+func Collection_stat_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_stat_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_create(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
+func Lookup_create(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_lookup_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1708,9 +2519,18 @@ func Lookup_destroy(arg1 *uintptr) {
 	C._wrap_lookup_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
@@ -1720,6 +2540,7 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_121(_swig_i_1), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1734,9 +2555,18 @@ func Lookup_begin(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	return swig_r_1
 }
 
-func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
+func Lookup_begin_offsets(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
@@ -1746,6 +2576,7 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1760,9 +2591,18 @@ func Lookup_begin_offsets(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	return swig_r_1
 }
 
-func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor) (_swig_ret error) {
+func Lookup_begin_variable(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor, arg6 Tensor, arg7 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
@@ -1776,6 +2616,7 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1796,27 +2637,47 @@ func Lookup_begin_variable(arg1 uintptr, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	return swig_r_1
 }
 
-func Lookup_output_shape(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *int64) (_swig_ret error) {
+func Lookup_output_shape(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_lookup_output_shape_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
+func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1825,25 +2686,45 @@ func Lookup_forward(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Lookup_all_done(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Lookup_all_done(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_lookup_all_done_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error) {
+func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1852,44 +2733,84 @@ func Lookup_set_gradient(arg1 uintptr, arg2 int32, arg3 Tensor) (_swig_ret error
 	return swig_r_1
 }
 
-func Lookup_send_gradients(arg1 uintptr, arg2 int32) (_swig_ret error) {
+func Lookup_send_gradients(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_lookup_send_gradients_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_backward(arg1 uintptr) (_swig_ret error) {
+func Lookup_backward(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_lookup_backward_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_accumulate(arg1 uintptr) (_swig_ret error) {
+func Lookup_accumulate(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_lookup_accumulate_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
+func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1898,24 +2819,54 @@ func Lookup_weight_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Lookup_skip(arg1 uintptr) (_swig_ret error) {
+func Lookup_skip(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_lookup_skip_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mesh_create(arg1 uintptr, arg2 int32, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Mesh_create(arg1 *Handle, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_mesh_create_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1926,86 +2877,216 @@ func Mesh_destroy(arg1 *uintptr) {
 	C._wrap_mesh_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Mesh_place(arg1 uintptr, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32) (_swig_ret error) {
+func Mesh_place(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_mesh_place_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mesh_sharding_comm(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Mesh_sharding_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mesh_sharding_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mesh_replica_comm(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Mesh_replica_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mesh_replica_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Plan_collective_on_mesh(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Plan_collective_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_collective_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_create_on_mesh(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 uintptr, arg5 *uintptr) (_swig_ret error) {
+func Collection_create_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, arg5 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
+	var _swig_i_3 uintptr
+
+	{
+		ticket, err := arg4.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_3 = ticket
+	}
+
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_collection_create_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(_swig_i_3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Collection_sync(arg1 uintptr) (_swig_ret error) {
+func Collection_sync(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_collection_sync_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_create(arg1 uintptr, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
+func Ddp_create(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2016,9 +3097,18 @@ func Ddp_destroy(arg1 *uintptr) {
 	C._wrap_ddp_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Ddp_add_parameter(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor, arg5 *int64) (_swig_ret error) {
+func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2033,6 +3123,7 @@ func Ddp_add_parameter(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2047,9 +3138,18 @@ func Ddp_add_parameter(arg1 uintptr, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	return swig_r_1
 }
 
-func Ddp_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *int64) (_swig_ret error) {
+func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2057,10 +3157,21 @@ func Ddp_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *int64) (_swig_re
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2069,13 +3180,23 @@ func Ddp_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *int64) (_swig_re
 	return swig_r_1
 }
 
-func Ddp_set_flat_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
+func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2084,223 +3205,433 @@ func Ddp_set_flat_gradient(arg1 uintptr, arg2 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Ddp_set_optimizer(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+func Ddp_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_commit(arg1 uintptr) (_swig_ret error) {
+func Ddp_commit(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_commit_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_gradient(arg1 uintptr, arg2 int64, arg3 *Tensor) (_swig_ret error) {
+func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_168(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_bucket_of(arg1 uintptr, arg2 int64, arg3 *int32) (_swig_ret error) {
+func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_170(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_begin(arg1 uintptr, arg2 int32) (_swig_ret error) {
+func Ddp_begin(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_begin_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_mark_ready(arg1 uintptr, arg2 int64, arg3 int64) (_swig_ret error) {
+func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_type_174(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_mark_unused(arg1 uintptr, arg2 int64, arg3 int64) (_swig_ret error) {
+func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1), C.swig_type_177(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_end(arg1 uintptr) (_swig_ret error) {
+func Ddp_end(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_end_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_wait(arg1 uintptr) (_swig_ret error) {
+func Ddp_wait(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_wait_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_all_reduce(arg1 uintptr) (_swig_ret error) {
+func Ddp_all_reduce(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_all_reduce_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_join(arg1 uintptr) (_swig_ret error) {
+func Ddp_join(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_join_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_zero_gradients(arg1 uintptr) (_swig_ret error) {
+func Ddp_zero_gradients(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_zero_gradients_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_clip_grad_norm(arg1 uintptr, arg2 float64, arg3 *float64) (_swig_ret error) {
+func Ddp_clip_grad_norm(arg1 *Handle, arg2 float64, arg3 *float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_clip_grad_norm_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_step(arg1 uintptr) (_swig_ret error) {
+func Ddp_step(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_step_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_set_learning_rate(arg1 uintptr, arg2 float64) (_swig_ret error) {
+func Ddp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_state(arg1 uintptr, arg2 int64, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_check_equal(arg1 uintptr) (_swig_ret error) {
+func Ddp_check_equal(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_ddp_check_equal_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_broadcast(arg1 uintptr, arg2 int32) (_swig_ret error) {
+func Ddp_broadcast(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_broadcast_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_statistics(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Ddp_statistics(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_ddp_statistics_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_create(arg1 int64, arg2 uintptr, arg3 *uintptr) (_swig_ret error) {
+func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_192(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2311,51 +3642,91 @@ func Mlp_destroy(arg1 *uintptr) {
 	C._wrap_mlp_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Mlp_add_linear(arg1 uintptr, arg2 int64, arg3 int32) (_swig_ret error) {
+func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_194(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_parameter_count(arg1 uintptr, arg2 *int32) (_swig_ret error) {
+func Mlp_parameter_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mlp_parameter_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_parameter(arg1 uintptr, arg2 int32, arg3 *Tensor, arg4 *Tensor) (_swig_ret error) {
+func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *Tensor, arg4 *Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_mlp_parameter_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
+func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_198)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_199)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2367,15 +3738,25 @@ func Mlp_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
+func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_201)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_202)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2387,40 +3768,79 @@ func Mlp_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_zero_gradient(arg1 uintptr) (_swig_ret error) {
+func Mlp_zero_gradient(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_mlp_zero_gradient_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_step(arg1 uintptr) (_swig_ret error) {
+func Mlp_step(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_mlp_step_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_set_learning_rate(arg1 uintptr, arg2 float64) (_swig_ret error) {
+func Mlp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mlp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
+func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2430,6 +3850,7 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2438,9 +3859,18 @@ func Mlp_save(arg1 uintptr, arg2 string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
+func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2450,6 +3880,7 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2458,14 +3889,24 @@ func Mlp_load(arg1 uintptr, arg2 string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Interaction_create(arg1 int64, arg2 int64, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_211(_swig_i_0), C.swig_type_212(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2476,20 +3917,39 @@ func Interaction_destroy(arg1 *uintptr) {
 	C._wrap_interaction_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Interaction_outputs(arg1 uintptr, arg2 *int64) (_swig_ret error) {
+func Interaction_outputs(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_interaction_outputs_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_swig_ret error) {
+func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
@@ -2498,6 +3958,7 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2512,9 +3973,18 @@ func Interaction_forward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	return swig_r_1
 }
 
-func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_swig_ret error) {
+func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
@@ -2523,6 +3993,7 @@ func Interaction_backward(arg1 uintptr, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2567,9 +4038,18 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	return swig_r_1
 }
 
-func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2577,10 +4057,21 @@ func Checkpoint_create(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2594,9 +4085,18 @@ func Checkpoint_destroy(arg1 *uintptr) {
 	C._wrap_checkpoint_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2604,9 +4104,20 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2615,9 +4126,18 @@ func Checkpoint_add_collection(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_r
 	return swig_r_1
 }
 
-func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2625,9 +4145,20 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2636,9 +4167,18 @@ func Checkpoint_add_mlp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	return swig_r_1
 }
 
-func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret error) {
+func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2646,9 +4186,20 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2657,9 +4208,18 @@ func Checkpoint_add_ddp(arg1 uintptr, arg2 string, arg3 uintptr) (_swig_ret erro
 	return swig_r_1
 }
 
-func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret error) {
+func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2671,6 +4231,7 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2682,54 +4243,123 @@ func Checkpoint_set_tensor(arg1 uintptr, arg2 string, arg3 Tensor) (_swig_ret er
 	return swig_r_1
 }
 
-func Checkpoint_commit(arg1 uintptr, arg2 int64, arg3 uintptr) (_swig_ret error) {
+func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_239(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Checkpoint_open(arg1 uintptr, arg2 int64) (_swig_ret error) {
+func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_241(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Checkpoint_step(arg1 uintptr, arg2 *int64) (_swig_ret error) {
+func Checkpoint_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_checkpoint_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Checkpoint_load(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+func Checkpoint_load(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_load_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) {
+func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2740,6 +4370,7 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2748,9 +4379,18 @@ func Checkpoint_model(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error
 	return swig_r_1
 }
 
-func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error) {
+func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2761,6 +4401,7 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2769,9 +4410,18 @@ func Checkpoint_plan(arg1 uintptr, arg2 string, arg3 *uintptr) (_swig_ret error)
 	return swig_r_1
 }
 
-func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_swig_ret error) {
+func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2779,10 +4429,21 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 	}
 	_swig_i_1 = arg2
 
-	_swig_i_2 := arg3
+	var _swig_i_2 uintptr
+
+	{
+		ticket, err := arg3.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_2 = ticket
+	}
+
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2791,9 +4452,18 @@ func Checkpoint_mlp(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *uintptr) (_sw
 	return swig_r_1
 }
 
-func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2805,6 +4475,7 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2813,9 +4484,18 @@ func Checkpoint_tensor_info(arg1 uintptr, arg2 string, arg3 int32, arg4 *Tensor)
 	return swig_r_1
 }
 
-func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (_swig_ret error) {
+func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 string
 
 	if err := checkText(arg2); err != nil {
@@ -2828,6 +4508,7 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2839,24 +4520,54 @@ func Checkpoint_get_tensor(arg1 uintptr, arg2 string, arg3 int32, arg4 Tensor) (
 	return swig_r_1
 }
 
-func Checkpoint_verify(arg1 uintptr, arg2 uintptr) (_swig_ret error) {
+func Checkpoint_verify(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	swig_r_p := C._wrap_checkpoint_verify_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Checkpoint_contents_json(arg1 uintptr, arg2 *string) (_swig_ret error) {
+func Checkpoint_contents_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_checkpoint_contents_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2885,12 +4596,22 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Metrics_create(arg1 uintptr, arg2 *uintptr) (_swig_ret error) {
+func Metrics_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_metrics_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2901,15 +4622,25 @@ func Metrics_destroy(arg1 *uintptr) {
 	C._wrap_metrics_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
-func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
+func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2921,33 +4652,63 @@ func Metrics_update(arg1 uintptr, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Metrics_compute(arg1 uintptr) (_swig_ret error) {
+func Metrics_compute(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_metrics_compute_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Metrics_get(arg1 uintptr, arg2 int32, arg3 *float64) (_swig_ret error) {
+func Metrics_get(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_metrics_get_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Metrics_reset(arg1 uintptr) (_swig_ret error) {
+func Metrics_reset(arg1 *Handle) (_swig_ret error) {
 	var swig_r string
-	_swig_i_0 := arg1
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
 	swig_r_p := C._wrap_metrics_reset_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_0)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2991,14 +4752,24 @@ func Trace_json(arg1 *string) (_swig_ret error) {
 	return swig_r_1
 }
 
-func Probe(arg1 int32, arg2 uintptr, arg3 *string) (_swig_ret error) {
+func Probe(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	_swig_i_1 := arg2
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
 	var _swig_i_2 *unsafe.Pointer
 	_swig_i_2 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_probe_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(_swig_i_1)
 	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

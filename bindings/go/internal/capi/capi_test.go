@@ -26,6 +26,22 @@ func check(t *testing.T, err error) {
 	}
 }
 
+// made is a handle of what create makes, closed at the end of the test.
+func made(t *testing.T, destroy func(*uintptr), create func(out *uintptr) error) *Handle {
+	t.Helper()
+	var ticket uintptr
+	check(t, create(&ticket))
+	h := new(Handle)
+	h.Open("thing", ticket, destroy)
+	t.Cleanup(h.Close)
+	return h
+}
+
+func model(t *testing.T) *Handle {
+	t.Helper()
+	return made(t, Model_destroy, func(out *uintptr) error { return Model_create(nil, out) })
+}
+
 // However goroutines move between threads.
 func TestErrorsBelongToTheirCall(t *testing.T) {
 	var goroutines sync.WaitGroup
@@ -33,10 +49,7 @@ func TestErrorsBelongToTheirCall(t *testing.T) {
 		goroutines.Add(1)
 		go func() {
 			defer goroutines.Done()
-			var options uintptr
-			if err := Options_create(1, &options); err != nil {
-				t.Error(err)
-			}
+			options := made(t, Options_destroy, func(out *uintptr) error { return Options_create(1, out) })
 			for range 200 {
 				err := Options_set_f64(options, 101, -float64(g))
 				e, ok := err.(*Error)
@@ -44,46 +57,46 @@ func TestErrorsBelongToTheirCall(t *testing.T) {
 					t.Errorf("goroutine %d got %v", g, err)
 				}
 			}
-			Options_destroy(&options)
 		}()
 	}
 	goroutines.Wait()
 }
 
 func TestTextsCrossWholeAndNULIsRefused(t *testing.T) {
-	var model, again uintptr
 	var json, same string
-	check(t, Model_create(0, &model))
-	check(t, Model_add_table(model, "usér 😀", 3, 4, 0, nil))
+	model := model(t)
+	check(t, Model_add_table(model, "usér 😀", 3, 4, nil, nil))
 	check(t, Model_to_json(model, &json))
-	check(t, Model_from_json(json, &again))
+	again := made(t, Model_destroy, func(out *uintptr) error { return Model_from_json(json, out) })
 	check(t, Model_to_json(again, &same))
 	if json != same || !strings.Contains(json, "usér 😀") {
 		t.Errorf("%q is not %q", same, json)
 	}
-	if e, ok := Model_add_table(model, "a\x00b", 3, 4, 0, nil).(*Error); !ok || e.Status != invalidArgument {
+	if e, ok := Model_add_table(model, "a\x00b", 3, 4, nil, nil).(*Error); !ok || e.Status != invalidArgument {
 		t.Error("a name with NUL was accepted")
 	}
-	Model_destroy(&model)
-	Model_destroy(&again)
-	if e, ok := Model_to_json(model, &json).(*Error); model != 0 || !ok || e.Status != invalidHandle || json != "" {
-		t.Error("destroy did not clear the ticket, or a failing call left its text")
+	model.Close()
+	json = "before"
+	if e, ok := Model_to_json(model, &json).(*Error); !ok || e.Status != invalidHandle || json != "before" {
+		t.Error("a closed handle was accepted")
+	}
+	if e, ok := Model_to_json(nil, &json).(*Error); !ok || e.Status != invalidHandle {
+		t.Error("no handle was accepted")
 	}
 }
 
 func TestOutParametersOfEveryKind(t *testing.T) {
-	var model, group, comm uintptr
+	model := model(t)
+	group := made(t, Local_destroy, func(out *uintptr) error { return Local_create(3, 3, out) })
+	comm := made(t, Comm_destroy, func(out *uintptr) error { return Comm_create_local(group, 2, out) })
 	var table, size int32
 	var column, width int64
 	var seconds float64
-	check(t, Model_create(0, &model))
-	check(t, Model_add_table(model, "a", 3, 4, 0, nil))
-	check(t, Model_add_table(model, "b", 3, 8, 0, &table))
+	check(t, Model_add_table(model, "a", 3, 4, nil, nil))
+	check(t, Model_add_table(model, "b", 3, 8, nil, &table))
 	check(t, Model_add_feature(model, 0, "a", 0))
 	check(t, Model_add_feature(model, 1, "b", 0))
 	check(t, Model_feature_columns(model, 1, &column, nil, &width))
-	check(t, Local_create(3, 3, &group))
-	check(t, Comm_create_local(group, 2, &comm))
 	check(t, Comm_size(comm, &size))
 	check(t, Comm_set_f64(comm, 1, 12.5))
 	check(t, Comm_get_f64(comm, 1, &seconds))
@@ -95,12 +108,6 @@ func TestOutParametersOfEveryKind(t *testing.T) {
 	if text != "" {
 		t.Errorf("no message, but %d %d %q", level, rank, text)
 	}
-	for _, handle := range []struct {
-		destroy func(*uintptr)
-		ticket  uintptr
-	}{{Comm_destroy, comm}, {Local_destroy, group}, {Model_destroy, model}} {
-		handle.destroy(&handle.ticket)
-	}
 }
 
 func TestTensorsCrossWithShapeAndStride(t *testing.T) {
@@ -111,20 +118,16 @@ func TestTensorsCrossWithShapeAndStride(t *testing.T) {
 	}
 
 	// Two vectors of two columns; rows of the embeddings are three elements apart, of the output five.
-	var interaction uintptr
-	check(t, Interaction_create(1, 2, 0, &interaction))
+	interaction := made(t, Interaction_destroy, func(out *uintptr) error { return Interaction_create(1, 2, nil, out) })
 	dense, embeddings, output := []float32{1, 2, 3, 4}, []float32{5, 6, -1, 7, 8}, make([]float32, 8)
 	check(t, Interaction_forward(interaction, matrix(dense, 2, 2, 2), matrix(embeddings, 2, 2, 3), matrix(output, 2, 3, 5)))
 	if want := []float32{1, 2, 17, 0, 0, 3, 4, 53}; fmt.Sprint(output) != fmt.Sprint(want) {
 		t.Error(output, "is not", want)
 	}
-	Interaction_destroy(&interaction)
 }
 
 func TestTensorsOfTheLibraryCanBeWritten(t *testing.T) {
-	var mlp uintptr
-	check(t, Mlp_create(3, 0, &mlp))
-	defer Mlp_destroy(&mlp)
+	mlp := made(t, Mlp_destroy, func(out *uintptr) error { return Mlp_create(3, nil, out) })
 	check(t, Mlp_add_linear(mlp, 2, 0))
 	var weights, bias Tensor
 	check(t, Mlp_parameter(mlp, 0, &weights, nil))

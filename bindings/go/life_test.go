@@ -1,0 +1,149 @@
+package shardrec_test
+
+import (
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "shardrec.org/shardrec"
+)
+
+const patience = 2 * time.Second // until all ranks have ended; their deadline is 600 s
+
+func refusedWith(t *testing.T, status Status, words string, err error) {
+	t.Helper()
+	if StatusOf(err) != status || !strings.Contains(err.Error(), words) {
+		t.Errorf("not status %d with %q, but %v", status, words, err)
+	}
+}
+
+func TestClosedHandlesAreRefused(t *testing.T) {
+	model, options := must(NewModel()), must(NewOptions(OptionsKindTable))
+	if err := errors.Join(options.Close(), options.Close()); err != nil {
+		t.Error(err)
+	}
+	_, err := model.AddTable("a", 3, 4, options)
+	refusedWith(t, StatusInvalidHandle, "this Options is closed", err)
+	refusedWith(t, StatusInvalidHandle, "this Options is closed", model.SetOptimizer(options))
+	_, err = model.AddTable("b", 3, 4, new(Options))
+	refusedWith(t, StatusInvalidHandle, "closed", err)
+	_, err = NewPlan(nil, model, nil)
+	refusedWith(t, StatusInvalidHandle, "", err)
+	model.Close()
+	_, err = model.JSON()
+	refusedWith(t, StatusInvalidHandle, "this Model is closed", err)
+	refusedWith(t, StatusInvalidArgument, "", Run(-1, func(*Comm) error { return nil }))
+}
+
+func TestWhatTheLibraryWouldKeepIsRefused(t *testing.T) {
+	options := must(NewOptions(OptionsKindLookup))
+	defer options.Close()
+	refusedWith(t, StatusUnsupported, "BORROW", options.SetInt(OptionBorrow, 1))
+	refusedWith(t, StatusUnsupported, "BORROW", options.SetText(OptionBorrow, "1"))
+	if err := options.SetInt(OptionBorrow, 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// messages is what was logged.
+type messages struct {
+	mutex sync.Mutex
+	text  strings.Builder
+}
+
+func (m *messages) Write(bytes []byte) (int, error) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return m.text.Write(bytes)
+}
+
+func (m *messages) count(words string) int {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	return strings.Count(m.text.String(), words)
+}
+
+func eventually(t *testing.T, otherwise string, holds func() bool) {
+	t.Helper()
+	for range 500 {
+		if holds() {
+			return
+		}
+		runtime.GC()
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error(otherwise)
+}
+
+func TestDroppedHandlesAreClosedAndReportedOnce(t *testing.T) {
+	var logged messages
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, nil)))
+	live := must(LiveObjects())
+	for range 20_000 {
+		must(NewModel())
+	}
+	eventually(t, "dropped models live on", func() bool { return must(LiveObjects()) == live })
+	eventually(t, "nobody was told", func() bool { return logged.count("a Model was not closed") == 1 })
+	must(NewModel()).Close()
+	if logged.count("not closed") != 1 {
+		t.Error(logged.text.String())
+	}
+}
+
+// A communicator's end would end the training on it.
+func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
+	live := must(LiveObjects())
+	lookup := func() *Lookup {
+		model := must(NewModel())
+		err := model.AddFeature(must(model.AddTable("a", 3, dim, nil)), "id", PoolingSum)
+		comm := must(NewComm(must(NewLocal(1, 1)), 0))
+		lookup, failure := NewLookup(must(NewCollection(comm, model, must(NewPlan(comm, model, nil)), nil)), nil)
+		if err = errors.Join(err, failure); err != nil {
+			t.Fatal(err)
+		}
+		return lookup
+	}()
+	out := make([]float32, dim)
+	for range 20 {
+		runtime.GC()
+		err := errors.Join(lookup.Begin(1, Vector([]int64{2}), Vector([]int64{1}), Tensor{}), lookup.Forward(0, Matrix(out, 1, dim)),
+			lookup.SetGradient(0, Matrix(out, 1, dim)), lookup.Backward())
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	lookup.Close()
+	eventually(t, "dropped parents live on", func() bool { return must(LiveObjects()) == live })
+}
+
+func TestRanksEndWithTheFirstThatFails(t *testing.T) {
+	broken, second := errors.New("broken at \x00"), errors.New("second")
+	for name, rank := range map[string]func() error{
+		"error":  func() error { return broken },
+		"Goexit": func() error { runtime.Goexit(); return nil },
+	} {
+		start := time.Now()
+		err := Run(3, func(comm *Comm) error {
+			if must(comm.Rank()) == 1 {
+				return rank()
+			}
+			if err := comm.Barrier(); must(comm.Rank()) == 0 {
+				return err
+			}
+			return second
+		})
+		if passed := time.Since(start); passed > patience {
+			t.Errorf("%s: ended after %v", name, passed)
+		}
+		if want := map[string]error{"error": broken, "Goexit": ErrRankEnded}[name]; !errors.Is(err, want) || !errors.Is(err, second) ||
+			!strings.HasPrefix(err.Error(), want.Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
