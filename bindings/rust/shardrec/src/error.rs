@@ -117,12 +117,17 @@ pub(crate) fn check(status: sys::shardrec_status) -> Result<()> {
     }
 }
 
+/// Of a call that this crate refuses itself.
+pub(crate) fn refusal(status: sys::shardrec_status, sentence: String) -> Error {
+    Error(Box::new(ErrorParts::new(status, sentence)))
+}
+
 /// Names and paths hold no NUL.
 pub(crate) fn c_text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|e| {
         let sentence =
             format!("the text {text:?} holds NUL at byte {}; no name or path may hold it", e.nul_position());
-        Error(Box::new(ErrorParts::new(sys::SHARDREC_INVALID_ARGUMENT, sentence)))
+        refusal(sys::SHARDREC_INVALID_ARGUMENT, sentence)
     })
 }
 

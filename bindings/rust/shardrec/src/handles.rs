@@ -8,7 +8,7 @@ use std::ptr::null_mut;
 
 use shardrec_sys as sys;
 
-use crate::error::{c_text, check, take_text, Result};
+use crate::error::{c_text, check, refusal, take_text, Result};
 use crate::tensor::{pointer, View, ViewMut};
 
 macro_rules! handles {
@@ -155,22 +155,35 @@ impl Comm {
     }
 }
 
+/// The library would read the batch's slices after the call, when their borrows have ended.
+fn refuse_borrow(key: sys::shardrec_option, on: bool) -> Result<()> {
+    if key != sys::SHARDREC_OPTION_BORROW || !on {
+        return Ok(());
+    }
+    let sentence = "option BORROW is for hosts that keep a batch where it is; here the library copies what it \
+                    needs later";
+    Err(refusal(sys::SHARDREC_UNSUPPORTED, sentence.to_string()))
+}
+
 impl Options {
     pub fn new(kind: sys::shardrec_options_kind) -> Result<Options> {
         Options::open(|out| unsafe { sys::shardrec_options_create(kind, out) })
     }
 
     pub fn set_i64(self, key: sys::shardrec_option, value: i64) -> Result<Options> {
+        refuse_borrow(key, value != 0)?;
         check(unsafe { sys::shardrec_options_set_i64(self.0, key, value) })?;
         Ok(self)
     }
 
     pub fn set_f64(self, key: sys::shardrec_option, value: f64) -> Result<Options> {
+        refuse_borrow(key, true)?;
         check(unsafe { sys::shardrec_options_set_f64(self.0, key, value) })?;
         Ok(self)
     }
 
     pub fn set_text(self, key: sys::shardrec_option, value: &str) -> Result<Options> {
+        refuse_borrow(key, true)?;
         let value = c_text(value)?;
         check(unsafe { sys::shardrec_options_set_text(self.0, key, value.as_ptr()) })?;
         Ok(self)
@@ -292,7 +305,6 @@ impl Collection {
 }
 
 impl Lookup {
-    /// options must not set BORROW: a Lookup does not keep its batch alive.
     pub fn new(collection: &Collection, options: Option<&Options>) -> Result<Lookup> {
         let options = or_defaults(options);
         Lookup::open(|out| unsafe { sys::shardrec_lookup_create(collection.0, options, out) })

@@ -16,10 +16,19 @@ const LENGTHS: [[i64; BATCH]; RANKS] = [[2, 1], [1, 2]];
 
 #[test]
 fn ranks_train_around_a_refused_batch_and_exchange_tensors() {
+    what_the_library_would_keep_is_refused();
     run(RANKS as i32, train_rank).unwrap();
     run(3, exchange_tensors).unwrap();
     assert_eq!(live_objects().unwrap(), 0);
     assert_eq!(hash64(7, b"id"), 0x6550b7d1d89c43a); // XXH3-64
+}
+
+fn what_the_library_would_keep_is_refused() {
+    let lookup = || Options::new(SHARDREC_OPTIONS_LOOKUP).unwrap();
+    let refused = |result: Result<Options>| result.err().map(|e| e.status) == Some(SHARDREC_UNSUPPORTED);
+    assert!(refused(lookup().set_i64(SHARDREC_OPTION_BORROW, 1)));
+    assert!(refused(lookup().set_text(SHARDREC_OPTION_BORROW, "1")));
+    assert!(lookup().set_i64(SHARDREC_OPTION_BORROW, 0).is_ok());
 }
 
 fn train_rank(comm: &Comm) -> Result<()> {
