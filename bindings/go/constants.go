@@ -2,403 +2,1415 @@
 
 package shardrec
 
+import "strconv"
+
 // APIVersion is the version of the C API that this package was made for.
 const APIVersion = 1
 
-// Status is the C API's shardrec_status.
+// Status is the C API's shardrec_status. Values are pinned; new ones are appended inside their family.
 type Status int32
 
+// Values of Status.
 const (
-	StatusOk              Status = 0
+	// StatusOk is SHARDREC_OK.
+	StatusOk Status = 0
+	// StatusInvalidArgument is SHARDREC_INVALID_ARGUMENT: a value, shape, dtype or name that is not accepted.
 	StatusInvalidArgument Status = 1
-	StatusInvalidHandle   Status = 2
-	StatusClosed          Status = 3
-	StatusBusy            Status = 4
-	StatusInvalidState    Status = 5
-	StatusInvalidBatch    Status = 6
-	StatusNotFound        Status = 7
-	StatusUnsupported     Status = 8
-	StatusOutOfMemory     Status = 100
-	StatusIoError         Status = 101
-	StatusCorruptData     Status = 102
-	StatusPeerFailed      Status = 200
-	StatusTimeout         Status = 201
-	StatusMismatch        Status = 202
-	StatusAborted         Status = 203
-	StatusCancelled       Status = 300
-	StatusInternal        Status = 400
+	// StatusInvalidHandle is SHARDREC_INVALID_HANDLE: NULL, garbage, or a handle of another kind.
+	StatusInvalidHandle Status = 2
+	// StatusClosed is SHARDREC_CLOSED: the handle was destroyed, or its communicator was closed.
+	StatusClosed Status = 3
+	// StatusBusy is SHARDREC_BUSY: another thread is inside a call on this handle.
+	StatusBusy Status = 4
+	// StatusInvalidState is SHARDREC_INVALID_STATE: a call out of order, such as backward before forward.
+	StatusInvalidState Status = 5
+	// StatusInvalidBatch is SHARDREC_INVALID_BATCH: some rank's batch or gradient was refused; no rank applied
+	// it.
+	StatusInvalidBatch Status = 6
+	// StatusNotFound is SHARDREC_NOT_FOUND: a name, index, file or part of an error that does not exist.
+	StatusNotFound Status = 7
+	// StatusUnsupported is SHARDREC_UNSUPPORTED: meaningful, but not available in this build; the sentence says
+	// why.
+	StatusUnsupported Status = 8
+	// StatusOutOfMemory is SHARDREC_OUT_OF_MEMORY.
+	StatusOutOfMemory Status = 100
+	// StatusIoError is SHARDREC_IO_ERROR: the operating system refused a file operation.
+	StatusIoError Status = 101
+	// StatusCorruptData is SHARDREC_CORRUPT_DATA: a file or message does not hold what its format promises.
+	StatusCorruptData Status = 102
+	// StatusPeerFailed is SHARDREC_PEER_FAILED: another rank is gone.
+	StatusPeerFailed Status = 200
+	// StatusTimeout is SHARDREC_TIMEOUT: a deadline passed; the sentence names the rank and the operation.
+	StatusTimeout Status = 201
+	// StatusMismatch is SHARDREC_MISMATCH: ranks called different things.
+	StatusMismatch Status = 202
+	// StatusAborted is SHARDREC_ABORTED: shardrec_comm_abort was called on some rank.
+	StatusAborted Status = 203
+	// StatusCancelled is SHARDREC_CANCELLED: shardrec_control_cancel was called.
+	StatusCancelled Status = 300
+	// StatusInternal is SHARDREC_INTERNAL: a defect of the library; please report the sentence.
+	StatusInternal Status = 400
 )
 
-// ErrorPart is the C API's shardrec_error_part.
+// String is the value's name, as options take it where it is an option's: such as "ok".
+func (v Status) String() string {
+	switch v {
+	case StatusOk:
+		return "ok"
+	case StatusInvalidArgument:
+		return "invalid_argument"
+	case StatusInvalidHandle:
+		return "invalid_handle"
+	case StatusClosed:
+		return "closed"
+	case StatusBusy:
+		return "busy"
+	case StatusInvalidState:
+		return "invalid_state"
+	case StatusInvalidBatch:
+		return "invalid_batch"
+	case StatusNotFound:
+		return "not_found"
+	case StatusUnsupported:
+		return "unsupported"
+	case StatusOutOfMemory:
+		return "out_of_memory"
+	case StatusIoError:
+		return "io_error"
+	case StatusCorruptData:
+		return "corrupt_data"
+	case StatusPeerFailed:
+		return "peer_failed"
+	case StatusTimeout:
+		return "timeout"
+	case StatusMismatch:
+		return "mismatch"
+	case StatusAborted:
+		return "aborted"
+	case StatusCancelled:
+		return "cancelled"
+	case StatusInternal:
+		return "internal"
+	}
+	return "Status(" + strconv.Itoa(int(v)) + ")"
+}
+
+// ErrorPart is the C API's shardrec_error_part. Parts of an error.
 type ErrorPart int32
 
+// Values of ErrorPart.
 const (
-	ErrorPartRank      ErrorPart = 1
-	ErrorPartPosition  ErrorPart = 2
-	ErrorPartValue     ErrorPart = 3
-	ErrorPartLimit     ErrorPart = 4
-	ErrorPartSequence  ErrorPart = 5
-	ErrorPartTable     ErrorPart = 101
-	ErrorPartFeature   ErrorPart = 102
+	// ErrorPartRank is SHARDREC_ERROR_RANK: the rank at fault.
+	ErrorPartRank ErrorPart = 1
+	// ErrorPartPosition is SHARDREC_ERROR_POSITION: index into the array at fault (values, lengths, offsets,
+	// weights).
+	ErrorPartPosition ErrorPart = 2
+	// ErrorPartValue is SHARDREC_ERROR_VALUE: the value that was refused.
+	ErrorPartValue ErrorPart = 3
+	// ErrorPartLimit is SHARDREC_ERROR_LIMIT: what would have been accepted, exclusive.
+	ErrorPartLimit ErrorPart = 4
+	// ErrorPartSequence is SHARDREC_ERROR_SEQUENCE: the sequence number of the operation.
+	ErrorPartSequence ErrorPart = 5
+	// ErrorPartTable is SHARDREC_ERROR_TABLE: name of the table.
+	ErrorPartTable ErrorPart = 101
+	// ErrorPartFeature is SHARDREC_ERROR_FEATURE: name of the feature.
+	ErrorPartFeature ErrorPart = 102
+	// ErrorPartOperation is SHARDREC_ERROR_OPERATION: the operation that failed, such as "forward".
 	ErrorPartOperation ErrorPart = 103
-	ErrorPartPath      ErrorPart = 104
+	// ErrorPartPath is SHARDREC_ERROR_PATH: the file or directory.
+	ErrorPartPath ErrorPart = 104
 )
+
+// String is the value's name, as options take it where it is an option's: such as "rank".
+func (v ErrorPart) String() string {
+	switch v {
+	case ErrorPartRank:
+		return "rank"
+	case ErrorPartPosition:
+		return "position"
+	case ErrorPartValue:
+		return "value"
+	case ErrorPartLimit:
+		return "limit"
+	case ErrorPartSequence:
+		return "sequence"
+	case ErrorPartTable:
+		return "table"
+	case ErrorPartFeature:
+		return "feature"
+	case ErrorPartOperation:
+		return "operation"
+	case ErrorPartPath:
+		return "path"
+	}
+	return "ErrorPart(" + strconv.Itoa(int(v)) + ")"
+}
 
 // LogLevel is the C API's shardrec_log_level.
 type LogLevel int32
 
+// Values of LogLevel.
 const (
-	LogLevelDebug   LogLevel = 0
-	LogLevelInfo    LogLevel = 1
+	// LogLevelDebug is SHARDREC_LOG_DEBUG.
+	LogLevelDebug LogLevel = 0
+	// LogLevelInfo is SHARDREC_LOG_INFO.
+	LogLevelInfo LogLevel = 1
+	// LogLevelWarning is SHARDREC_LOG_WARNING: such as: rank 3 is late in "forward".
 	LogLevelWarning LogLevel = 2
-	LogLevelError   LogLevel = 3
-	LogLevelOff     LogLevel = 4
+	// LogLevelError is SHARDREC_LOG_ERROR.
+	LogLevelError LogLevel = 3
+	// LogLevelOff is SHARDREC_LOG_OFF.
+	LogLevelOff LogLevel = 4
 )
 
-// DeviceType is the C API's shardrec_device_type.
+// String is the value's name, as options take it where it is an option's: such as "debug".
+func (v LogLevel) String() string {
+	switch v {
+	case LogLevelDebug:
+		return "debug"
+	case LogLevelInfo:
+		return "info"
+	case LogLevelWarning:
+		return "warning"
+	case LogLevelError:
+		return "error"
+	case LogLevelOff:
+		return "off"
+	}
+	return "LogLevel(" + strconv.Itoa(int(v)) + ")"
+}
+
+// DeviceType is the C API's shardrec_device_type. DLPack's DLDeviceType.
 type DeviceType int32
 
+// Values of DeviceType.
 const (
-	DeviceTypeCpu  DeviceType = 1
+	// DeviceTypeCpu is SHARDREC_DEVICE_CPU.
+	DeviceTypeCpu DeviceType = 1
+	// DeviceTypeCuda is SHARDREC_DEVICE_CUDA.
 	DeviceTypeCuda DeviceType = 2
 )
 
-// Dtype is the C API's shardrec_dtype.
+// String is the value's name, as options take it where it is an option's: such as "cpu".
+func (v DeviceType) String() string {
+	switch v {
+	case DeviceTypeCpu:
+		return "cpu"
+	case DeviceTypeCuda:
+		return "cuda"
+	}
+	return "DeviceType(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Dtype is the C API's shardrec_dtype. DLPack's DLDataType in one number: type code | bits << 8 | lanes <<
+// 16.
 type Dtype int32
 
+// Values of Dtype.
 const (
-	DtypeUint8    Dtype = 67585
-	DtypeInt32    Dtype = 73728
-	DtypeInt64    Dtype = 81920
-	DtypeFloat16  Dtype = 69634
+	// DtypeUint8 is SHARDREC_UINT8: bytes; tensors of checkpoints, and where a function says so.
+	DtypeUint8 Dtype = 67585
+	// DtypeInt32 is SHARDREC_INT32.
+	DtypeInt32 Dtype = 73728
+	// DtypeInt64 is SHARDREC_INT64.
+	DtypeInt64 Dtype = 81920
+	// DtypeFloat16 is SHARDREC_FLOAT16.
+	DtypeFloat16 Dtype = 69634
+	// DtypeBfloat16 is SHARDREC_BFLOAT16.
 	DtypeBfloat16 Dtype = 69636
-	DtypeFloat32  Dtype = 73730
-	DtypeFloat64  Dtype = 81922
+	// DtypeFloat32 is SHARDREC_FLOAT32.
+	DtypeFloat32 Dtype = 73730
+	// DtypeFloat64 is SHARDREC_FLOAT64.
+	DtypeFloat64 Dtype = 81922
 )
+
+// String is the value's name, as options take it where it is an option's: such as "uint8".
+func (v Dtype) String() string {
+	switch v {
+	case DtypeUint8:
+		return "uint8"
+	case DtypeInt32:
+		return "int32"
+	case DtypeInt64:
+		return "int64"
+	case DtypeFloat16:
+		return "float16"
+	case DtypeBfloat16:
+		return "bfloat16"
+	case DtypeFloat32:
+		return "float32"
+	case DtypeFloat64:
+		return "float64"
+	}
+	return "Dtype(" + strconv.Itoa(int(v)) + ")"
+}
 
 // OptionsKind is the C API's shardrec_options_kind.
 type OptionsKind int32
 
+// Values of OptionsKind.
 const (
-	OptionsKindOptimizer  OptionsKind = 1
-	OptionsKindTable      OptionsKind = 2
-	OptionsKindPlan       OptionsKind = 3
+	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for shardrec_model_set_optimizer and
+	// shardrec_model_set_table_optimizer.
+	OptionsKindOptimizer OptionsKind = 1
+	// OptionsKindTable is SHARDREC_OPTIONS_TABLE: keys 200-299.
+	OptionsKindTable OptionsKind = 2
+	// OptionsKindPlan is SHARDREC_OPTIONS_PLAN: keys 300-399.
+	OptionsKindPlan OptionsKind = 3
+	// OptionsKindCollection is SHARDREC_OPTIONS_COLLECTION: keys 400-499.
 	OptionsKindCollection OptionsKind = 4
-	OptionsKindLookup     OptionsKind = 5
-	OptionsKindDdp        OptionsKind = 6
-	OptionsKindMlp        OptionsKind = 7
-	OptionsKindMesh       OptionsKind = 8
-	OptionsKindComm       OptionsKind = 9
+	// OptionsKindLookup is SHARDREC_OPTIONS_LOOKUP: keys 500-599.
+	OptionsKindLookup OptionsKind = 5
+	// OptionsKindDdp is SHARDREC_OPTIONS_DDP: keys 600-699.
+	OptionsKindDdp OptionsKind = 6
+	// OptionsKindMlp is SHARDREC_OPTIONS_MLP: keys 700-799, and 100-199 for its optimizer.
+	OptionsKindMlp OptionsKind = 7
+	// OptionsKindMesh is SHARDREC_OPTIONS_MESH: keys 800-899.
+	OptionsKindMesh OptionsKind = 8
+	// OptionsKindComm is SHARDREC_OPTIONS_COMM: keys 900-999.
+	OptionsKindComm OptionsKind = 9
+	// OptionsKindRendezvous is SHARDREC_OPTIONS_RENDEZVOUS: keys 1000-1099.
 	OptionsKindRendezvous OptionsKind = 10
+	// OptionsKindCheckpoint is SHARDREC_OPTIONS_CHECKPOINT: keys 1100-1199.
 	OptionsKindCheckpoint OptionsKind = 11
 )
 
-// Optimizer is the C API's shardrec_optimizer.
+// String is the value's name, as options take it where it is an option's: such as "optimizer".
+func (v OptionsKind) String() string {
+	switch v {
+	case OptionsKindOptimizer:
+		return "optimizer"
+	case OptionsKindTable:
+		return "table"
+	case OptionsKindPlan:
+		return "plan"
+	case OptionsKindCollection:
+		return "collection"
+	case OptionsKindLookup:
+		return "lookup"
+	case OptionsKindDdp:
+		return "ddp"
+	case OptionsKindMlp:
+		return "mlp"
+	case OptionsKindMesh:
+		return "mesh"
+	case OptionsKindComm:
+		return "comm"
+	case OptionsKindRendezvous:
+		return "rendezvous"
+	case OptionsKindCheckpoint:
+		return "checkpoint"
+	}
+	return "OptionsKind(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Optimizer is the C API's shardrec_optimizer. Formulas: of tables shardrec_model_set_optimizer, of layers
+// and of parameters that a shardrec_ddp steps shardrec_mlp_create. Used elsewhere than said here:
+// UNSUPPORTED.
 type Optimizer int32
 
+// Values of Optimizer.
 const (
-	OptimizerSgd                Optimizer = 1
-	OptimizerAdagrad            Optimizer = 2
-	OptimizerRowwiseAdagrad     Optimizer = 3
-	OptimizerAdam               Optimizer = 4
+	// OptimizerSgd is SHARDREC_OPTIMIZER_SGD: tables, layers and DDP.
+	OptimizerSgd Optimizer = 1
+	// OptimizerAdagrad is SHARDREC_OPTIMIZER_ADAGRAD: tables, layers and DDP.
+	OptimizerAdagrad Optimizer = 2
+	// OptimizerRowwiseAdagrad is SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD: tables.
+	OptimizerRowwiseAdagrad Optimizer = 3
+	// OptimizerAdam is SHARDREC_OPTIMIZER_ADAM: tables, layers and DDP.
+	OptimizerAdam Optimizer = 4
+	// OptimizerPartialRowwiseAdam is SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM: tables.
 	OptimizerPartialRowwiseAdam Optimizer = 5
-	OptimizerLamb               Optimizer = 6
+	// OptimizerLamb is SHARDREC_OPTIMIZER_LAMB: tables, layers and DDP.
+	OptimizerLamb Optimizer = 6
+	// OptimizerPartialRowwiseLamb is SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB: tables.
 	OptimizerPartialRowwiseLamb Optimizer = 7
-	OptimizerLarsSgd            Optimizer = 8
-	OptimizerMomentumSgd        Optimizer = 9
+	// OptimizerLarsSgd is SHARDREC_OPTIMIZER_LARS_SGD: tables.
+	OptimizerLarsSgd Optimizer = 8
+	// OptimizerMomentumSgd is SHARDREC_OPTIMIZER_MOMENTUM_SGD: layers and DDP.
+	OptimizerMomentumSgd Optimizer = 9
 )
+
+// String is the value's name, as options take it where it is an option's: such as "sgd".
+func (v Optimizer) String() string {
+	switch v {
+	case OptimizerSgd:
+		return "sgd"
+	case OptimizerAdagrad:
+		return "adagrad"
+	case OptimizerRowwiseAdagrad:
+		return "rowwise_adagrad"
+	case OptimizerAdam:
+		return "adam"
+	case OptimizerPartialRowwiseAdam:
+		return "partial_rowwise_adam"
+	case OptimizerLamb:
+		return "lamb"
+	case OptimizerPartialRowwiseLamb:
+		return "partial_rowwise_lamb"
+	case OptimizerLarsSgd:
+		return "lars_sgd"
+	case OptimizerMomentumSgd:
+		return "momentum_sgd"
+	}
+	return "Optimizer(" + strconv.Itoa(int(v)) + ")"
+}
 
 // WeightDecay is the C API's shardrec_weight_decay.
 type WeightDecay int32
 
+// Values of WeightDecay.
 const (
-	WeightDecayNone     WeightDecay = 0
-	WeightDecayL2       WeightDecay = 1
+	// WeightDecayNone is SHARDREC_WEIGHT_DECAY_NONE.
+	WeightDecayNone WeightDecay = 0
+	// WeightDecayL2 is SHARDREC_WEIGHT_DECAY_L2: as part of the gradient.
+	WeightDecayL2 WeightDecay = 1
+	// WeightDecayDecouple is SHARDREC_WEIGHT_DECAY_DECOUPLE: w *= 1 - learning rate * decay, touched rows only.
 	WeightDecayDecouple WeightDecay = 2
 )
 
-// RowStatistics is the C API's shardrec_row_statistics.
+// String is the value's name, as options take it where it is an option's: such as "none".
+func (v WeightDecay) String() string {
+	switch v {
+	case WeightDecayNone:
+		return "none"
+	case WeightDecayL2:
+		return "l2"
+	case WeightDecayDecouple:
+		return "decouple"
+	}
+	return "WeightDecay(" + strconv.Itoa(int(v)) + ")"
+}
+
+// RowStatistics is the C API's shardrec_row_statistics. Over which columns what an optimizer keeps or
+// computes once per row (row-wise states, the norms of LAMB, LARS and MAX_NORM) is taken where a table is cut
+// by columns.
 type RowStatistics int32
 
+// Values of RowStatistics.
 const (
-	RowStatisticsRow   RowStatistics = 0
+	// RowStatisticsRow is SHARDREC_ROW_STATISTICS_ROW: over the whole row, the same under every plan.
+	RowStatisticsRow RowStatistics = 0
+	// RowStatisticsShard is SHARDREC_ROW_STATISTICS_SHARD: over the columns of each box, as TorchRec does.
 	RowStatisticsShard RowStatistics = 1
 )
+
+// String is the value's name, as options take it where it is an option's: such as "row".
+func (v RowStatistics) String() string {
+	switch v {
+	case RowStatisticsRow:
+		return "row"
+	case RowStatisticsShard:
+		return "shard"
+	}
+	return "RowStatistics(" + strconv.Itoa(int(v)) + ")"
+}
 
 // Init is the C API's shardrec_init.
 type Init int32
 
+// Values of Init.
 const (
+	// InitUniform is SHARDREC_INIT_UNIFORM: uniform in [INIT_MIN, INIT_MAX); default +-sqrt(1 / rows).
 	InitUniform Init = 0
-	InitZeros   Init = 1
+	// InitZeros is SHARDREC_INIT_ZEROS: touches no page of memory.
+	InitZeros Init = 1
 )
 
-// OutOfRange is the C API's shardrec_out_of_range.
+// String is the value's name, as options take it where it is an option's: such as "uniform".
+func (v Init) String() string {
+	switch v {
+	case InitUniform:
+		return "uniform"
+	case InitZeros:
+		return "zeros"
+	}
+	return "Init(" + strconv.Itoa(int(v)) + ")"
+}
+
+// OutOfRange is the C API's shardrec_out_of_range. What becomes of an id outside [0, rows) of its table; the
+// same under every plan.
 type OutOfRange int32
 
+// Values of OutOfRange.
 const (
+	// OutOfRangeError is SHARDREC_OUT_OF_RANGE_ERROR: the batch is refused on all ranks: INVALID_BATCH.
 	OutOfRangeError OutOfRange = 0
-	OutOfRangeDrop  OutOfRange = 1
+	// OutOfRangeDrop is SHARDREC_OUT_OF_RANGE_DROP: as if the id were not in its bag (MEAN divides by the ids
+	// that stay); in a sequence its row is 0 and its gradient goes nowhere.
+	OutOfRangeDrop OutOfRange = 1
+	// OutOfRangeClamp is SHARDREC_OUT_OF_RANGE_CLAMP: row 0 is used in its place.
 	OutOfRangeClamp OutOfRange = 2
 )
 
-// Rounding is the C API's shardrec_rounding.
+// String is the value's name, as options take it where it is an option's: such as "error".
+func (v OutOfRange) String() string {
+	switch v {
+	case OutOfRangeError:
+		return "error"
+	case OutOfRangeDrop:
+		return "drop"
+	case OutOfRangeClamp:
+		return "clamp"
+	}
+	return "OutOfRange(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Rounding is the C API's shardrec_rounding. How the weights of a 16-bit table are rounded after an update.
 type Rounding int32
 
+// Values of Rounding.
 const (
-	RoundingNearest    Rounding = 0
+	// RoundingNearest is SHARDREC_ROUNDING_NEAREST: to the nearest, ties to even.
+	RoundingNearest Rounding = 0
+	// RoundingStochastic is SHARDREC_ROUNDING_STOCHASTIC: up or down with a probability that makes the mean
+	// right: random bits of Philox4x32-10, from (seed, step, table, row, column) only, so the same under every
+	// plan.
 	RoundingStochastic Rounding = 1
 )
 
-// Sharding is the C API's shardrec_sharding.
+// String is the value's name, as options take it where it is an option's: such as "nearest".
+func (v Rounding) String() string {
+	switch v {
+	case RoundingNearest:
+		return "nearest"
+	case RoundingStochastic:
+		return "stochastic"
+	}
+	return "Rounding(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Sharding is the C API's shardrec_sharding. The named ways of cutting and placing tables; see plan.h for the
+// exact cuts.
 type Sharding int32
 
+// Values of Sharding.
 const (
-	ShardingAuto            Sharding = 0
-	ShardingTableWise       Sharding = 1
-	ShardingRowWise         Sharding = 2
-	ShardingColumnWise      Sharding = 3
-	ShardingTableRowWise    Sharding = 4
+	// ShardingAuto is SHARDREC_SHARDING_AUTO: balanced by size.
+	ShardingAuto Sharding = 0
+	// ShardingTableWise is SHARDREC_SHARDING_TABLE_WISE.
+	ShardingTableWise Sharding = 1
+	// ShardingRowWise is SHARDREC_SHARDING_ROW_WISE.
+	ShardingRowWise Sharding = 2
+	// ShardingColumnWise is SHARDREC_SHARDING_COLUMN_WISE.
+	ShardingColumnWise Sharding = 3
+	// ShardingTableRowWise is SHARDREC_SHARDING_TABLE_ROW_WISE.
+	ShardingTableRowWise Sharding = 4
+	// ShardingTableColumnWise is SHARDREC_SHARDING_TABLE_COLUMN_WISE.
 	ShardingTableColumnWise Sharding = 5
-	ShardingGrid            Sharding = 6
-	ShardingDataParallel    Sharding = 7
-	ShardingMixed           Sharding = 8
+	// ShardingGrid is SHARDREC_SHARDING_GRID.
+	ShardingGrid Sharding = 6
+	// ShardingDataParallel is SHARDREC_SHARDING_DATA_PARALLEL.
+	ShardingDataParallel Sharding = 7
+	// ShardingMixed is SHARDREC_SHARDING_MIXED: table i takes kind 1 + i mod 7.
+	ShardingMixed Sharding = 8
 )
 
-// Replication is the C API's shardrec_replication.
+// String is the value's name, as options take it where it is an option's: such as "auto".
+func (v Sharding) String() string {
+	switch v {
+	case ShardingAuto:
+		return "auto"
+	case ShardingTableWise:
+		return "table_wise"
+	case ShardingRowWise:
+		return "row_wise"
+	case ShardingColumnWise:
+		return "column_wise"
+	case ShardingTableRowWise:
+		return "table_row_wise"
+	case ShardingTableColumnWise:
+		return "table_column_wise"
+	case ShardingGrid:
+		return "grid"
+	case ShardingDataParallel:
+		return "data_parallel"
+	case ShardingMixed:
+		return "mixed"
+	}
+	return "Sharding(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Replication is the C API's shardrec_replication. How the ranks of a replicated (data-parallel) table learn
+// of each other's gradients.
 type Replication int32
 
+// Values of Replication.
 const (
-	ReplicationAuto    Replication = 0
+	// ReplicationAuto is SHARDREC_REPLICATION_AUTO: what sends least, by BATCH_SIZE and BAG_LENGTH; SAMPLES
+	// without.
+	ReplicationAuto Replication = 0
+	// ReplicationSamples is SHARDREC_REPLICATION_SAMPLES: every rank receives all ids and output gradients: the
+	// bits of one rank.
 	ReplicationSamples Replication = 1
-	ReplicationRows    Replication = 2
-	ReplicationDense   Replication = 3
+	// ReplicationRows is SHARDREC_REPLICATION_ROWS: sums of touched rows, as a list: replicas equal bit for bit,
+	// one rank's result up to rounding; at most 2^32 rows per rank.
+	ReplicationRows Replication = 2
+	// ReplicationDense is SHARDREC_REPLICATION_DENSE: the same with a bit per row in place of the list.
+	ReplicationDense Replication = 3
 )
 
-// Balance is the C API's shardrec_balance.
+// String is the value's name, as options take it where it is an option's: such as "auto".
+func (v Replication) String() string {
+	switch v {
+	case ReplicationAuto:
+		return "auto"
+	case ReplicationSamples:
+		return "samples"
+	case ReplicationRows:
+		return "rows"
+	case ReplicationDense:
+		return "dense"
+	}
+	return "Replication(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Balance is the C API's shardrec_balance. What a plan spreads evenly over the ranks.
 type Balance int32
 
+// Values of Balance.
 const (
+	// BalanceBytes is SHARDREC_BALANCE_BYTES: the bytes of weights.
 	BalanceBytes Balance = 0
-	BalanceTime  Balance = 1
+	// BalanceTime is SHARDREC_BALANCE_TIME: the time that lookups and updates are expected to keep the memory of
+	// a rank busy: features of the table x BAG_LENGTH x what a row moves, at the rates of the planning machine's
+	// profile (probe.h), or of bytes without one: machines may plan differently, so ranks that must agree use
+	// shardrec_plan_collective, where rank 0 plans. Neither exchanges nor the memory that a rank has count.
+	BalanceTime Balance = 1
 )
 
-// Divisor is the C API's shardrec_divisor.
+// String is the value's name, as options take it where it is an option's: such as "bytes".
+func (v Balance) String() string {
+	switch v {
+	case BalanceBytes:
+		return "bytes"
+	case BalanceTime:
+		return "time"
+	}
+	return "Balance(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Divisor is the C API's shardrec_divisor. What output gradients are divided by before anything else.
 type Divisor int32
 
+// Values of Divisor.
 const (
-	DivisorRanks   Divisor = 0
-	DivisorNone    Divisor = 1
-	DivisorCustom  Divisor = 2
+	// DivisorRanks is SHARDREC_DIVISOR_RANKS: the number of ranks: each rank's loss is a mean over its batch.
+	DivisorRanks Divisor = 0
+	// DivisorNone is SHARDREC_DIVISOR_NONE: 1: the loss is already a mean over the global batch, or a sum.
+	DivisorNone Divisor = 1
+	// DivisorCustom is SHARDREC_DIVISOR_CUSTOM: GRADIENT_DIVISOR_VALUE.
+	DivisorCustom Divisor = 2
+	// DivisorSamples is SHARDREC_DIVISOR_SAMPLES: global batch / own batch: each sample weighs the same.
 	DivisorSamples Divisor = 3
 )
 
-// Compression is the C API's shardrec_compression.
+// String is the value's name, as options take it where it is an option's: such as "ranks".
+func (v Divisor) String() string {
+	switch v {
+	case DivisorRanks:
+		return "ranks"
+	case DivisorNone:
+		return "none"
+	case DivisorCustom:
+		return "custom"
+	case DivisorSamples:
+		return "samples"
+	}
+	return "Divisor(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Compression is the C API's shardrec_compression. How numbers travel between ranks. All are rounded so, also
+// what a rank sends to itself and what replicated tables give: the numbers depend on this choice, not on the
+// engine or on who owns a box. With FLOAT16 and BFLOAT16 they keep the promises of collection.h about plans;
+// with INT8 those hold among plans that cut columns alike, for a row of a box has one scale. What a bag's sum
+// in a row box loses is within the bound below; what rounding takes away is not added to a later message.
 type Compression int32
 
+// Values of Compression.
 const (
-	CompressionNone     Compression = 0
-	CompressionFloat16  Compression = 1
+	// CompressionNone is SHARDREC_COMPRESSION_NONE: float32, 4 bytes.
+	CompressionNone Compression = 0
+	// CompressionFloat16 is SHARDREC_COMPRESSION_FLOAT16: 2 bytes, to nearest even: |error| <= max(2^-11 |x|,
+	// 2^-25); |x| >= 65520 becomes an infinity.
+	CompressionFloat16 Compression = 1
+	// CompressionBfloat16 is SHARDREC_COMPRESSION_BFLOAT16: 2 bytes, to nearest even: |error| <= max(2^-8 |x|,
+	// 2^-134).
 	CompressionBfloat16 Compression = 2
-	CompressionInt8     Compression = 3
+	// CompressionInt8 is SHARDREC_COMPRESSION_INT8: 1 byte, and a scale and an offset in float32 per row of a
+	// box (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but without the 1e-8 that FBGEMM adds
+	// to the range): with range = most - least of the row, q = round((x - least) 255 / range), to nearest even,
+	// comes back as q range / 255 + least: |error| <= range / 510 (1 + 2^-12) + 2^-23 max |x|. A range below
+	// 2^-100 counts as 0: all of the row is its least. A row that holds a NaN or an infinity, or whose range is
+	// no finite float32, comes back as NaN.
+	CompressionInt8 Compression = 3
 )
 
-// Unused is the C API's shardrec_unused.
+// String is the value's name, as options take it where it is an option's: such as "none".
+func (v Compression) String() string {
+	switch v {
+	case CompressionNone:
+		return "none"
+	case CompressionFloat16:
+		return "float16"
+	case CompressionBfloat16:
+		return "bfloat16"
+	case CompressionInt8:
+		return "int8"
+	}
+	return "Compression(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Unused is the C API's shardrec_unused. What becomes of DDP parameters that are not marked ready when a step
+// with sync ends.
 type Unused int32
 
+// Values of Unused.
 const (
+	// UnusedError is SHARDREC_UNUSED_ERROR: shardrec_ddp_wait is INVALID_STATE on all ranks and names one.
 	UnusedError Unused = 0
-	UnusedMark  Unused = 1
-	UnusedZero  Unused = 2
+	// UnusedMark is SHARDREC_UNUSED_MARK: they count as unused: this rank gives zeros, and a gradient that no
+	// rank used stays as it is, as PyTorch's find_unused_parameters has it; a bit per parameter travels with
+	// each bucket.
+	UnusedMark Unused = 1
+	// UnusedZero is SHARDREC_UNUSED_ZERO: this rank gives zeros; a gradient that no rank used becomes zero.
+	UnusedZero Unused = 2
 )
 
-// DdpOrder is the C API's shardrec_ddp_order.
+// String is the value's name, as options take it where it is an option's: such as "error".
+func (v Unused) String() string {
+	switch v {
+	case UnusedError:
+		return "error"
+	case UnusedMark:
+		return "mark"
+	case UnusedZero:
+		return "zero"
+	}
+	return "Unused(" + strconv.Itoa(int(v)) + ")"
+}
+
+// DdpOrder is the C API's shardrec_ddp_order. In which order DDP expects parameters to become ready.
 type DdpOrder int32
 
+// Values of DdpOrder.
 const (
-	DdpOrderReverse  DdpOrder = 0
+	// DdpOrderReverse is SHARDREC_DDP_ORDER_REVERSE: the last one added first, as backward goes.
+	DdpOrderReverse DdpOrder = 0
+	// DdpOrderRecorded is SHARDREC_DDP_ORDER_RECORDED: reversed in the first step with sync, then as they became
+	// ready in it on rank 0.
 	DdpOrderRecorded DdpOrder = 1
 )
 
-// JoinDivisor is the C API's shardrec_join_divisor.
+// String is the value's name, as options take it where it is an option's: such as "reverse".
+func (v DdpOrder) String() string {
+	switch v {
+	case DdpOrderReverse:
+		return "reverse"
+	case DdpOrderRecorded:
+		return "recorded"
+	}
+	return "DdpOrder(" + strconv.Itoa(int(v)) + ")"
+}
+
+// JoinDivisor is the C API's shardrec_join_divisor. What DDP averages are divided by when some ranks have
+// joined (shardrec_ddp_join).
 type JoinDivisor int32
 
+// Values of JoinDivisor.
 const (
+	// JoinDivisorWorld is SHARDREC_JOIN_DIVISOR_WORLD: all ranks.
 	JoinDivisorWorld JoinDivisor = 0
-	JoinDivisorLive  JoinDivisor = 1
+	// JoinDivisorLive is SHARDREC_JOIN_DIVISOR_LIVE: those that have not joined.
+	JoinDivisorLive JoinDivisor = 1
 )
 
-// Placement is the C API's shardrec_placement.
+// String is the value's name, as options take it where it is an option's: such as "world".
+func (v JoinDivisor) String() string {
+	switch v {
+	case JoinDivisorWorld:
+		return "world"
+	case JoinDivisorLive:
+		return "live"
+	}
+	return "JoinDivisor(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Placement is the C API's shardrec_placement. Which ranks of a mesh are neighbours.
 type Placement int32
 
+// Values of Placement.
 const (
-	PlacementSync  Placement = 0
+	// PlacementSync is SHARDREC_PLACEMENT_INTRA_NODE_SYNC: those of a replica group: averaging stays in the
+	// node.
+	PlacementSync Placement = 0
+	// PlacementShard is SHARDREC_PLACEMENT_INTRA_NODE_SHARD: those of a sharding group: lookups stay in the
+	// node.
 	PlacementShard Placement = 1
 )
 
-// Option is the C API's shardrec_option.
+// String is the value's name, as options take it where it is an option's: such as "sync".
+func (v Placement) String() string {
+	switch v {
+	case PlacementSync:
+		return "sync"
+	case PlacementShard:
+		return "shard"
+	}
+	return "Placement(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Option is the C API's shardrec_option. Keys. The type, the default and the accepted values stand behind
+// each.
 type Option int32
 
+// Values of Option.
 const (
-	OptionOptimizer            Option = 100
-	OptionLearningRate         Option = 101
-	OptionEps                  Option = 102
-	OptionWeightDecay          Option = 103
-	OptionWeightDecayMode      Option = 104
-	OptionMaxGradient          Option = 105
-	OptionBeta1                Option = 106
-	OptionBeta2                Option = 107
-	OptionRowStatistics        Option = 108
-	OptionMomentum             Option = 109
-	OptionEta                  Option = 110
-	OptionMaxNorm              Option = 111
-	OptionDtype                Option = 200
-	OptionInit                 Option = 201
-	OptionInitMin              Option = 202
-	OptionInitMax              Option = 203
-	OptionRounding             Option = 204
-	OptionOutOfRange           Option = 205
-	OptionAllowedSharding      Option = 206
-	OptionAllowedRanks         Option = 207
-	OptionMinColumns           Option = 208
-	OptionSharding             Option = 300
-	OptionReplication          Option = 301
-	OptionBatchSize            Option = 302
-	OptionBagLength            Option = 303
-	OptionBalance              Option = 304
-	OptionSeed                 Option = 400
-	OptionThreads              Option = 401
-	OptionGradientDivisor      Option = 402
+	// OptionOptimizer is SHARDREC_OPTION_OPTIMIZER: i64, shardrec_optimizer; tables: SGD; layers: SGD.
+	OptionOptimizer Option = 100
+	// OptionLearningRate is SHARDREC_OPTION_LEARNING_RATE: f64, finite, >= 0; default 0.01.
+	OptionLearningRate Option = 101
+	// OptionEps is SHARDREC_OPTION_EPS: f64, finite, >= 0; default 1e-8.
+	OptionEps Option = 102
+	// OptionWeightDecay is SHARDREC_OPTION_WEIGHT_DECAY: f64, finite, >= 0; default 0.
+	OptionWeightDecay Option = 103
+	// OptionWeightDecayMode is SHARDREC_OPTION_WEIGHT_DECAY_MODE: i64, shardrec_weight_decay; default NONE.
+	OptionWeightDecayMode Option = 104
+	// OptionMaxGradient is SHARDREC_OPTION_MAX_GRADIENT: f64, > 0 clamps gradients to +-value; 0 (default): off.
+	OptionMaxGradient Option = 105
+	// OptionBeta1 is SHARDREC_OPTION_BETA1: f64 in [0, 1); default 0.9.
+	OptionBeta1 Option = 106
+	// OptionBeta2 is SHARDREC_OPTION_BETA2: f64 in [0, 1); default 0.999.
+	OptionBeta2 Option = 107
+	// OptionRowStatistics is SHARDREC_OPTION_ROW_STATISTICS: i64, shardrec_row_statistics; default ROW.
+	OptionRowStatistics Option = 108
+	// OptionMomentum is SHARDREC_OPTION_MOMENTUM: f64 in [0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9.
+	OptionMomentum Option = 109
+	// OptionEta is SHARDREC_OPTION_ETA: f64, finite, >= 0; LARS; default 0.001; kind OPTIMIZER.
+	OptionEta Option = 110
+	// OptionMaxNorm is SHARDREC_OPTION_MAX_NORM: f64, > 0: a row that was updated is scaled down to this norm
+	// where it is above; 0 (default): off; kind OPTIMIZER.
+	OptionMaxNorm Option = 111
+	// OptionDtype is SHARDREC_OPTION_DTYPE: i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
+	OptionDtype Option = 200
+	// OptionInit is SHARDREC_OPTION_INIT: i64, shardrec_init; default UNIFORM.
+	OptionInit Option = 201
+	// OptionInitMin is SHARDREC_OPTION_INIT_MIN: f64, finite; default -sqrt(1 / rows).
+	OptionInitMin Option = 202
+	// OptionInitMax is SHARDREC_OPTION_INIT_MAX: f64, finite, >= INIT_MIN (checked where it is used); default
+	// sqrt(1 / rows).
+	OptionInitMax Option = 203
+	// OptionRounding is SHARDREC_OPTION_ROUNDING: i64, shardrec_rounding; default NEAREST; STOCHASTIC is for
+	// 16-bit tables.
+	OptionRounding Option = 204
+	// OptionOutOfRange is SHARDREC_OPTION_OUT_OF_RANGE: i64, shardrec_out_of_range; default ERROR.
+	OptionOutOfRange Option = 205
+	// OptionAllowedSharding is SHARDREC_OPTION_ALLOWED_SHARDING: i64, a sum of 1 << kind over the kinds of
+	// shardrec_sharding, TABLE_WISE to DATA_PARALLEL, that a plan may use for the table; as text "row_wise,
+	// column_wise"; 0, "all" (default): all.
+	OptionAllowedSharding Option = 206
+	// OptionAllowedRanks is SHARDREC_OPTION_ALLOWED_RANKS: text, ranks that may own boxes of the table: "0-3,
+	// 7"; those that a plan does not have are passed over; empty (default): all. A table that may not be on all
+	// ranks is not replicated.
+	OptionAllowedRanks Option = 207
+	// OptionMinColumns is SHARDREC_OPTION_MIN_COLUMNS: i64 in [1, 65536], at most the table's dim: least columns
+	// of a box; default 1. (These three: see plan.h).
+	OptionMinColumns Option = 208
+	// OptionSharding is SHARDREC_OPTION_SHARDING: i64, shardrec_sharding; default AUTO.
+	OptionSharding Option = 300
+	// OptionReplication is SHARDREC_OPTION_REPLICATION: i64, shardrec_replication, of all replicated tables;
+	// default AUTO.
+	OptionReplication Option = 301
+	// OptionBatchSize is SHARDREC_OPTION_BATCH_SIZE: i64, >= 0: samples per rank and step that the plan may
+	// expect; 0 (default): unknown.
+	OptionBatchSize Option = 302
+	// OptionBagLength is SHARDREC_OPTION_BAG_LENGTH: f64, finite, >= 0: ids per bag that it may expect; default
+	// 1.
+	OptionBagLength Option = 303
+	// OptionBalance is SHARDREC_OPTION_BALANCE: i64, shardrec_balance; default BYTES.
+	OptionBalance Option = 304
+	// OptionSeed is SHARDREC_OPTION_SEED: i64; default 0; kinds COLLECTION and MLP.
+	OptionSeed Option = 400
+	// OptionThreads is SHARDREC_OPTION_THREADS: i64 in [1, 1024]; default: this rank's part of the processors
+	// that it shares with the other ranks of its communicator on this machine, in this process and in others:
+	// each processor of its affinity mask divided by the ranks that may run on it, cgroup quotas of processor
+	// time likewise; rounded down, at least 1. Of an MLP, which has no communicator: the same part, of the
+	// communicators that live in this process when it is made; without one, all processors that the process may
+	// use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+	OptionThreads Option = 401
+	// OptionGradientDivisor is SHARDREC_OPTION_GRADIENT_DIVISOR: i64, shardrec_divisor; default RANKS.
+	OptionGradientDivisor Option = 402
+	// OptionGradientDivisorValue is SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: f64, finite, > 0; for CUSTOM;
+	// default 1.
 	OptionGradientDivisorValue Option = 403
-	OptionLookups              Option = 404
-	OptionOutputDtype          Option = 405
-	OptionDeduplicate          Option = 406
-	OptionForwardCompression   Option = 407
-	OptionBackwardCompression  Option = 408
-	OptionHierarchical         Option = 409
-	OptionBorrow               Option = 500
-	OptionWeightGradient       Option = 501
-	OptionDdpAverage           Option = 600
-	OptionDdpBroadcast         Option = 601
-	OptionDdpFactor            Option = 602
-	OptionDdpFirstBucketBytes  Option = 603
-	OptionDdpBucketBytes       Option = 604
-	OptionDdpOrder             Option = 605
-	OptionDdpUnused            Option = 606
-	OptionDdpCompression       Option = 607
-	OptionDdpJoinDivisor       Option = 608
-	OptionDdpStepInBackward    Option = 609
-	OptionDdpThread            Option = 610
-	OptionAccumulateGradients  Option = 700
-	OptionPlacement            Option = 800
-	OptionEngine               Option = 900
-	OptionCommSetupSeconds     Option = 901
-	OptionInterface            Option = 902
-	OptionRankZeroSeconds      Option = 903
-	OptionAddress              Option = 1000
-	OptionPort                 Option = 1001
-	OptionAdvertisedAddress    Option = 1002
-	OptionJob                  Option = 1003
-	OptionSecret               Option = 1004
-	OptionAllowPlainTcp        Option = 1005
-	OptionSilenceSeconds       Option = 1006
-	OptionKeepLast             Option = 1100
+	// OptionLookups is SHARDREC_OPTION_LOOKUPS: i64 in [1, 8]; lookups alive at once; default 2.
+	OptionLookups Option = 404
+	// OptionOutputDtype is SHARDREC_OPTION_OUTPUT_DTYPE: i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or
+	// BFLOAT16; of outputs and their gradients. Sums are taken in float32 and rounded once, to nearest even.
+	OptionOutputDtype Option = 405
+	// OptionDeduplicate is SHARDREC_OPTION_DEDUPLICATE: i64, 0 or 1; 1: an id that a batch repeats travels once
+	// where that takes fewer bytes, with the same results; default: 1 where ranks live in several processes,
+	// else 0.
+	OptionDeduplicate Option = 406
+	// OptionForwardCompression is SHARDREC_OPTION_FORWARD_COMPRESSION: i64, shardrec_compression, of the output
+	// exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default
+	// NONE, which costs nothing; any other costs time where ranks share a machine; the same on all ranks.
+	OptionForwardCompression Option = 407
+	// OptionBackwardCompression is SHARDREC_OPTION_BACKWARD_COMPRESSION: i64, shardrec_compression, of the
+	// gradient exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of
+	// two may follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row
+	// statistics, gradients of weights) stay float32. Default NONE; the same on all ranks.
+	OptionBackwardCompression Option = 408
+	// OptionHierarchical is SHARDREC_OPTION_HIERARCHICAL: i64, 0 or 1; 1: where several ranks of a node (of the
+	// plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their
+	// node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with
+	// FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0;
+	// the same on all ranks.
+	OptionHierarchical Option = 409
+	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
+	// must stay until backward has returned; default 0.
+	OptionBorrow Option = 500
+	// OptionWeightGradient is SHARDREC_OPTION_WEIGHT_GRADIENT: i64, 0 or 1; 1: backward computes the gradients
+	// of the ids' weights; the same on all ranks; default 0.
+	OptionWeightGradient Option = 501
+	// OptionDdpAverage is SHARDREC_OPTION_DDP_AVERAGE: i64, 0: gradients are summed, 1 (default): averaged.
+	OptionDdpAverage Option = 600
+	// OptionDdpBroadcast is SHARDREC_OPTION_DDP_BROADCAST: i64, 1 (default): commit copies rank 0's parameters
+	// to all.
+	OptionDdpBroadcast Option = 601
+	// OptionDdpFactor is SHARDREC_OPTION_DDP_FACTOR: f64, finite; the sum or average is multiplied by it;
+	// default 1.
+	OptionDdpFactor Option = 602
+	// OptionDdpFirstBucketBytes is SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES: i64, >= 1: the first bucket of each
+	// dtype is full from so many bytes of gradients on; default 2^20.
+	OptionDdpFirstBucketBytes Option = 603
+	// OptionDdpBucketBytes is SHARDREC_OPTION_DDP_BUCKET_BYTES: i64, >= 1: likewise the others; default 2^22.
+	OptionDdpBucketBytes Option = 604
+	// OptionDdpOrder is SHARDREC_OPTION_DDP_ORDER: i64, shardrec_ddp_order; default REVERSE.
+	OptionDdpOrder Option = 605
+	// OptionDdpUnused is SHARDREC_OPTION_DDP_UNUSED: i64, shardrec_unused; default ERROR.
+	OptionDdpUnused Option = 606
+	// OptionDdpCompression is SHARDREC_OPTION_DDP_COMPRESSION: i64, shardrec_compression, of FLOAT32 gradients
+	// on their way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in
+	// float32; where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all
+	// others together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they
+	// are.
+	OptionDdpCompression Option = 607
+	// OptionDdpJoinDivisor is SHARDREC_OPTION_DDP_JOIN_DIVISOR: i64, shardrec_join_divisor; default WORLD.
+	OptionDdpJoinDivisor Option = 608
+	// OptionDdpStepInBackward is SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: i64, 0 or 1; 1: each bucket's parameters
+	// are stepped as soon as their gradients are reduced; needs shardrec_ddp_set_optimizer; a step that fails
+	// may have changed some parameters; default 0.
+	OptionDdpStepInBackward Option = 609
+	// OptionDdpThread is SHARDREC_OPTION_DDP_THREAD: i64, 0 or 1; 1: a thread of the library sends, adds up and
+	// writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest.
+	// The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more
+	// than one, because a thread that takes the processor from backward hides nothing.
+	OptionDdpThread Option = 610
+	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: shardrec_mlp_backward
+	// adds to the gradients of the parameters; default 0.
+	OptionAccumulateGradients Option = 700
+	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, shardrec_placement; default INTRA_NODE_SYNC.
+	OptionPlacement Option = 800
+	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, shardrec_engine; default: as the environment says; for
+	// shardrec_comm_create_from_env.
+	OptionEngine Option = 900
+	// OptionCommSetupSeconds is SHARDREC_OPTION_COMM_SETUP_SECONDS: f64, > 0: to meet in; default 1800.
+	OptionCommSetupSeconds Option = 901
+	// OptionInterface is SHARDREC_OPTION_INTERFACE: text, name of a network interface ("eth1") or an address of
+	// this machine, for the connections of this rank over Gloo. Any other than loopback needs ALLOW_PLAIN_TCP,
+	// here or of a rendezvous that is reached over the network. Empty (default): the interface that reaches the
+	// rendezvous.
+	OptionInterface Option = 902
+	// OptionRankZeroSeconds is SHARDREC_OPTION_RANK_ZERO_SECONDS: f64, > 0: how much later than this rank rank 0
+	// may come, for shardrec_comm_create_from_env: where its address is known and its machine answers, but
+	// nothing listens there for so long, rank 0 is lost (PEER_FAILED); default 60.
+	OptionRankZeroSeconds Option = 903
+	// OptionAddress is SHARDREC_OPTION_ADDRESS: text, a name or an address of this machine to listen at; default
+	// 127.0.0.1. Any other than loopback needs SECRET and ALLOW_PLAIN_TCP (checked where it is used).
+	OptionAddress Option = 1000
+	// OptionPort is SHARDREC_OPTION_PORT: i64 in [0, 65535]; 0 (default): a free one.
+	OptionPort Option = 1001
+	// OptionAdvertisedAddress is SHARDREC_OPTION_ADVERTISED_ADDRESS: text, under which ranks find it; empty
+	// (default): as ADDRESS.
+	OptionAdvertisedAddress Option = 1002
+	// OptionJob is SHARDREC_OPTION_JOB: text, name of the group: 1 to 64 letters, digits and -._~; empty
+	// (default): a random one.
+	OptionJob Option = 1003
+	// OptionSecret is SHARDREC_OPTION_SECRET: text, 16 to 128 letters, digits and -._~; empty (default): a
+	// random one of 128 bits.
+	OptionSecret Option = 1004
+	// OptionAllowPlainTcp is SHARDREC_OPTION_ALLOW_PLAIN_TCP: i64, 0 or 1; 1: other machines may take part, and
+	// what ranks send each other is clear text on the network; default 0; kinds RENDEZVOUS and COMM.
+	OptionAllowPlainTcp Option = 1005
+	// OptionSilenceSeconds is SHARDREC_OPTION_SILENCE_SECONDS: f64 in [0.1, 3600]: a rank that says nothing for
+	// so long, or that a rank's connection does not reach, is lost to the others; default 4.
+	OptionSilenceSeconds Option = 1006
+	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
+	// the new one included; 0 (default): all.
+	OptionKeepLast Option = 1100
 )
 
-// Engine is the C API's shardrec_engine.
+// String is the value's name, as options take it where it is an option's: such as "optimizer".
+func (v Option) String() string {
+	switch v {
+	case OptionOptimizer:
+		return "optimizer"
+	case OptionLearningRate:
+		return "learning_rate"
+	case OptionEps:
+		return "eps"
+	case OptionWeightDecay:
+		return "weight_decay"
+	case OptionWeightDecayMode:
+		return "weight_decay_mode"
+	case OptionMaxGradient:
+		return "max_gradient"
+	case OptionBeta1:
+		return "beta1"
+	case OptionBeta2:
+		return "beta2"
+	case OptionRowStatistics:
+		return "row_statistics"
+	case OptionMomentum:
+		return "momentum"
+	case OptionEta:
+		return "eta"
+	case OptionMaxNorm:
+		return "max_norm"
+	case OptionDtype:
+		return "dtype"
+	case OptionInit:
+		return "init"
+	case OptionInitMin:
+		return "init_min"
+	case OptionInitMax:
+		return "init_max"
+	case OptionRounding:
+		return "rounding"
+	case OptionOutOfRange:
+		return "out_of_range"
+	case OptionAllowedSharding:
+		return "allowed_sharding"
+	case OptionAllowedRanks:
+		return "allowed_ranks"
+	case OptionMinColumns:
+		return "min_columns"
+	case OptionSharding:
+		return "sharding"
+	case OptionReplication:
+		return "replication"
+	case OptionBatchSize:
+		return "batch_size"
+	case OptionBagLength:
+		return "bag_length"
+	case OptionBalance:
+		return "balance"
+	case OptionSeed:
+		return "seed"
+	case OptionThreads:
+		return "threads"
+	case OptionGradientDivisor:
+		return "gradient_divisor"
+	case OptionGradientDivisorValue:
+		return "gradient_divisor_value"
+	case OptionLookups:
+		return "lookups"
+	case OptionOutputDtype:
+		return "output_dtype"
+	case OptionDeduplicate:
+		return "deduplicate"
+	case OptionForwardCompression:
+		return "forward_compression"
+	case OptionBackwardCompression:
+		return "backward_compression"
+	case OptionHierarchical:
+		return "hierarchical"
+	case OptionBorrow:
+		return "borrow"
+	case OptionWeightGradient:
+		return "weight_gradient"
+	case OptionDdpAverage:
+		return "ddp_average"
+	case OptionDdpBroadcast:
+		return "ddp_broadcast"
+	case OptionDdpFactor:
+		return "ddp_factor"
+	case OptionDdpFirstBucketBytes:
+		return "ddp_first_bucket_bytes"
+	case OptionDdpBucketBytes:
+		return "ddp_bucket_bytes"
+	case OptionDdpOrder:
+		return "ddp_order"
+	case OptionDdpUnused:
+		return "ddp_unused"
+	case OptionDdpCompression:
+		return "ddp_compression"
+	case OptionDdpJoinDivisor:
+		return "ddp_join_divisor"
+	case OptionDdpStepInBackward:
+		return "ddp_step_in_backward"
+	case OptionDdpThread:
+		return "ddp_thread"
+	case OptionAccumulateGradients:
+		return "accumulate_gradients"
+	case OptionPlacement:
+		return "placement"
+	case OptionEngine:
+		return "engine"
+	case OptionCommSetupSeconds:
+		return "comm_setup_seconds"
+	case OptionInterface:
+		return "interface"
+	case OptionRankZeroSeconds:
+		return "rank_zero_seconds"
+	case OptionAddress:
+		return "address"
+	case OptionPort:
+		return "port"
+	case OptionAdvertisedAddress:
+		return "advertised_address"
+	case OptionJob:
+		return "job"
+	case OptionSecret:
+		return "secret"
+	case OptionAllowPlainTcp:
+		return "allow_plain_tcp"
+	case OptionSilenceSeconds:
+		return "silence_seconds"
+	case OptionKeepLast:
+		return "keep_last"
+	}
+	return "Option(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Engine is the C API's shardrec_engine. What carries messages between processes: a plug-in, loaded when it
+// is first asked for. Over GLOO, processes of one machine (same boot, network and process namespaces) read
+// messages of 1 MiB and more in each other's memory, by process_vm_readv(2), where the system lets them (same
+// user; Yama's ptrace_scope 0); all others go through TCP, and so do all where it does not. The environment
+// variable SHARDREC_GLOO_DIRECT_BYTES sets the least size (at least 16385; 0: none are read so; anything else
+// is INVALID_ARGUMENT of create); the largest of two ranks counts. Where memory runs out on a thread of the
+// library or of Gloo, the communicator ends: calls on this rank return OUT_OF_MEMORY or PEER_FAILED, and the
+// others are told that this rank is lost. Programs that the host starts inherit no descriptor; but Gloo opens
+// its own without O_CLOEXEC, and they are marked right afterwards: a program that another thread starts
+// within those microseconds of a create keeps a connection open until it ends.
 type Engine int32
 
+// Values of Engine.
 const (
+	// EngineGloo is SHARDREC_ENGINE_GLOO: TCP, by Gloo; needs no launcher; processes meet at a rendezvous.
 	EngineGloo Engine = 1
-	EngineMpi  Engine = 2
+	// EngineMpi is SHARDREC_ENGINE_MPI: the MPI whose launcher (mpirun, srun) has started the processes.
+	EngineMpi Engine = 2
 )
+
+// String is the value's name, as options take it where it is an option's: such as "gloo".
+func (v Engine) String() string {
+	switch v {
+	case EngineGloo:
+		return "gloo"
+	case EngineMpi:
+		return "mpi"
+	}
+	return "Engine(" + strconv.Itoa(int(v)) + ")"
+}
 
 // CommProperty is the C API's shardrec_comm_property.
 type CommProperty int32
 
+// Values of CommProperty.
 const (
-	CommPropertyStepSeconds  CommProperty = 1
+	// CommPropertyStepSeconds is SHARDREC_COMM_STEP_SECONDS: f64, > 0, at most 1e9 (all three); deadline of
+	// barrier, collectives on tensors, begin, forward, backward, rows, layers' reductions; default 600.
+	CommPropertyStepSeconds CommProperty = 1
+	// CommPropertySetupSeconds is SHARDREC_COMM_SETUP_SECONDS: f64, > 0; deadline of create, split, commit,
+	// save, load; default 1800.
 	CommPropertySetupSeconds CommProperty = 2
-	CommPropertyWarnSeconds  CommProperty = 3
+	// CommPropertyWarnSeconds is SHARDREC_COMM_WARN_SECONDS: f64, > 0; a wait this long logs the late rank;
+	// default 30.
+	CommPropertyWarnSeconds CommProperty = 3
 )
+
+// String is the value's name, as options take it where it is an option's: such as "step_seconds".
+func (v CommProperty) String() string {
+	switch v {
+	case CommPropertyStepSeconds:
+		return "step_seconds"
+	case CommPropertySetupSeconds:
+		return "setup_seconds"
+	case CommPropertyWarnSeconds:
+		return "warn_seconds"
+	}
+	return "CommProperty(" + strconv.Itoa(int(v)) + ")"
+}
 
 // Reduction is the C API's shardrec_reduction.
 type Reduction int32
 
+// Values of Reduction.
 const (
-	ReductionSum  Reduction = 0
-	ReductionMin  Reduction = 1
-	ReductionMax  Reduction = 2
+	// ReductionSum is SHARDREC_REDUCTION_SUM.
+	ReductionSum Reduction = 0
+	// ReductionMin is SHARDREC_REDUCTION_MIN.
+	ReductionMin Reduction = 1
+	// ReductionMax is SHARDREC_REDUCTION_MAX.
+	ReductionMax Reduction = 2
+	// ReductionMean is SHARDREC_REDUCTION_MEAN: the sum divided by the number of ranks; floating point only.
 	ReductionMean Reduction = 3
 )
 
-// Pooling is the C API's shardrec_pooling.
+// String is the value's name, as options take it where it is an option's: such as "sum".
+func (v Reduction) String() string {
+	switch v {
+	case ReductionSum:
+		return "sum"
+	case ReductionMin:
+		return "min"
+	case ReductionMax:
+		return "max"
+	case ReductionMean:
+		return "mean"
+	}
+	return "Reduction(" + strconv.Itoa(int(v)) + ")"
+}
+
+// Pooling is the C API's shardrec_pooling. How the rows of a bag become one vector. w is the id's weight, 1
+// where a batch has no weights.
 type Pooling int32
 
+// Values of Pooling.
 const (
-	PoolingSum  Pooling = 0
+	// PoolingSum is SHARDREC_POOLING_SUM: sum of w * row.
+	PoolingSum Pooling = 0
+	// PoolingMean is SHARDREC_POOLING_MEAN: sum of w * row, divided by the bag's length; an empty bag is 0.
 	PoolingMean Pooling = 1
+	// PoolingNone is SHARDREC_POOLING_NONE: a sequence: one row per id, in an output of its own; weights do not
+	// count.
 	PoolingNone Pooling = 2
 )
 
-// TablePart is the C API's shardrec_table_part.
+// String is the value's name, as options take it where it is an option's: such as "sum".
+func (v Pooling) String() string {
+	switch v {
+	case PoolingSum:
+		return "sum"
+	case PoolingMean:
+		return "mean"
+	case PoolingNone:
+		return "none"
+	}
+	return "Pooling(" + strconv.Itoa(int(v)) + ")"
+}
+
+// TablePart is the C API's shardrec_table_part. What of a table is read or written.
 type TablePart int32
 
+// Values of TablePart.
 const (
+	// TablePartWeights is SHARDREC_TABLE_WEIGHTS: [rows, dim].
 	TablePartWeights TablePart = 0
-	TablePartState   TablePart = 1
-	TablePartState2  TablePart = 2
+	// TablePartState is SHARDREC_TABLE_STATE: the first state of the table's optimizer, float32: "sum" (AdaGrad,
+	// row-wise AdaGrad), "exp_avg" (Adam, LAMB and their partial forms), "momentum_buffer" (LARS); SGD has none:
+	// NOT_FOUND.
+	TablePartState TablePart = 1
+	// TablePartState2 is SHARDREC_TABLE_STATE_2: the second one: "exp_avg_sq". A state of one value per element
+	// is [rows, dim]; one of one value per row (row-wise AdaGrad's sum, exp_avg_sq of the partial forms) is
+	// [rows, 1], with SHARD statistics [rows, dim], each column holding its box's value.
+	TablePartState2 TablePart = 2
 )
 
-// CollectionStat is the C API's shardrec_collection_stat.
+// String is the value's name, as options take it where it is an option's: such as "weights".
+func (v TablePart) String() string {
+	switch v {
+	case TablePartWeights:
+		return "weights"
+	case TablePartState:
+		return "state"
+	case TablePartState2:
+		return "state_2"
+	}
+	return "TablePart(" + strconv.Itoa(int(v)) + ")"
+}
+
+// CollectionStat is the C API's shardrec_collection_stat. Counters and times of this rank, since creation.
 type CollectionStat int32
 
+// Values of CollectionStat.
 const (
-	CollectionStatSteps                   CollectionStat = 1
-	CollectionStatBytesTables             CollectionStat = 2
-	CollectionStatBytesBuffers            CollectionStat = 3
-	CollectionStatBytesInput              CollectionStat = 4
-	CollectionStatBytesOutput             CollectionStat = 5
-	CollectionStatBytesGradient           CollectionStat = 6
-	CollectionStatIdsSent                 CollectionStat = 7
-	CollectionStatIdsReceived             CollectionStat = 8
-	CollectionStatThreadsSeen             CollectionStat = 9
-	CollectionStatSecondsRoute            CollectionStat = 101
-	CollectionStatSecondsInputExchange    CollectionStat = 102
-	CollectionStatSecondsIndexPlan        CollectionStat = 103
-	CollectionStatSecondsLookup           CollectionStat = 104
-	CollectionStatSecondsOutputExchange   CollectionStat = 105
-	CollectionStatSecondsGradient         CollectionStat = 106
+	// CollectionStatSteps is SHARDREC_STAT_STEPS: applied updates (shardrec_collection_step).
+	CollectionStatSteps CollectionStat = 1
+	// CollectionStatBytesTables is SHARDREC_STAT_BYTES_TABLES: memory of own boxes and their state.
+	CollectionStatBytesTables CollectionStat = 2
+	// CollectionStatBytesBuffers is SHARDREC_STAT_BYTES_BUFFERS: memory of the lookups' buffers.
+	CollectionStatBytesBuffers CollectionStat = 3
+	// CollectionStatBytesInput is SHARDREC_STAT_BYTES_INPUT: sent to other ranks by input exchanges.
+	CollectionStatBytesInput CollectionStat = 4
+	// CollectionStatBytesOutput is SHARDREC_STAT_BYTES_OUTPUT: ... by output exchanges.
+	CollectionStatBytesOutput CollectionStat = 5
+	// CollectionStatBytesGradient is SHARDREC_STAT_BYTES_GRADIENT: ... by gradient exchanges.
+	CollectionStatBytesGradient CollectionStat = 6
+	// CollectionStatIdsSent is SHARDREC_STAT_IDS_SENT: ids routed by this rank, own boxes included.
+	CollectionStatIdsSent CollectionStat = 7
+	// CollectionStatIdsReceived is SHARDREC_STAT_IDS_RECEIVED: ids looked up by this rank.
+	CollectionStatIdsReceived CollectionStat = 8
+	// CollectionStatThreadsSeen is SHARDREC_STAT_THREADS_SEEN: most threads that worked at once in a kernel of
+	// this rank.
+	CollectionStatThreadsSeen CollectionStat = 9
+	// CollectionStatSecondsRoute is SHARDREC_STAT_SECONDS_ROUTE: check and route ids (begin).
+	CollectionStatSecondsRoute CollectionStat = 101
+	// CollectionStatSecondsInputExchange is SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: waiting for and copying ids.
+	CollectionStatSecondsInputExchange CollectionStat = 102
+	// CollectionStatSecondsIndexPlan is SHARDREC_STAT_SECONDS_INDEX_PLAN: grouping ids by row.
+	CollectionStatSecondsIndexPlan CollectionStat = 103
+	// CollectionStatSecondsLookup is SHARDREC_STAT_SECONDS_LOOKUP: reading rows.
+	CollectionStatSecondsLookup CollectionStat = 104
+	// CollectionStatSecondsOutputExchange is SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: waiting for and adding
+	// partial sums.
+	CollectionStatSecondsOutputExchange CollectionStat = 105
+	// CollectionStatSecondsGradient is SHARDREC_STAT_SECONDS_GRADIENT: scaling output gradients (set_gradient,
+	// backward).
+	CollectionStatSecondsGradient CollectionStat = 106
+	// CollectionStatSecondsGradientExchange is SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: waiting for and copying
+	// gradients.
 	CollectionStatSecondsGradientExchange CollectionStat = 107
-	CollectionStatSecondsUpdate           CollectionStat = 108
-	CollectionStatImbalance               CollectionStat = 109
+	// CollectionStatSecondsUpdate is SHARDREC_STAT_SECONDS_UPDATE: summing gradients by row and optimizer steps.
+	CollectionStatSecondsUpdate CollectionStat = 108
+	// CollectionStatImbalance is SHARDREC_STAT_IMBALANCE: no time: ids looked up by the busiest rank / the mean
+	// of all ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch.
+	CollectionStatImbalance CollectionStat = 109
 )
 
-// TableStat is the C API's shardrec_table_stat.
+// String is the value's name, as options take it where it is an option's: such as "steps".
+func (v CollectionStat) String() string {
+	switch v {
+	case CollectionStatSteps:
+		return "steps"
+	case CollectionStatBytesTables:
+		return "bytes_tables"
+	case CollectionStatBytesBuffers:
+		return "bytes_buffers"
+	case CollectionStatBytesInput:
+		return "bytes_input"
+	case CollectionStatBytesOutput:
+		return "bytes_output"
+	case CollectionStatBytesGradient:
+		return "bytes_gradient"
+	case CollectionStatIdsSent:
+		return "ids_sent"
+	case CollectionStatIdsReceived:
+		return "ids_received"
+	case CollectionStatThreadsSeen:
+		return "threads_seen"
+	case CollectionStatSecondsRoute:
+		return "seconds_route"
+	case CollectionStatSecondsInputExchange:
+		return "seconds_input_exchange"
+	case CollectionStatSecondsIndexPlan:
+		return "seconds_index_plan"
+	case CollectionStatSecondsLookup:
+		return "seconds_lookup"
+	case CollectionStatSecondsOutputExchange:
+		return "seconds_output_exchange"
+	case CollectionStatSecondsGradient:
+		return "seconds_gradient"
+	case CollectionStatSecondsGradientExchange:
+		return "seconds_gradient_exchange"
+	case CollectionStatSecondsUpdate:
+		return "seconds_update"
+	case CollectionStatImbalance:
+		return "imbalance"
+	}
+	return "CollectionStat(" + strconv.Itoa(int(v)) + ")"
+}
+
+// TableStat is the C API's shardrec_table_stat. Counters of one table on this rank, since creation.
 type TableStat int32
 
+// Values of TableStat.
 const (
-	TableStatOutOfRange  TableStat = 1
-	TableStatIds         TableStat = 2
+	// TableStatOutOfRange is SHARDREC_TABLE_STAT_OUT_OF_RANGE: ids of this rank's batches outside [0, rows) that
+	// were dropped or clamped (option OUT_OF_RANGE).
+	TableStatOutOfRange TableStat = 1
+	// TableStatIds is SHARDREC_TABLE_STAT_IDS: ids looked up in this rank's boxes; boxes side by side count
+	// once.
+	TableStatIds TableStat = 2
+	// TableStatRowsUpdated is SHARDREC_TABLE_STAT_ROWS_UPDATED: rows of this rank's boxes that steps have
+	// updated: different rows of one step, summed over the steps.
 	TableStatRowsUpdated TableStat = 3
 )
+
+// String is the value's name, as options take it where it is an option's: such as "out_of_range".
+func (v TableStat) String() string {
+	switch v {
+	case TableStatOutOfRange:
+		return "out_of_range"
+	case TableStatIds:
+		return "ids"
+	case TableStatRowsUpdated:
+		return "rows_updated"
+	}
+	return "TableStat(" + strconv.Itoa(int(v)) + ")"
+}
 
 // Activation is the C API's shardrec_activation.
 type Activation int32
 
+// Values of Activation.
 const (
+	// ActivationNone is SHARDREC_ACTIVATION_NONE.
 	ActivationNone Activation = 0
+	// ActivationRelu is SHARDREC_ACTIVATION_RELU.
 	ActivationRelu Activation = 1
 )
+
+// String is the value's name, as options take it where it is an option's: such as "none".
+func (v Activation) String() string {
+	switch v {
+	case ActivationNone:
+		return "none"
+	case ActivationRelu:
+		return "relu"
+	}
+	return "Activation(" + strconv.Itoa(int(v)) + ")"
+}
 
 // Metric is the C API's shardrec_metric.
 type Metric int32
 
+// Values of Metric.
 const (
-	MetricAuc              Metric = 1
-	MetricNe               Metric = 2
-	MetricLoss             Metric = 3
-	MetricCtr              Metric = 4
-	MetricSamples          Metric = 5
+	// MetricAuc is SHARDREC_METRIC_AUC: area under the ROC curve, exact, ties count one half; NOT_FOUND when all
+	// labels are equal.
+	MetricAuc Metric = 1
+	// MetricNe is SHARDREC_METRIC_NE: mean cross-entropy / entropy of the base rate (He et al. 2014); NOT_FOUND
+	// when all labels are equal.
+	MetricNe Metric = 2
+	// MetricLoss is SHARDREC_METRIC_LOSS: mean binary cross-entropy, nats.
+	MetricLoss Metric = 3
+	// MetricCtr is SHARDREC_METRIC_CTR: mean label; NOT_FOUND without samples.
+	MetricCtr Metric = 4
+	// MetricSamples is SHARDREC_METRIC_SAMPLES: number of samples, all ranks.
+	MetricSamples Metric = 5
+	// MetricSamplesPerSecond is SHARDREC_METRIC_SAMPLES_PER_SECOND: samples of all ranks / seconds from create
+	// or reset to compute.
 	MetricSamplesPerSecond Metric = 6
 )
+
+// String is the value's name, as options take it where it is an option's: such as "auc".
+func (v Metric) String() string {
+	switch v {
+	case MetricAuc:
+		return "auc"
+	case MetricNe:
+		return "ne"
+	case MetricLoss:
+		return "loss"
+	case MetricCtr:
+		return "ctr"
+	case MetricSamples:
+		return "samples"
+	case MetricSamplesPerSecond:
+		return "samples_per_second"
+	}
+	return "Metric(" + strconv.Itoa(int(v)) + ")"
+}

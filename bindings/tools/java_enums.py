@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""java_enums.py API.xml FOLDER: the enums of the C API as Java enums of org.shardrec, one file each."""
+"""java_enums.py API.xml INCLUDE_DIR FOLDER: the enums of the C API as Java enums of org.shardrec, one file each."""
 
+import html
 import pathlib
 import sys
 
+import headers
 import swigxml
 
 ENUM = """// Made by bindings/tools/java_enums.py from bindings/shardrec.i; do not edit.
 package org.shardrec;
 
-/** The C API's shardrec_{c_name}. */
+{doc}
 public enum {name} {{
 {items};
 
@@ -20,7 +22,12 @@ public enum {name} {{
     this.value = value;
   }}
 
-  /** The enumerator of a value; null for a value of a later release. */
+  /**
+   * The enumerator of a value.
+   *
+   * @param value of the C API
+   * @return null for a value of a later release
+   */
   public static {name} of(int value) {{
     for ({name} item : values()) if (item.value == value) return item;
     return null;
@@ -45,13 +52,23 @@ def java(words):
     return "_" + name if name[0].isdigit() else name
 
 
+def javadoc(lines, indent=""):
+    text = html.escape(" ".join(lines), quote=False).replace("@", "&#64;")
+    return "\n".join([f"{indent}/**", *headers.wrapped(text, f"{indent} * "), f"{indent} */"])
+
+
 def main():
     api = swigxml.load(sys.argv[1])
-    folder = pathlib.Path(sys.argv[2])
+    comments = headers.load(sys.argv[2])
+    folder = pathlib.Path(sys.argv[3])
     for words, items in swigxml.enum_words(api):
         name = "".join(w.capitalize() for w in words)
-        lines = ",\n".join(f"  {java(item)}({value})" for item, value in items.items())
-        (folder / f"{name}.java").write_text(ENUM.format(c_name="_".join(words), name=name, items=lines))
+        c_name = "shardrec_" + "_".join(words)
+        lines = ",\n".join(
+            javadoc([f"{item_name}:", *comments[item_name]] if item_name in comments else [f"{item_name}."], "  ")
+            + f"\n  {java(item)}({value})" for item, (item_name, value) in items.items())
+        doc = javadoc([*comments.get(c_name, []), f"The C API's {c_name}."])
+        (folder / f"{name}.java").write_text(ENUM.format(doc=doc, name=name, items=lines))
     version = api.constants["SHARDREC_API_VERSION"]
     (folder / "ApiVersion.java").write_text(VERSION.format(version=version))
 

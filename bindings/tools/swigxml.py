@@ -126,8 +126,8 @@ def load(path):
 
 
 def enum_words(api):
-    """Yields each enum as (words of its name, {words of the enumerator: value}): ("error", "part"),
-    {("rank",): 1, ...}. What an enum's enumerators share in front (SHARDREC_ERROR_) is left out, and so
+    """Yields each enum as (words of its name, {words of the enumerator: (C name, value)}): ("error", "part"),
+    {("rank",): ("SHARDREC_ERROR_RANK", 1), ...}. What an enum's enumerators share in front (SHARDREC_ERROR_) is left out, and so
     are the FORCE_32 ones, which only fix the size in C."""
     for name, items in api.enums.items():
         words = {k: k.lower().split("_")[1:] for k in items if not k.endswith("_FORCE_32")}
@@ -137,4 +137,4 @@ def enum_words(api):
             shared += 1
         if name == "shardrec_status":
             shared = 0
-        yield name.split("_")[1:], {tuple(w[shared:]): items[k] for k, w in words.items()}
+        yield name.split("_")[1:], {tuple(w[shared:]): (k, items[k]) for k, w in words.items()}

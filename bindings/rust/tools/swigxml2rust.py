@@ -5,11 +5,13 @@ Struct layouts are asked of the C compiler and asserted by the Rust one."""
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
+import headers  # noqa: E402
 import swigxml  # noqa: E402
 
 SCALARS = {"int32_t": "i32", "int64_t": "i64", "uint64_t": "u64", "double": "f64", "char": "c_char",
@@ -22,6 +24,13 @@ def rust_type(type_):
     for mark in type_.pointers:
         text = f"*{mark} {text}"
     return text
+
+
+def rustdoc(lines, indent=""):
+    """A line of the header each; what would be a link or HTML is not."""
+    for line in lines:
+        text = re.sub(r"([\[\]<>*`\\\\])", r"\\\1", line).replace("  ", " ")
+        yield f"{indent}/// {text}".rstrip()
 
 
 def rust_name(name):
@@ -50,25 +59,32 @@ def layouts(structs, include):
 
 def main():
     api = swigxml.load(sys.argv[1])
+    comments = headers.load(sys.argv[2])
+
+    def doc(name, indent=""):
+        return rustdoc(comments[name], indent) if name in comments else [f"{indent}/// The C API's `{name}`."]
+
     out = ["// Made by bindings/rust/tools/swigxml2rust.py from bindings/shardrec.i; do not edit.", "",
            "use core::ffi::{c_char, c_void};", ""]
     for name, value in api.constants.items():
-        out.append(f"pub const {name}: i32 = {value};")
+        out += [*doc(name), f"pub const {name}: i32 = {value};"]
     for name, items in api.enums.items():
-        out += ["", "#[repr(transparent)]", "#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]",
+        out += ["", *doc(name), "#[repr(transparent)]", "#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]",
                 f"pub struct {name}(pub u32);"]
-        out += [f"pub const {item}: {name} = {name}({value});" for item, value in items.items()
-                if not item.endswith("_FORCE_32")]
+        for item, value in items.items():
+            if not item.endswith("_FORCE_32"):
+                out += [*doc(item), f"pub const {item}: {name} = {name}({value});"]
         out.append(f"const _: () = assert!(core::mem::size_of::<{name}>() == 4);")
     for name in api.handles:
-        out += ["", "#[repr(C)]", f"pub struct {name} {{", "    _opaque: [u8; 0],",
+        out += ["", *doc(name), "#[repr(C)]", f"pub struct {name} {{", "    _opaque: [u8; 0],",
                 "    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,", "}"]
     measured = layouts(api.structs, sys.argv[2])
     for name, fields in api.structs.items():
         size, alignment, offsets = measured[name]
-        out += ["", "#[repr(C)]", "#[derive(Clone, Copy, Debug)]", f"pub struct {name} {{"]
+        out += ["", *doc(name), "#[repr(C)]", "#[derive(Clone, Copy, Debug)]", f"pub struct {name} {{"]
         for f in fields:
             text = rust_type(f.type)
+            out += doc(f"{name}.{f.name}", "    ")
             out.append(f"    pub {rust_name(f.name)}: {f'[{text}; {f.length}]' if f.length else text},")
         out += ["}", "const _: () = {", f"    assert!(core::mem::size_of::<{name}>() == {size});",
                 f"    assert!(core::mem::align_of::<{name}>() == {alignment});"]
@@ -78,6 +94,7 @@ def main():
     for f in api.functions:
         parameters = ", ".join(f"{rust_name(p.name)}: {rust_type(p.type)}" for p in f.parameters)
         plain_void = f.result.base == "void" and not f.result.pointers
+        out += doc(f.name, "    ")
         out.append(f"    pub fn {f.name}({parameters})" + (";" if plain_void else f" -> {rust_type(f.result)};"))
     out.append("}")
     print("\n".join(out))

@@ -2,481 +2,771 @@
 
 use core::ffi::{c_char, c_void};
 
+/// major \* 1000 + minor of the API these headers describe. A binding refuses a library whose
+/// shardrec_api_version() is lower than the SHARDREC_API_VERSION it was built with.
 pub const SHARDREC_API_VERSION: i32 = 1;
+/// The C API's `SHARDREC_MAX_DIMENSIONS`.
 pub const SHARDREC_MAX_DIMENSIONS: i32 = 8;
 
+/// Values are pinned; new ones are appended inside their family.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_status(pub u32);
+/// The C API's `SHARDREC_OK`.
 pub const SHARDREC_OK: shardrec_status = shardrec_status(0);
+/// a value, shape, dtype or name that is not accepted
 pub const SHARDREC_INVALID_ARGUMENT: shardrec_status = shardrec_status(1);
+/// NULL, garbage, or a handle of another kind
 pub const SHARDREC_INVALID_HANDLE: shardrec_status = shardrec_status(2);
+/// the handle was destroyed, or its communicator was closed
 pub const SHARDREC_CLOSED: shardrec_status = shardrec_status(3);
+/// another thread is inside a call on this handle
 pub const SHARDREC_BUSY: shardrec_status = shardrec_status(4);
+/// a call out of order, such as backward before forward
 pub const SHARDREC_INVALID_STATE: shardrec_status = shardrec_status(5);
+/// some rank's batch or gradient was refused; no rank applied it
 pub const SHARDREC_INVALID_BATCH: shardrec_status = shardrec_status(6);
+/// a name, index, file or part of an error that does not exist
 pub const SHARDREC_NOT_FOUND: shardrec_status = shardrec_status(7);
+/// meaningful, but not available in this build; the sentence says why
 pub const SHARDREC_UNSUPPORTED: shardrec_status = shardrec_status(8);
+/// The C API's `SHARDREC_OUT_OF_MEMORY`.
 pub const SHARDREC_OUT_OF_MEMORY: shardrec_status = shardrec_status(100);
+/// the operating system refused a file operation
 pub const SHARDREC_IO_ERROR: shardrec_status = shardrec_status(101);
+/// a file or message does not hold what its format promises
 pub const SHARDREC_CORRUPT_DATA: shardrec_status = shardrec_status(102);
+/// another rank is gone
 pub const SHARDREC_PEER_FAILED: shardrec_status = shardrec_status(200);
+/// a deadline passed; the sentence names the rank and the operation
 pub const SHARDREC_TIMEOUT: shardrec_status = shardrec_status(201);
+/// ranks called different things
 pub const SHARDREC_MISMATCH: shardrec_status = shardrec_status(202);
+/// shardrec_comm_abort was called on some rank
 pub const SHARDREC_ABORTED: shardrec_status = shardrec_status(203);
+/// shardrec_control_cancel was called
 pub const SHARDREC_CANCELLED: shardrec_status = shardrec_status(300);
+/// a defect of the library; please report the sentence
 pub const SHARDREC_INTERNAL: shardrec_status = shardrec_status(400);
 const _: () = assert!(core::mem::size_of::<shardrec_status>() == 4);
 
+/// Parts of an error.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_error_part(pub u32);
+/// the rank at fault
 pub const SHARDREC_ERROR_RANK: shardrec_error_part = shardrec_error_part(1);
+/// index into the array at fault (values, lengths, offsets, weights)
 pub const SHARDREC_ERROR_POSITION: shardrec_error_part = shardrec_error_part(2);
+/// the value that was refused
 pub const SHARDREC_ERROR_VALUE: shardrec_error_part = shardrec_error_part(3);
+/// what would have been accepted, exclusive
 pub const SHARDREC_ERROR_LIMIT: shardrec_error_part = shardrec_error_part(4);
+/// the sequence number of the operation
 pub const SHARDREC_ERROR_SEQUENCE: shardrec_error_part = shardrec_error_part(5);
+/// name of the table
 pub const SHARDREC_ERROR_TABLE: shardrec_error_part = shardrec_error_part(101);
+/// name of the feature
 pub const SHARDREC_ERROR_FEATURE: shardrec_error_part = shardrec_error_part(102);
+/// the operation that failed, such as "forward"
 pub const SHARDREC_ERROR_OPERATION: shardrec_error_part = shardrec_error_part(103);
+/// the file or directory
 pub const SHARDREC_ERROR_PATH: shardrec_error_part = shardrec_error_part(104);
 const _: () = assert!(core::mem::size_of::<shardrec_error_part>() == 4);
 
+/// The C API's `shardrec_log_level`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_log_level(pub u32);
+/// The C API's `SHARDREC_LOG_DEBUG`.
 pub const SHARDREC_LOG_DEBUG: shardrec_log_level = shardrec_log_level(0);
+/// The C API's `SHARDREC_LOG_INFO`.
 pub const SHARDREC_LOG_INFO: shardrec_log_level = shardrec_log_level(1);
+/// such as: rank 3 is late in "forward"
 pub const SHARDREC_LOG_WARNING: shardrec_log_level = shardrec_log_level(2);
+/// The C API's `SHARDREC_LOG_ERROR`.
 pub const SHARDREC_LOG_ERROR: shardrec_log_level = shardrec_log_level(3);
+/// The C API's `SHARDREC_LOG_OFF`.
 pub const SHARDREC_LOG_OFF: shardrec_log_level = shardrec_log_level(4);
 const _: () = assert!(core::mem::size_of::<shardrec_log_level>() == 4);
 
+/// DLPack's DLDeviceType.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_device_type(pub u32);
+/// The C API's `SHARDREC_DEVICE_CPU`.
 pub const SHARDREC_DEVICE_CPU: shardrec_device_type = shardrec_device_type(1);
+/// The C API's `SHARDREC_DEVICE_CUDA`.
 pub const SHARDREC_DEVICE_CUDA: shardrec_device_type = shardrec_device_type(2);
 const _: () = assert!(core::mem::size_of::<shardrec_device_type>() == 4);
 
+/// DLPack's DLDataType in one number: type code | bits \<\< 8 | lanes \<\< 16.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_dtype(pub u32);
+/// bytes; tensors of checkpoints, and where a function says so
 pub const SHARDREC_UINT8: shardrec_dtype = shardrec_dtype(67585);
+/// The C API's `SHARDREC_INT32`.
 pub const SHARDREC_INT32: shardrec_dtype = shardrec_dtype(73728);
+/// The C API's `SHARDREC_INT64`.
 pub const SHARDREC_INT64: shardrec_dtype = shardrec_dtype(81920);
+/// The C API's `SHARDREC_FLOAT16`.
 pub const SHARDREC_FLOAT16: shardrec_dtype = shardrec_dtype(69634);
+/// The C API's `SHARDREC_BFLOAT16`.
 pub const SHARDREC_BFLOAT16: shardrec_dtype = shardrec_dtype(69636);
+/// The C API's `SHARDREC_FLOAT32`.
 pub const SHARDREC_FLOAT32: shardrec_dtype = shardrec_dtype(73730);
+/// The C API's `SHARDREC_FLOAT64`.
 pub const SHARDREC_FLOAT64: shardrec_dtype = shardrec_dtype(81922);
 const _: () = assert!(core::mem::size_of::<shardrec_dtype>() == 4);
 
+/// The C API's `shardrec_options_kind`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_options_kind(pub u32);
+/// keys 100-199; for shardrec_model_set_optimizer and shardrec_model_set_table_optimizer
 pub const SHARDREC_OPTIONS_OPTIMIZER: shardrec_options_kind = shardrec_options_kind(1);
+/// keys 200-299
 pub const SHARDREC_OPTIONS_TABLE: shardrec_options_kind = shardrec_options_kind(2);
+/// keys 300-399
 pub const SHARDREC_OPTIONS_PLAN: shardrec_options_kind = shardrec_options_kind(3);
+/// keys 400-499
 pub const SHARDREC_OPTIONS_COLLECTION: shardrec_options_kind = shardrec_options_kind(4);
+/// keys 500-599
 pub const SHARDREC_OPTIONS_LOOKUP: shardrec_options_kind = shardrec_options_kind(5);
+/// keys 600-699
 pub const SHARDREC_OPTIONS_DDP: shardrec_options_kind = shardrec_options_kind(6);
+/// keys 700-799, and 100-199 for its optimizer
 pub const SHARDREC_OPTIONS_MLP: shardrec_options_kind = shardrec_options_kind(7);
+/// keys 800-899
 pub const SHARDREC_OPTIONS_MESH: shardrec_options_kind = shardrec_options_kind(8);
+/// keys 900-999
 pub const SHARDREC_OPTIONS_COMM: shardrec_options_kind = shardrec_options_kind(9);
+/// keys 1000-1099
 pub const SHARDREC_OPTIONS_RENDEZVOUS: shardrec_options_kind = shardrec_options_kind(10);
+/// keys 1100-1199
 pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_kind(11);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
+/// Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
+/// steps shardrec_mlp_create. Used elsewhere than said here: UNSUPPORTED.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_optimizer(pub u32);
+/// tables, layers and DDP
 pub const SHARDREC_OPTIMIZER_SGD: shardrec_optimizer = shardrec_optimizer(1);
+/// tables, layers and DDP
 pub const SHARDREC_OPTIMIZER_ADAGRAD: shardrec_optimizer = shardrec_optimizer(2);
+/// tables
 pub const SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD: shardrec_optimizer = shardrec_optimizer(3);
+/// tables, layers and DDP
 pub const SHARDREC_OPTIMIZER_ADAM: shardrec_optimizer = shardrec_optimizer(4);
+/// tables
 pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM: shardrec_optimizer = shardrec_optimizer(5);
+/// tables, layers and DDP
 pub const SHARDREC_OPTIMIZER_LAMB: shardrec_optimizer = shardrec_optimizer(6);
+/// tables
 pub const SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB: shardrec_optimizer = shardrec_optimizer(7);
+/// tables
 pub const SHARDREC_OPTIMIZER_LARS_SGD: shardrec_optimizer = shardrec_optimizer(8);
+/// layers and DDP
 pub const SHARDREC_OPTIMIZER_MOMENTUM_SGD: shardrec_optimizer = shardrec_optimizer(9);
 const _: () = assert!(core::mem::size_of::<shardrec_optimizer>() == 4);
 
+/// The C API's `shardrec_weight_decay`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_weight_decay(pub u32);
+/// The C API's `SHARDREC_WEIGHT_DECAY_NONE`.
 pub const SHARDREC_WEIGHT_DECAY_NONE: shardrec_weight_decay = shardrec_weight_decay(0);
+/// as part of the gradient
 pub const SHARDREC_WEIGHT_DECAY_L2: shardrec_weight_decay = shardrec_weight_decay(1);
+/// w \*= 1 - learning rate \* decay, touched rows only
 pub const SHARDREC_WEIGHT_DECAY_DECOUPLE: shardrec_weight_decay = shardrec_weight_decay(2);
 const _: () = assert!(core::mem::size_of::<shardrec_weight_decay>() == 4);
 
+/// Over which columns what an optimizer keeps or computes once per row (row-wise states, the norms of
+/// LAMB, LARS and MAX_NORM) is taken where a table is cut by columns.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_row_statistics(pub u32);
+/// over the whole row, the same under every plan
 pub const SHARDREC_ROW_STATISTICS_ROW: shardrec_row_statistics = shardrec_row_statistics(0);
+/// over the columns of each box, as TorchRec does
 pub const SHARDREC_ROW_STATISTICS_SHARD: shardrec_row_statistics = shardrec_row_statistics(1);
 const _: () = assert!(core::mem::size_of::<shardrec_row_statistics>() == 4);
 
+/// The C API's `shardrec_init`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_init(pub u32);
+/// uniform in \[INIT_MIN, INIT_MAX); default +-sqrt(1 / rows)
 pub const SHARDREC_INIT_UNIFORM: shardrec_init = shardrec_init(0);
+/// touches no page of memory
 pub const SHARDREC_INIT_ZEROS: shardrec_init = shardrec_init(1);
 const _: () = assert!(core::mem::size_of::<shardrec_init>() == 4);
 
+/// What becomes of an id outside \[0, rows) of its table; the same under every plan.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_out_of_range(pub u32);
+/// the batch is refused on all ranks: INVALID_BATCH
 pub const SHARDREC_OUT_OF_RANGE_ERROR: shardrec_out_of_range = shardrec_out_of_range(0);
+/// as if the id were not in its bag (MEAN divides by the ids that stay); in a sequence its row is 0 and its gradient goes nowhere
 pub const SHARDREC_OUT_OF_RANGE_DROP: shardrec_out_of_range = shardrec_out_of_range(1);
+/// row 0 is used in its place
 pub const SHARDREC_OUT_OF_RANGE_CLAMP: shardrec_out_of_range = shardrec_out_of_range(2);
 const _: () = assert!(core::mem::size_of::<shardrec_out_of_range>() == 4);
 
+/// How the weights of a 16-bit table are rounded after an update.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_rounding(pub u32);
+/// to the nearest, ties to even
 pub const SHARDREC_ROUNDING_NEAREST: shardrec_rounding = shardrec_rounding(0);
+/// up or down with a probability that makes the mean right: random bits of Philox4x32-10, from (seed, step, table, row, column) only, so the same under every plan
 pub const SHARDREC_ROUNDING_STOCHASTIC: shardrec_rounding = shardrec_rounding(1);
 const _: () = assert!(core::mem::size_of::<shardrec_rounding>() == 4);
 
+/// The named ways of cutting and placing tables; see plan.h for the exact cuts.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_sharding(pub u32);
+/// balanced by size
 pub const SHARDREC_SHARDING_AUTO: shardrec_sharding = shardrec_sharding(0);
+/// The C API's `SHARDREC_SHARDING_TABLE_WISE`.
 pub const SHARDREC_SHARDING_TABLE_WISE: shardrec_sharding = shardrec_sharding(1);
+/// The C API's `SHARDREC_SHARDING_ROW_WISE`.
 pub const SHARDREC_SHARDING_ROW_WISE: shardrec_sharding = shardrec_sharding(2);
+/// The C API's `SHARDREC_SHARDING_COLUMN_WISE`.
 pub const SHARDREC_SHARDING_COLUMN_WISE: shardrec_sharding = shardrec_sharding(3);
+/// The C API's `SHARDREC_SHARDING_TABLE_ROW_WISE`.
 pub const SHARDREC_SHARDING_TABLE_ROW_WISE: shardrec_sharding = shardrec_sharding(4);
+/// The C API's `SHARDREC_SHARDING_TABLE_COLUMN_WISE`.
 pub const SHARDREC_SHARDING_TABLE_COLUMN_WISE: shardrec_sharding = shardrec_sharding(5);
+/// The C API's `SHARDREC_SHARDING_GRID`.
 pub const SHARDREC_SHARDING_GRID: shardrec_sharding = shardrec_sharding(6);
+/// The C API's `SHARDREC_SHARDING_DATA_PARALLEL`.
 pub const SHARDREC_SHARDING_DATA_PARALLEL: shardrec_sharding = shardrec_sharding(7);
+/// table i takes kind 1 + i mod 7
 pub const SHARDREC_SHARDING_MIXED: shardrec_sharding = shardrec_sharding(8);
 const _: () = assert!(core::mem::size_of::<shardrec_sharding>() == 4);
 
+/// How the ranks of a replicated (data-parallel) table learn of each other's gradients.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_replication(pub u32);
+/// what sends least, by BATCH_SIZE and BAG_LENGTH; SAMPLES without
 pub const SHARDREC_REPLICATION_AUTO: shardrec_replication = shardrec_replication(0);
+/// every rank receives all ids and output gradients: the bits of one rank
 pub const SHARDREC_REPLICATION_SAMPLES: shardrec_replication = shardrec_replication(1);
+/// sums of touched rows, as a list: replicas equal bit for bit, one rank's result up to rounding; at most 2^32 rows per rank
 pub const SHARDREC_REPLICATION_ROWS: shardrec_replication = shardrec_replication(2);
+/// the same with a bit per row in place of the list
 pub const SHARDREC_REPLICATION_DENSE: shardrec_replication = shardrec_replication(3);
 const _: () = assert!(core::mem::size_of::<shardrec_replication>() == 4);
 
+/// What a plan spreads evenly over the ranks.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_balance(pub u32);
+/// the bytes of weights
 pub const SHARDREC_BALANCE_BYTES: shardrec_balance = shardrec_balance(0);
+/// the time that lookups and updates are expected to keep the memory of a rank busy: features of the table x BAG_LENGTH x what a row moves, at the rates of the planning machine's profile (probe.h), or of bytes without one: machines may plan differently, so ranks that must agree use shardrec_plan_collective, where rank 0 plans. Neither exchanges nor the memory that a rank has count
 pub const SHARDREC_BALANCE_TIME: shardrec_balance = shardrec_balance(1);
 const _: () = assert!(core::mem::size_of::<shardrec_balance>() == 4);
 
+/// What output gradients are divided by before anything else.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_divisor(pub u32);
+/// the number of ranks: each rank's loss is a mean over its batch
 pub const SHARDREC_DIVISOR_RANKS: shardrec_divisor = shardrec_divisor(0);
+/// 1: the loss is already a mean over the global batch, or a sum
 pub const SHARDREC_DIVISOR_NONE: shardrec_divisor = shardrec_divisor(1);
+/// GRADIENT_DIVISOR_VALUE
 pub const SHARDREC_DIVISOR_CUSTOM: shardrec_divisor = shardrec_divisor(2);
+/// global batch / own batch: each sample weighs the same
 pub const SHARDREC_DIVISOR_SAMPLES: shardrec_divisor = shardrec_divisor(3);
 const _: () = assert!(core::mem::size_of::<shardrec_divisor>() == 4);
 
+/// How numbers travel between ranks. All are rounded so, also what a rank sends to itself and what
+/// replicated tables give: the numbers depend on this choice, not on the engine or on who owns a box.
+/// With FLOAT16 and BFLOAT16 they keep the promises of collection.h about plans; with INT8 those hold
+/// among plans that cut columns alike, for a row of a box has one scale. What a bag's sum in a row box
+/// loses is within the bound below; what rounding takes away is not added to a later message.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_compression(pub u32);
+/// float32, 4 bytes
 pub const SHARDREC_COMPRESSION_NONE: shardrec_compression = shardrec_compression(0);
+/// 2 bytes, to nearest even: |error| \<= max(2^-11 |x|, 2^-25); |x| \>= 65520 becomes an infinity
 pub const SHARDREC_COMPRESSION_FLOAT16: shardrec_compression = shardrec_compression(1);
+/// 2 bytes, to nearest even: |error| \<= max(2^-8 |x|, 2^-134)
 pub const SHARDREC_COMPRESSION_BFLOAT16: shardrec_compression = shardrec_compression(2);
+/// 1 byte, and a scale and an offset in float32 per row of a box (FBGEMM's row-wise 8 bits, TorchRec's quantized communication, but without the 1e-8 that FBGEMM adds to the range): with range = most - least of the row, q = round((x - least) 255 / range), to nearest even, comes back as q range / 255 + least: |error| \<= range / 510 (1 + 2^-12) + 2^-23 max |x|. A range below 2^-100 counts as 0: all of the row is its least. A row that holds a NaN or an infinity, or whose range is no finite float32, comes back as NaN
 pub const SHARDREC_COMPRESSION_INT8: shardrec_compression = shardrec_compression(3);
 const _: () = assert!(core::mem::size_of::<shardrec_compression>() == 4);
 
+/// What becomes of DDP parameters that are not marked ready when a step with sync ends.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_unused(pub u32);
+/// shardrec_ddp_wait is INVALID_STATE on all ranks and names one
 pub const SHARDREC_UNUSED_ERROR: shardrec_unused = shardrec_unused(0);
+/// they count as unused: this rank gives zeros, and a gradient that no rank used stays as it is, as PyTorch's find_unused_parameters has it; a bit per parameter travels with each bucket
 pub const SHARDREC_UNUSED_MARK: shardrec_unused = shardrec_unused(1);
+/// this rank gives zeros; a gradient that no rank used becomes zero
 pub const SHARDREC_UNUSED_ZERO: shardrec_unused = shardrec_unused(2);
 const _: () = assert!(core::mem::size_of::<shardrec_unused>() == 4);
 
+/// In which order DDP expects parameters to become ready.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_ddp_order(pub u32);
+/// the last one added first, as backward goes
 pub const SHARDREC_DDP_ORDER_REVERSE: shardrec_ddp_order = shardrec_ddp_order(0);
+/// reversed in the first step with sync, then as they became ready in it on rank 0
 pub const SHARDREC_DDP_ORDER_RECORDED: shardrec_ddp_order = shardrec_ddp_order(1);
 const _: () = assert!(core::mem::size_of::<shardrec_ddp_order>() == 4);
 
+/// What DDP averages are divided by when some ranks have joined (shardrec_ddp_join).
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_join_divisor(pub u32);
+/// all ranks
 pub const SHARDREC_JOIN_DIVISOR_WORLD: shardrec_join_divisor = shardrec_join_divisor(0);
+/// those that have not joined
 pub const SHARDREC_JOIN_DIVISOR_LIVE: shardrec_join_divisor = shardrec_join_divisor(1);
 const _: () = assert!(core::mem::size_of::<shardrec_join_divisor>() == 4);
 
+/// Which ranks of a mesh are neighbours.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_placement(pub u32);
+/// those of a replica group: averaging stays in the node
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SYNC: shardrec_placement = shardrec_placement(0);
+/// those of a sharding group: lookups stay in the node
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SHARD: shardrec_placement = shardrec_placement(1);
 const _: () = assert!(core::mem::size_of::<shardrec_placement>() == 4);
 
+/// Keys. The type, the default and the accepted values stand behind each.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_option(pub u32);
+/// i64, shardrec_optimizer; tables: SGD; layers: SGD
 pub const SHARDREC_OPTION_OPTIMIZER: shardrec_option = shardrec_option(100);
+/// f64, finite, \>= 0; default 0.01
 pub const SHARDREC_OPTION_LEARNING_RATE: shardrec_option = shardrec_option(101);
+/// f64, finite, \>= 0; default 1e-8
 pub const SHARDREC_OPTION_EPS: shardrec_option = shardrec_option(102);
+/// f64, finite, \>= 0; default 0
 pub const SHARDREC_OPTION_WEIGHT_DECAY: shardrec_option = shardrec_option(103);
+/// i64, shardrec_weight_decay; default NONE
 pub const SHARDREC_OPTION_WEIGHT_DECAY_MODE: shardrec_option = shardrec_option(104);
+/// f64, \> 0 clamps gradients to +-value; 0 (default): off
 pub const SHARDREC_OPTION_MAX_GRADIENT: shardrec_option = shardrec_option(105);
+/// f64 in \[0, 1); default 0.9
 pub const SHARDREC_OPTION_BETA1: shardrec_option = shardrec_option(106);
+/// f64 in \[0, 1); default 0.999
 pub const SHARDREC_OPTION_BETA2: shardrec_option = shardrec_option(107);
+/// i64, shardrec_row_statistics; default ROW
 pub const SHARDREC_OPTION_ROW_STATISTICS: shardrec_option = shardrec_option(108);
+/// f64 in \[0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9
 pub const SHARDREC_OPTION_MOMENTUM: shardrec_option = shardrec_option(109);
+/// f64, finite, \>= 0; LARS; default 0.001; kind OPTIMIZER
 pub const SHARDREC_OPTION_ETA: shardrec_option = shardrec_option(110);
+/// f64, \> 0: a row that was updated is scaled down to this norm where it is above; 0 (default): off; kind OPTIMIZER
 pub const SHARDREC_OPTION_MAX_NORM: shardrec_option = shardrec_option(111);
+/// i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16
 pub const SHARDREC_OPTION_DTYPE: shardrec_option = shardrec_option(200);
+/// i64, shardrec_init; default UNIFORM
 pub const SHARDREC_OPTION_INIT: shardrec_option = shardrec_option(201);
+/// f64, finite; default -sqrt(1 / rows)
 pub const SHARDREC_OPTION_INIT_MIN: shardrec_option = shardrec_option(202);
+/// f64, finite, \>= INIT_MIN (checked where it is used); default sqrt(1 / rows)
 pub const SHARDREC_OPTION_INIT_MAX: shardrec_option = shardrec_option(203);
+/// i64, shardrec_rounding; default NEAREST; STOCHASTIC is for 16-bit tables
 pub const SHARDREC_OPTION_ROUNDING: shardrec_option = shardrec_option(204);
+/// i64, shardrec_out_of_range; default ERROR
 pub const SHARDREC_OPTION_OUT_OF_RANGE: shardrec_option = shardrec_option(205);
+/// i64, a sum of 1 \<\< kind over the kinds of shardrec_sharding, TABLE_WISE to DATA_PARALLEL, that a plan may use for the table; as text "row_wise, column_wise"; 0, "all" (default): all
 pub const SHARDREC_OPTION_ALLOWED_SHARDING: shardrec_option = shardrec_option(206);
+/// text, ranks that may own boxes of the table: "0-3, 7"; those that a plan does not have are passed over; empty (default): all. A table that may not be on all ranks is not replicated
 pub const SHARDREC_OPTION_ALLOWED_RANKS: shardrec_option = shardrec_option(207);
+/// i64 in \[1, 65536\], at most the table's dim: least columns of a box; default 1. (These three: see plan.h)
 pub const SHARDREC_OPTION_MIN_COLUMNS: shardrec_option = shardrec_option(208);
+/// i64, shardrec_sharding; default AUTO
 pub const SHARDREC_OPTION_SHARDING: shardrec_option = shardrec_option(300);
+/// i64, shardrec_replication, of all replicated tables; default AUTO
 pub const SHARDREC_OPTION_REPLICATION: shardrec_option = shardrec_option(301);
+/// i64, \>= 0: samples per rank and step that the plan may expect; 0 (default): unknown
 pub const SHARDREC_OPTION_BATCH_SIZE: shardrec_option = shardrec_option(302);
+/// f64, finite, \>= 0: ids per bag that it may expect; default 1
 pub const SHARDREC_OPTION_BAG_LENGTH: shardrec_option = shardrec_option(303);
+/// i64, shardrec_balance; default BYTES
 pub const SHARDREC_OPTION_BALANCE: shardrec_option = shardrec_option(304);
+/// i64; default 0; kinds COLLECTION and MLP
 pub const SHARDREC_OPTION_SEED: shardrec_option = shardrec_option(400);
+/// i64 in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its communicator on this machine, in this process and in others: each processor of its affinity mask divided by the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP, which has no communicator: the same part, of the communicators that live in this process when it is made; without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP
 pub const SHARDREC_OPTION_THREADS: shardrec_option = shardrec_option(401);
+/// i64, shardrec_divisor; default RANKS
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR: shardrec_option = shardrec_option(402);
+/// f64, finite, \> 0; for CUSTOM; default 1
 pub const SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: shardrec_option = shardrec_option(403);
+/// i64 in \[1, 8\]; lookups alive at once; default 2
 pub const SHARDREC_OPTION_LOOKUPS: shardrec_option = shardrec_option(404);
+/// i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16; of outputs and their gradients. Sums are taken in float32 and rounded once, to nearest even
 pub const SHARDREC_OPTION_OUTPUT_DTYPE: shardrec_option = shardrec_option(405);
+/// i64, 0 or 1; 1: an id that a batch repeats travels once where that takes fewer bytes, with the same results; default: 1 where ranks live in several processes, else 0
 pub const SHARDREC_OPTION_DEDUPLICATE: shardrec_option = shardrec_option(406);
+/// i64, shardrec_compression, of the output exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default NONE, which costs nothing; any other costs time where ranks share a machine; the same on all ranks
 pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option(407);
+/// i64, shardrec_compression, of the gradient exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of two may follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row statistics, gradients of weights) stay float32. Default NONE; the same on all ranks
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
+/// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
+/// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
+/// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0
 pub const SHARDREC_OPTION_WEIGHT_GRADIENT: shardrec_option = shardrec_option(501);
+/// i64, 0: gradients are summed, 1 (default): averaged
 pub const SHARDREC_OPTION_DDP_AVERAGE: shardrec_option = shardrec_option(600);
+/// i64, 1 (default): commit copies rank 0's parameters to all
 pub const SHARDREC_OPTION_DDP_BROADCAST: shardrec_option = shardrec_option(601);
+/// f64, finite; the sum or average is multiplied by it; default 1
 pub const SHARDREC_OPTION_DDP_FACTOR: shardrec_option = shardrec_option(602);
+/// i64, \>= 1: the first bucket of each dtype is full from so many bytes of gradients on; default 2^20
 pub const SHARDREC_OPTION_DDP_FIRST_BUCKET_BYTES: shardrec_option = shardrec_option(603);
+/// i64, \>= 1: likewise the others; default 2^22
 pub const SHARDREC_OPTION_DDP_BUCKET_BYTES: shardrec_option = shardrec_option(604);
+/// i64, shardrec_ddp_order; default REVERSE
 pub const SHARDREC_OPTION_DDP_ORDER: shardrec_option = shardrec_option(605);
+/// i64, shardrec_unused; default ERROR
 pub const SHARDREC_OPTION_DDP_UNUSED: shardrec_option = shardrec_option(606);
+/// i64, shardrec_compression, of FLOAT32 gradients on their way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32; where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all others together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they are
 pub const SHARDREC_OPTION_DDP_COMPRESSION: shardrec_option = shardrec_option(607);
+/// i64, shardrec_join_divisor; default WORLD
 pub const SHARDREC_OPTION_DDP_JOIN_DIVISOR: shardrec_option = shardrec_option(608);
+/// i64, 0 or 1; 1: each bucket's parameters are stepped as soon as their gradients are reduced; needs shardrec_ddp_set_optimizer; a step that fails may have changed some parameters; default 0
 pub const SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: shardrec_option = shardrec_option(609);
+/// i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the processor from backward hides nothing
 pub const SHARDREC_OPTION_DDP_THREAD: shardrec_option = shardrec_option(610);
+/// i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0
 pub const SHARDREC_OPTION_ACCUMULATE_GRADIENTS: shardrec_option = shardrec_option(700);
+/// i64, shardrec_placement; default INTRA_NODE_SYNC
 pub const SHARDREC_OPTION_PLACEMENT: shardrec_option = shardrec_option(800);
+/// i64, shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env
 pub const SHARDREC_OPTION_ENGINE: shardrec_option = shardrec_option(900);
+/// f64, \> 0: to meet in; default 1800
 pub const SHARDREC_OPTION_COMM_SETUP_SECONDS: shardrec_option = shardrec_option(901);
+/// text, name of a network interface ("eth1") or an address of this machine, for the connections of this rank over Gloo. Any other than loopback needs ALLOW_PLAIN_TCP, here or of a rendezvous that is reached over the network. Empty (default): the interface that reaches the rendezvous
 pub const SHARDREC_OPTION_INTERFACE: shardrec_option = shardrec_option(902);
+/// f64, \> 0: how much later than this rank rank 0 may come, for shardrec_comm_create_from_env: where its address is known and its machine answers, but nothing listens there for so long, rank 0 is lost (PEER_FAILED); default 60
 pub const SHARDREC_OPTION_RANK_ZERO_SECONDS: shardrec_option = shardrec_option(903);
+/// text, a name or an address of this machine to listen at; default 127.0.0.1. Any other than loopback needs SECRET and ALLOW_PLAIN_TCP (checked where it is used)
 pub const SHARDREC_OPTION_ADDRESS: shardrec_option = shardrec_option(1000);
+/// i64 in \[0, 65535\]; 0 (default): a free one
 pub const SHARDREC_OPTION_PORT: shardrec_option = shardrec_option(1001);
+/// text, under which ranks find it; empty (default): as ADDRESS
 pub const SHARDREC_OPTION_ADVERTISED_ADDRESS: shardrec_option = shardrec_option(1002);
+/// text, name of the group: 1 to 64 letters, digits and -._~; empty (default): a random one
 pub const SHARDREC_OPTION_JOB: shardrec_option = shardrec_option(1003);
+/// text, 16 to 128 letters, digits and -._~; empty (default): a random one of 128 bits
 pub const SHARDREC_OPTION_SECRET: shardrec_option = shardrec_option(1004);
+/// i64, 0 or 1; 1: other machines may take part, and what ranks send each other is clear text on the network; default 0; kinds RENDEZVOUS and COMM
 pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(1005);
+/// f64 in \[0.1, 3600\]: a rank that says nothing for so long, or that a rank's connection does not reach, is lost to the others; default 4
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
+/// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all
 pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
+/// What carries messages between processes: a plug-in, loaded when it is first asked for.
+/// Over GLOO, processes of one machine (same boot, network and process namespaces) read messages of
+/// 1 MiB and more in each other's memory, by process_vm_readv(2), where the system lets them (same
+/// user; Yama's ptrace_scope 0); all others go through TCP, and so do all where it does not. The
+/// environment variable SHARDREC_GLOO_DIRECT_BYTES sets the least size (at least 16385; 0: none are
+/// read so; anything else is INVALID_ARGUMENT of create); the largest of two ranks counts.
+/// Where memory runs out on a thread of the library or of Gloo, the communicator ends: calls on this
+/// rank return OUT_OF_MEMORY or PEER_FAILED, and the others are told that this rank is lost.
+/// Programs that the host starts inherit no descriptor; but Gloo opens its own without O_CLOEXEC,
+/// and they are marked right afterwards: a program that another thread starts within those
+/// microseconds of a create keeps a connection open until it ends.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_engine(pub u32);
+/// TCP, by Gloo; needs no launcher; processes meet at a rendezvous
 pub const SHARDREC_ENGINE_GLOO: shardrec_engine = shardrec_engine(1);
+/// the MPI whose launcher (mpirun, srun) has started the processes
 pub const SHARDREC_ENGINE_MPI: shardrec_engine = shardrec_engine(2);
 const _: () = assert!(core::mem::size_of::<shardrec_engine>() == 4);
 
+/// The C API's `shardrec_comm_property`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_comm_property(pub u32);
+/// f64, \> 0, at most 1e9 (all three); deadline of barrier, collectives on tensors, begin, forward, backward, rows, layers' reductions; default 600
 pub const SHARDREC_COMM_STEP_SECONDS: shardrec_comm_property = shardrec_comm_property(1);
+/// f64, \> 0; deadline of create, split, commit, save, load; default 1800
 pub const SHARDREC_COMM_SETUP_SECONDS: shardrec_comm_property = shardrec_comm_property(2);
+/// f64, \> 0; a wait this long logs the late rank; default 30
 pub const SHARDREC_COMM_WARN_SECONDS: shardrec_comm_property = shardrec_comm_property(3);
 const _: () = assert!(core::mem::size_of::<shardrec_comm_property>() == 4);
 
+/// The C API's `shardrec_reduction`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_reduction(pub u32);
+/// The C API's `SHARDREC_REDUCTION_SUM`.
 pub const SHARDREC_REDUCTION_SUM: shardrec_reduction = shardrec_reduction(0);
+/// The C API's `SHARDREC_REDUCTION_MIN`.
 pub const SHARDREC_REDUCTION_MIN: shardrec_reduction = shardrec_reduction(1);
+/// The C API's `SHARDREC_REDUCTION_MAX`.
 pub const SHARDREC_REDUCTION_MAX: shardrec_reduction = shardrec_reduction(2);
+/// the sum divided by the number of ranks; floating point only
 pub const SHARDREC_REDUCTION_MEAN: shardrec_reduction = shardrec_reduction(3);
 const _: () = assert!(core::mem::size_of::<shardrec_reduction>() == 4);
 
+/// How the rows of a bag become one vector. w is the id's weight, 1 where a batch has no weights.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_pooling(pub u32);
+/// sum of w \* row
 pub const SHARDREC_POOLING_SUM: shardrec_pooling = shardrec_pooling(0);
+/// sum of w \* row, divided by the bag's length; an empty bag is 0
 pub const SHARDREC_POOLING_MEAN: shardrec_pooling = shardrec_pooling(1);
+/// a sequence: one row per id, in an output of its own; weights do not count
 pub const SHARDREC_POOLING_NONE: shardrec_pooling = shardrec_pooling(2);
 const _: () = assert!(core::mem::size_of::<shardrec_pooling>() == 4);
 
+/// What of a table is read or written.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_table_part(pub u32);
+/// \[rows, dim\]
 pub const SHARDREC_TABLE_WEIGHTS: shardrec_table_part = shardrec_table_part(0);
+/// the first state of the table's optimizer, float32: "sum" (AdaGrad, row-wise AdaGrad), "exp_avg" (Adam, LAMB and their partial forms), "momentum_buffer" (LARS); SGD has none: NOT_FOUND
 pub const SHARDREC_TABLE_STATE: shardrec_table_part = shardrec_table_part(1);
+/// the second one: "exp_avg_sq". A state of one value per element is \[rows, dim\]; one of one value per row (row-wise AdaGrad's sum, exp_avg_sq of the partial forms) is \[rows, 1\], with SHARD statistics \[rows, dim\], each column holding its box's value
 pub const SHARDREC_TABLE_STATE_2: shardrec_table_part = shardrec_table_part(2);
 const _: () = assert!(core::mem::size_of::<shardrec_table_part>() == 4);
 
+/// Counters and times of this rank, since creation.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_collection_stat(pub u32);
+/// applied updates (shardrec_collection_step)
 pub const SHARDREC_STAT_STEPS: shardrec_collection_stat = shardrec_collection_stat(1);
+/// memory of own boxes and their state
 pub const SHARDREC_STAT_BYTES_TABLES: shardrec_collection_stat = shardrec_collection_stat(2);
+/// memory of the lookups' buffers
 pub const SHARDREC_STAT_BYTES_BUFFERS: shardrec_collection_stat = shardrec_collection_stat(3);
+/// sent to other ranks by input exchanges
 pub const SHARDREC_STAT_BYTES_INPUT: shardrec_collection_stat = shardrec_collection_stat(4);
+/// ... by output exchanges
 pub const SHARDREC_STAT_BYTES_OUTPUT: shardrec_collection_stat = shardrec_collection_stat(5);
+/// ... by gradient exchanges
 pub const SHARDREC_STAT_BYTES_GRADIENT: shardrec_collection_stat = shardrec_collection_stat(6);
+/// ids routed by this rank, own boxes included
 pub const SHARDREC_STAT_IDS_SENT: shardrec_collection_stat = shardrec_collection_stat(7);
+/// ids looked up by this rank
 pub const SHARDREC_STAT_IDS_RECEIVED: shardrec_collection_stat = shardrec_collection_stat(8);
+/// most threads that worked at once in a kernel of this rank
 pub const SHARDREC_STAT_THREADS_SEEN: shardrec_collection_stat = shardrec_collection_stat(9);
+/// check and route ids (begin)
 pub const SHARDREC_STAT_SECONDS_ROUTE: shardrec_collection_stat = shardrec_collection_stat(101);
+/// waiting for and copying ids
 pub const SHARDREC_STAT_SECONDS_INPUT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(102);
+/// grouping ids by row
 pub const SHARDREC_STAT_SECONDS_INDEX_PLAN: shardrec_collection_stat = shardrec_collection_stat(103);
+/// reading rows
 pub const SHARDREC_STAT_SECONDS_LOOKUP: shardrec_collection_stat = shardrec_collection_stat(104);
+/// waiting for and adding partial sums
 pub const SHARDREC_STAT_SECONDS_OUTPUT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(105);
+/// scaling output gradients (set_gradient, backward)
 pub const SHARDREC_STAT_SECONDS_GRADIENT: shardrec_collection_stat = shardrec_collection_stat(106);
+/// waiting for and copying gradients
 pub const SHARDREC_STAT_SECONDS_GRADIENT_EXCHANGE: shardrec_collection_stat = shardrec_collection_stat(107);
+/// summing gradients by row and optimizer steps
 pub const SHARDREC_STAT_SECONDS_UPDATE: shardrec_collection_stat = shardrec_collection_stat(108);
+/// no time: ids looked up by the busiest rank / the mean of all ranks, 1 when even; up to the batch before, as the ranks tell each other with every batch
 pub const SHARDREC_STAT_IMBALANCE: shardrec_collection_stat = shardrec_collection_stat(109);
 const _: () = assert!(core::mem::size_of::<shardrec_collection_stat>() == 4);
 
+/// Counters of one table on this rank, since creation.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_table_stat(pub u32);
+/// ids of this rank's batches outside \[0, rows) that were dropped or clamped (option OUT_OF_RANGE)
 pub const SHARDREC_TABLE_STAT_OUT_OF_RANGE: shardrec_table_stat = shardrec_table_stat(1);
+/// ids looked up in this rank's boxes; boxes side by side count once
 pub const SHARDREC_TABLE_STAT_IDS: shardrec_table_stat = shardrec_table_stat(2);
+/// rows of this rank's boxes that steps have updated: different rows of one step, summed over the steps
 pub const SHARDREC_TABLE_STAT_ROWS_UPDATED: shardrec_table_stat = shardrec_table_stat(3);
 const _: () = assert!(core::mem::size_of::<shardrec_table_stat>() == 4);
 
+/// The C API's `shardrec_activation`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_activation(pub u32);
+/// The C API's `SHARDREC_ACTIVATION_NONE`.
 pub const SHARDREC_ACTIVATION_NONE: shardrec_activation = shardrec_activation(0);
+/// The C API's `SHARDREC_ACTIVATION_RELU`.
 pub const SHARDREC_ACTIVATION_RELU: shardrec_activation = shardrec_activation(1);
 const _: () = assert!(core::mem::size_of::<shardrec_activation>() == 4);
 
+/// The C API's `shardrec_metric`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct shardrec_metric(pub u32);
+/// area under the ROC curve, exact, ties count one half; NOT_FOUND when all labels are equal
 pub const SHARDREC_METRIC_AUC: shardrec_metric = shardrec_metric(1);
+/// mean cross-entropy / entropy of the base rate (He et al. 2014); NOT_FOUND when all labels are equal
 pub const SHARDREC_METRIC_NE: shardrec_metric = shardrec_metric(2);
+/// mean binary cross-entropy, nats
 pub const SHARDREC_METRIC_LOSS: shardrec_metric = shardrec_metric(3);
+/// mean label; NOT_FOUND without samples
 pub const SHARDREC_METRIC_CTR: shardrec_metric = shardrec_metric(4);
+/// number of samples, all ranks
 pub const SHARDREC_METRIC_SAMPLES: shardrec_metric = shardrec_metric(5);
+/// samples of all ranks / seconds from create or reset to compute
 pub const SHARDREC_METRIC_SAMPLES_PER_SECOND: shardrec_metric = shardrec_metric(6);
 const _: () = assert!(core::mem::size_of::<shardrec_metric>() == 4);
 
+/// All functions may be called from any thread at any time, also while the work runs.
 #[repr(C)]
 pub struct shardrec_control {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_options`.
 #[repr(C)]
 pub struct shardrec_options {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// A group of ranks that are threads of this process. Any thread.
 #[repr(C)]
 pub struct shardrec_local {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// One rank's membership. Collective calls of one rank on one communicator: one thread at a time,
+/// not bound to a particular thread. Different communicators are independent.
 #[repr(C)]
 pub struct shardrec_comm {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// Any thread.
 #[repr(C)]
 pub struct shardrec_rendezvous {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_model`.
 #[repr(C)]
 pub struct shardrec_model {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_topology`.
 #[repr(C)]
 pub struct shardrec_topology {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_plan`.
 #[repr(C)]
 pub struct shardrec_plan {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_collection`.
 #[repr(C)]
 pub struct shardrec_collection {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_lookup`.
 #[repr(C)]
 pub struct shardrec_lookup {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// One rank's place in a mesh. One thread at a time, else BUSY.
 #[repr(C)]
 pub struct shardrec_mesh {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_ddp`.
 #[repr(C)]
 pub struct shardrec_ddp {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_mlp`.
 #[repr(C)]
 pub struct shardrec_mlp {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_interaction`.
 #[repr(C)]
 pub struct shardrec_interaction {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_checkpoint`.
 #[repr(C)]
 pub struct shardrec_checkpoint {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_metrics`.
 #[repr(C)]
 pub struct shardrec_metrics {
     _opaque: [u8; 0],
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// A view; its layout is frozen. It is copied on entry; the memory behind data stays the caller's.
+/// Unless a function says otherwise, no call keeps data after it has returned.
+/// shape and stride count elements; all strides zero means compact, row-major. A dimension of size
+/// zero is allowed, and then data may be NULL or dangling.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct shardrec_tensor {
+    /// The C API's `shardrec_tensor.data`.
     pub data: *mut c_void,
+    /// shardrec_device_type
     pub device_type: i32,
+    /// 0 on the CPU
     pub device_id: i32,
+    /// shardrec_dtype
     pub dtype: i32,
+    /// 0 .. SHARDREC_MAX_DIMENSIONS
     pub ndim: i32,
+    /// The C API's `shardrec_tensor.shape`.
     pub shape: [i64; 8],
+    /// The C API's `shardrec_tensor.stride`.
     pub stride: [i64; 8],
 }
 const _: () = {
@@ -492,193 +782,1093 @@ const _: () = {
 };
 
 extern "C" {
+    /// Name of a status, such as "SHARDREC_TIMEOUT"; "unknown status" for any other number.
+    /// Never NULL; static storage. Any thread. Since 0.1.
     pub fn shardrec_status_name(status: shardrec_status) -> *const c_char;
+    /// This thread's last error as one UTF-8 sentence; "" when no call of this thread has failed.
+    /// Never NULL; owned by the library, valid until this thread's next failing call. Since 0.1.
     pub fn shardrec_last_error() -> *const c_char;
+    /// Status of this thread's last error, SHARDREC_OK when there was none. Since 0.1.
     pub fn shardrec_last_error_status() -> shardrec_status;
+    /// A part of this thread's last error as a number.
+    /// part: SHARDREC_ERROR_RANK .. SHARDREC_ERROR_SEQUENCE. out: one int64_t.
+    /// Errors: NOT_FOUND when the error has no such part (the error itself is left alone),
+    /// INVALID_ARGUMENT when out is NULL. Since 0.1.
     pub fn shardrec_last_error_i64(part: shardrec_error_part, out: *mut i64) -> shardrec_status;
+    /// A part of this thread's last error as text.
+    /// part: SHARDREC_ERROR_TABLE .. SHARDREC_ERROR_PATH. out_text: UTF-8, freed by the caller with
+    /// shardrec_text_free. Errors: as shardrec_last_error_i64, and OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_last_error_text(part: shardrec_error_part, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Frees a text that a function returned through a char \*\*. NULL is allowed. Any thread. Since 0.1.
     pub fn shardrec_text_free(text: *mut c_char);
+    /// major \* 1000 + minor of the API that the loaded library serves. Any thread. Since 0.1.
     pub fn shardrec_api_version() -> i32;
+    /// What this library can do on this machine, as JSON:
+    ///  {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu"\],
+    ///   "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
+    /// engines: local, and those whose plug-ins are installed. cpu_target
+    /// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
+    /// once, at the first use). Where it names none of cpu_targets, this call and those that make
+    /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
+    /// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+    /// Since 0.1.
     pub fn shardrec_capabilities(out_text: *mut *mut c_char) -> shardrec_status;
+    /// Handles of any kind that are open in this process, or closed with a call still inside.
+    /// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_live_objects(out: *mut i64) -> shardrec_status;
+    /// XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
+    /// mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
+    /// bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1.
     pub fn shardrec_hash64(seed: u64, bytes: *const c_void, size: i64) -> u64;
+    /// Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
+    /// Since 0.1.
     pub fn shardrec_log_set_level(level: shardrec_log_level) -> shardrec_status;
+    /// Takes the oldest message. Waits up to timeout_ms for one (0: does not wait; negative: refused).
+    /// out_level, out_rank (-1: no rank) may be NULL. out_text: freed by the caller; NULL when no message
+    /// came in time, which is not an error. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+    /// Since 0.1.
     pub fn shardrec_log_next(timeout_ms: i32, out_level: *mut shardrec_log_level, out_rank: *mut i32, out_text: *mut *mut c_char) -> shardrec_status;
+    /// out: owned by the caller; may serve one call after another (progress starts anew with each).
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_control_create(out: *mut *mut shardrec_control) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; work that holds it goes on. Since 0.1.
     pub fn shardrec_control_destroy(control: *mut *mut shardrec_control);
+    /// Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
+    /// this control is cancelled too. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn shardrec_control_cancel(control: *mut shardrec_control) -> shardrec_status;
+    /// Bytes done and bytes in all of the work at hand; 0, 0 before it starts. Each may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn shardrec_control_progress(control: *const shardrec_control, out_done: *mut i64, out_total: *mut i64) -> shardrec_status;
+    /// Fills out with a compact CPU view of length elements. Does not look at data.
+    /// Errors: INVALID_ARGUMENT for out NULL, an unknown dtype or a negative length. Any thread.
+    /// Since 0.1.
     pub fn shardrec_tensor_vector(data: *mut c_void, dtype: shardrec_dtype, length: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Fills out with a compact row-major CPU view of \[rows, cols\] elements. As shardrec_tensor_vector.
+    /// Since 0.1.
     pub fn shardrec_tensor_matrix(data: *mut c_void, dtype: shardrec_dtype, rows: i64, cols: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Makes an options handle with every key at its default.
+    /// out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_options_create(kind: shardrec_options_kind, out: *mut *mut shardrec_options) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. options or \*options NULL: nothing happens.
+    /// Never blocks. Since 0.1.
     pub fn shardrec_options_destroy(options: *mut *mut shardrec_options);
+    /// Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
+    /// the key, the key is not an integer, or the value is not accepted (the sentence lists what is);
+    /// UNSUPPORTED for a value of a later release. Since 0.1.
     pub fn shardrec_options_set_i64(options: *mut shardrec_options, key: shardrec_option, value: i64) -> shardrec_status;
+    /// Sets a real number. Errors: as shardrec_options_set_i64. Since 0.1.
     pub fn shardrec_options_set_f64(options: *mut shardrec_options, key: shardrec_option, value: f64) -> shardrec_status;
+    /// Sets a value by its text, as a command line or a configuration file has it: decimal numbers
+    /// in C's notation, whatever the locale, enumerators by their lower-case name without prefix
+    /// ("rowwise_adagrad", "mixed"). Keys of type text have no other setter.
+    /// Errors: as shardrec_options_set_i64. Since 0.1.
     pub fn shardrec_options_set_text(options: *mut shardrec_options, key: shardrec_option, value: *const c_char) -> shardrec_status;
+    /// Reads a number, set or default. out: one int64_t.
+    /// Errors: as shardrec_options_set_i64; NOT_FOUND where the default depends on what the options are
+    /// used for (THREADS, DEDUPLICATE, DDP_THREAD). Since 0.1.
     pub fn shardrec_options_get_i64(options: *const shardrec_options, key: shardrec_option, out: *mut i64) -> shardrec_status;
+    /// Reads a real number, set or default. out: one double. Errors: as shardrec_options_get_i64
+    /// (NOT_FOUND: INIT_MIN, INIT_MAX). Since 0.1.
     pub fn shardrec_options_get_f64(options: *const shardrec_options, key: shardrec_option, out: *mut f64) -> shardrec_status;
+    /// Reads a value as the text that shardrec_options_set_text takes.
+    /// out_text: freed by the caller with shardrec_text_free. Errors: as shardrec_options_get_i64,
+    /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_options_get_text(options: *const shardrec_options, key: shardrec_option, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes a group of \`ranks\` ranks inside this process, ranks_per_node of which count as one node
+    /// (rank r is on node r / ranks_per_node; the last node may be smaller).
+    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_local_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_local) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; communicators made from it live on. Since 0.1.
     pub fn shardrec_local_destroy(group: *mut *mut shardrec_local);
+    /// Joins the group as \`rank\`. Does not wait for the others: the first collective call does.
+    /// rank in \[0, ranks), each at most once per group. out: owned by the caller.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_comm_create_local(group: *mut shardrec_local, rank: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// Joins a group of ranks that are processes, or several in one process each on a thread of its own.
+    /// Collective, blocking: returns when every rank has come, at most after the option
+    /// COMM_SETUP_SECONDS.
+    /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
+    /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
+    /// options: kind COMM, NULL: defaults. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
+    /// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
+    /// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+    /// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_comm_create(engine: shardrec_engine, rank: i32, size: i32, token: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// The same, as environment variables say:
+    ///  RANK, WORLD_SIZE          this rank and the number of ranks
+    ///  LOCAL_RANK, LOCAL_WORLD_SIZE    its place among the ranks of its node; optional
+    ///  SHARDREC_TOKEN           of a rendezvous; without it rank 0 holds one itself
+    ///  SHARDREC_TOKEN_FILE        and writes its token to this file, on a disk that all share,
+    ///                    until all have come; readable by its user only, and removed
+    ///                    then. Read only where it is a regular file, no symbolic
+    ///                    link, that belongs to the user of the rank (effective) or to
+    ///                    root and that nobody else may write to; else
+    ///                    INVALID_ARGUMENT: who may write it says where ranks connect.
+    ///                    What follows is optional, for rank 0. Or all know:
+    ///  MASTER_ADDR, SHARDREC_PORT     where the ranks find rank 0 (never MASTER_PORT: launchers
+    ///                    hold that one)
+    ///  SHARDREC_SECRET          the same on all ranks
+    ///  SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
+    ///                    name of the group; where rank 0 listens, if not at
+    ///                    MASTER_ADDR; 1: other machines may take part
+    ///  SHARDREC_INTERFACE         network interface or address of this rank's machine, where
+    ///                    the option INTERFACE is not set
+    ///  SHARDREC_ENGINE          gloo (default) or mpi, where the option ENGINE is not set;
+    ///                    for mpi nothing else is read
+    /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
+    /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
+    /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
+    /// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+    /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
+    /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
+    /// \`shardrec launch\` sets them for processes of one machine. Collective, blocking.
+    /// Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1.
     pub fn shardrec_comm_create_from_env(options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective; waits for nobody, though giving
+    /// back the connections of an engine between processes can take a second. Without a close before
+    /// it, peers that wait for this rank get PEER_FAILED at once. What was made on the communicator
+    /// keeps its memory until it is destroyed too, in any order. Since 0.1.
     pub fn shardrec_comm_destroy(comm: *mut *mut shardrec_comm);
+    /// This rank's number and the number of ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+    /// Any thread. Since 0.1.
     pub fn shardrec_comm_rank(comm: *const shardrec_comm, out: *mut i32) -> shardrec_status;
+    /// The C API's `shardrec_comm_size`.
     pub fn shardrec_comm_size(comm: *const shardrec_comm, out: *mut i32) -> shardrec_status;
+    /// Changes a property of this rank's communicator for later calls, such as a deadline.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_comm_set_f64(comm: *mut shardrec_comm, key: shardrec_comm_property, value: f64) -> shardrec_status;
+    /// The C API's `shardrec_comm_get_f64`.
     pub fn shardrec_comm_get_f64(comm: *const shardrec_comm, key: shardrec_comm_property, out: *mut f64) -> shardrec_status;
+    /// OK while the communicator lives; the status that killed it afterwards (its sentence becomes this
+    /// thread's error). Any thread. Since 0.1.
     pub fn shardrec_comm_status(comm: *const shardrec_comm) -> shardrec_status;
+    /// The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
+    /// when a peer is late or gone. {"rank", "size", "now_seconds", "operations": \[{"number",
+    /// "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
+    /// of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
+    /// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
+    /// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...\]}, the oldest
+    /// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+    /// Also of a communicator that is dead or closed. out_text: freed by the caller with
+    /// shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
+    /// blocking; any thread, also while another waits. Since 0.1.
     pub fn shardrec_comm_operations_json(comm: *const shardrec_comm, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Returns when every rank has called it. Collective, blocking.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
     pub fn shardrec_comm_barrier(comm: *mut shardrec_comm) -> shardrec_status;
+    /// Reduces a compact tensor over the ranks, in place; every rank gets the same bits (pairwise tree
+    /// over the rank number). dtype FLOAT32, FLOAT64, INT32 or INT64; same dtype and number of elements
+    /// on all ranks. Collective, blocking. Errors: as shardrec_comm_barrier; INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_comm_all_reduce(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
+    /// Copies the elements of tensor on rank root over those of tensor on all others. dtype and number of
+    /// elements are the same on all ranks. root: in \[0, ranks), the same on all ranks. Since 0.1.
     pub fn shardrec_comm_broadcast(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, root: i32) -> shardrec_status;
+    /// Gathers tensor of every rank: out holds the elements of rank 0, then those of rank 1, and so on, on
+    /// all ranks. out: the dtype of tensor and \`ranks\` times its elements, such as \[ranks, n\] or
+    /// \[ranks \* n\] for \[n\]. dtype and number of elements are the same on all ranks. Since 0.1.
     pub fn shardrec_comm_all_gather(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor) -> shardrec_status;
+    /// Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of \`ranks\`
+    /// equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
+    /// FLOAT64, INT32 or INT64. tensor: \`ranks\` times the elements of out. dtype, number of elements and
+    /// reduction are the same on all ranks. Since 0.1.
     pub fn shardrec_comm_reduce_scatter(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
+    /// Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
+    /// receives theirs: the first send_counts\[0\] rows go to rank 0, the next send_counts\[1\] to rank 1, and
+    /// so on; out holds receive_counts\[0\] rows of rank 0, then those of rank 1, and so on.
+    /// send_counts, receive_counts: INT64 \[ranks\], compact, adding up to the rows of tensor and of out;
+    /// NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
+    /// the row length of tensor, which are the same on all ranks, also where a rank has no rows.
+    /// The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
+    /// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
+    /// communicator lives on. Since 0.1.
     pub fn shardrec_comm_all_to_all(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, send_counts: *const shardrec_tensor, out: *const shardrec_tensor, receive_counts: *const shardrec_tensor) -> shardrec_status;
+    /// Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
+    /// comm). color \< 0: this rank is in none of them, and \*out becomes NULL.
+    /// The part is a communicator as any other, for collectives, collections and splits. It begins with
+    /// comm's deadlines and has its own from then on; whatever fails on it, comm and the other parts live
+    /// on. It ends with comm: closing, aborting or destroying comm, or a failure of it, ends its parts, and
+    /// their parts. Handles may be destroyed in any order. Ranks of one node stay one in the part where
+    /// equal blocks of its ranks tell the nodes apart; elsewhere each of its ranks is a node of its own.
+    /// out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
+    /// communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
+    /// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
+    /// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_comm_split(comm: *mut shardrec_comm, color: i32, key: i32, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
+    /// handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1.
     pub fn shardrec_comm_close(comm: *mut shardrec_comm) -> shardrec_status;
+    /// Ends the communicator on every rank: collective calls that wait, and all later ones, return
+    /// ABORTED with this rank's number and reason (UTF-8, NULL allowed). Never blocks. Any thread.
+    /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn shardrec_comm_abort(comm: *mut shardrec_comm, reason: *const c_char) -> shardrec_status;
+    /// Starts the server: a thread and a listening socket. Does not wait for ranks.
+    /// options: kind RENDEZVOUS or NULL (this machine only, a free port, a random secret). out: owned by
+    /// the caller. Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
+    /// others and SECRET or ALLOW_PLAIN_TCP is not set), INVALID_STATE (the port is taken), INVALID_HANDLE,
+    /// CLOSED, BUSY for options, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_rendezvous_create(options: *const shardrec_options, out: *mut *mut shardrec_rendezvous) -> shardrec_status;
+    /// What a rank needs to join: at most 512 bytes of printable ASCII without spaces. It holds the secret:
+    /// treat it as one. out_text: freed by the caller with shardrec_text_free.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_rendezvous_token(rendezvous: *const shardrec_rendezvous, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Communicators of this process that were made with
+    /// its token keep the server. Without such, it ends within a second: ranks of other processes that
+    /// have not closed their communicators take rank 0 for lost. Since 0.1.
     pub fn shardrec_rendezvous_destroy(rendezvous: *mut *mut shardrec_rendezvous);
+    /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
+    /// caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_create(options: *const shardrec_options, out: *mut *mut shardrec_model) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_model_destroy(model: *mut *mut shardrec_model);
+    /// Adds a table of rows x dim elements.
+    /// name: UTF-8, not empty, unique. rows in \[1, 2^40\], dim in \[1, 65536\]. options: kind TABLE or NULL.
+    /// out_table: its index, 0 for the first one added; may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_model_add_table(model: *mut shardrec_model, name: *const c_char, rows: i64, dim: i64, options: *const shardrec_options, out_table: *mut i32) -> shardrec_status;
+    /// Adds a feature that is looked up in \`table\`; several features may share one. Its index is the
+    /// number of features added before it, and batches list the features in that order.
+    /// name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
+    /// step updates each row once, by the sum of all its gradients.
+    /// Errors: as shardrec_model_add_table. Since 0.1.
     pub fn shardrec_model_add_feature(model: *mut shardrec_model, table: i32, name: *const c_char, pooling: shardrec_pooling) -> shardrec_status;
+    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
+    /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+    /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
+    /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
+    ///  SGD       w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
+    /// \* g
+    ///  ADAGRAD     h += e^2, e = g (+ lam \* w for L2); w = c \* w - lr \* e / (sqrt(h) + eps);
+    ///           c = 1, 1 - lr \* lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
+    ///  ROWWISE_ADAGRAD h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h) + eps);
+    ///           w = c \* w - r \* g; c = 1, 1 - r \* lam (L2), 1 - lr \* lam (DECOUPLE). h: "sum", one
+    ///           a row (as in FBGEMM)
+    ///  ADAM       m = b1 \* m + (1 - b1) \* g; v = b2 \* v + (1 - b2) \* g^2; M = m / (1 - b1^k);
+    ///           V = v / (1 - b2^k); w -= lr \* (M / (sqrt(V) + eps) + lam \* w). m: "exp_avg",
+    ///           v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
+    ///  PARTIAL_ROWWISE_ADAM as ADAM, v one a row: v = b2 \* v + (1 - b2) \* sum(g^2) / D
+    ///  LAMB       r = M / (sqrt(V) + eps) + lam \* w; w -= lr \* q \* r; q = norm(w) / norm(r), 1 where
+    ///           either is 0. m, v as ADAM (You et al. 2020)
+    ///  PARTIAL_ROWWISE_LAMB as LAMB, v one a row as in PARTIAL_ROWWISE_ADAM
+    ///  LARS_SGD     a = lr \* eta \* norm(w) / (norm(g) + lam \* norm(w)), lr where norm(w) or the
+    ///           denominator is 0; m = momentum \* m + a \* (g + lam \* w); w -= m.
+    ///           m: "momentum_buffer" (You et al. 2017)
+    /// WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
+    /// partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
+    /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
+    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
+    /// row whose gradient is 0 is stepped. Arithmetic and states are float32.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
     pub fn shardrec_model_set_optimizer(model: *mut shardrec_model, options: *const shardrec_options) -> shardrec_status;
+    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
+    /// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
     pub fn shardrec_model_set_table_optimizer(model: *mut shardrec_model, table: i32, options: *const shardrec_options) -> shardrec_status;
+    /// Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_model_table_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
+    /// The C API's `shardrec_model_feature_count`.
     pub fn shardrec_model_feature_count(model: *const shardrec_model, out: *mut i32) -> shardrec_status;
+    /// First column and number of columns of a pooled feature in output 0, and the number of columns of
+    /// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
+    /// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
+    /// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+    /// Since 0.1.
     pub fn shardrec_model_feature_columns(model: *const shardrec_model, feature: i32, out_column: *mut i64, out_columns: *mut i64, out_width: *mut i64) -> shardrec_status;
+    /// The model as JSON, every key spelled out:
+    ///  {"format": "shardrec-model-1",
+    ///   "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
+    ///   "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
+    ///   "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
+    /// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
+    /// defaults are those of options of kind OPTIMIZER:
+    ///  "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
+    ///  "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
+    /// A table; but for the first three, as options of kind TABLE:
+    ///  "name"        text
+    ///  "rows", "dim"    integers
+    ///  "dtype", "init", "rounding", "out_of_range"
+    ///  "init_min", "init_max" numbers; left out where they are at their defaults
+    ///  "allowed_sharding"  array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
+    ///  "allowed_ranks"   text such as "0-3, 7"; left out: all
+    ///  "min_columns"    integer; left out: 1
+    ///  "optimizer"     left out where it is the model's
+    /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+    /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
+    /// order of their indices.
+    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_to_json(model: *const shardrec_model, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
+    /// feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
+    /// and keys that stand twice are refused. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_from_json(json: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
+    /// What the machines are: \`ranks\` ranks, ranks_per_node of which are one node.
+    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_topology) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_topology_destroy(topology: *mut *mut shardrec_topology);
+    /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+    /// out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_to_json(topology: *const shardrec_topology, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
+    /// needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
+    /// says where), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_from_json(json: *const c_char, out: *mut *mut shardrec_topology) -> shardrec_status;
+    /// Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
+    /// profile. options: kind PLAN or NULL.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_create(model: *const shardrec_model, topology: *const shardrec_topology, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
+    /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
+    /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
+    /// (setup deadline).
+    /// Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
+    /// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_plan_collective(comm: *mut shardrec_comm, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
+    /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
     pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by \`rank\`.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
+    /// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_add_box(plan: *mut shardrec_plan, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> shardrec_status;
+    /// Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
+    /// Since 0.1.
     pub fn shardrec_plan_add_replicated(plan: *mut shardrec_plan, table: i32) -> shardrec_status;
+    /// Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
+    /// options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
+    /// SAMPLES, ROWS or DENSE). Since 0.1.
     pub fn shardrec_plan_set_replication(plan: *mut shardrec_plan, table: i32, replication: shardrec_replication) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_plan_destroy(plan: *mut *mut shardrec_plan);
+    /// Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
+    /// collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
+    /// and a cell that has none. Since 0.1.
     pub fn shardrec_plan_check(plan: *const shardrec_plan) -> shardrec_status;
+    /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
+    /// Box \`box\` of a table, ordered by first row, then first column. Each out may be NULL.
+    /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
     pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out_rank: *mut i32, out_row: *mut i64, out_rows: *mut i64, out_col: *mut i64, out_cols: *mut i64) -> shardrec_status;
+    /// Bytes of memory that box \`box\` of a table takes on its rank: of weights (rows x cols x the dtype's
+    /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
+    /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
+    /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+    /// collection allocates, its buffers aside. Each out may be NULL.
+    /// Errors: as shardrec_plan_box. Since 0.1.
     pub fn shardrec_plan_box_bytes(plan: *const shardrec_plan, table: i32, r#box: i32, out_weights: *mut i64, out_states: *mut i64) -> shardrec_status;
+    /// The plan as JSON:
+    ///  {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
+    ///   "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false, (true: also
+    /// "replication": "samples")
+    ///         "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
+    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_to_json(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
+    /// The plan as an aligned table for people: a line per table (rows, dim, bytes of weights and
+    /// of optimizer states on all ranks together, kind of sharding, number of boxes, ranks), then the bytes
+    /// of each rank. At most 40 tables and 40 ranks are listed.
+    /// As shardrec_plan_to_json. Since 0.1.
     pub fn shardrec_plan_to_text(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
+    /// Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_plan_from_json(model: *const shardrec_model, json: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
+    /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
+    /// caller; keeps what it needs of comm, copies model and plan.
+    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+    /// thread that the system does not start.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
+    /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
+    /// bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; its lookups stay
+    /// destroyable. Since 0.1.
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
+    /// Number of applied updates (accumulated lookups count once, with their update), the same on all
+    /// ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_collection_step(collection: *const shardrec_collection, out: *mut i64) -> shardrec_status;
+    /// Sets the number of applied updates, which the bias correction of Adam and LAMB and stochastic
+    /// rounding go by, as when a training goes on elsewhere; set the same on all ranks before the same
+    /// step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1.
     pub fn shardrec_collection_set_step(collection: *mut shardrec_collection, step: i64) -> shardrec_status;
+    /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
+    /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+    /// Since 0.1.
     pub fn shardrec_collection_set_learning_rate(collection: *mut shardrec_collection, learning_rate: f64) -> shardrec_status;
+    /// Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
+    /// Since 0.1.
     pub fn shardrec_collection_set_table_learning_rate(collection: *mut shardrec_collection, table: i32, learning_rate: f64) -> shardrec_status;
+    /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
+    /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
+    /// accumulate comes while it is frozen are never applied, also where it is trained again before the
+    /// next backward; those that were accumulated before are dropped by a backward that comes while it is
+    /// frozen, and applied by one that comes after it is trained again.
+    /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_collection_set_frozen(collection: *mut shardrec_collection, table: i32, frozen: i32) -> shardrec_status;
+    /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
+    /// stride; weights of 16 bits are widened.
+    /// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
+    /// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+    /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+    /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_read(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
+    /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+    /// are rounded to nearest. Writing states too is a warm start. Ranges of several
+    /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
+    /// Errors: as shardrec_collection_read. Since 0.1.
     pub fn shardrec_collection_write(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, row: i64, rows: i64, values: *const shardrec_tensor) -> shardrec_status;
+    /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
+    /// stride, unit column stride; as shardrec_collection_read otherwise.
+    /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; NULL
+    /// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+    /// another table or part. Ids are checked on the rank that gives them: one that is no row is
+    /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
+    /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
+    /// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+    /// Since 0.1.
     pub fn shardrec_collection_read_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, out: *const shardrec_tensor) -> shardrec_status;
+    /// Writes the rows of a table that ids name from values, float32, \[ids, width\]; ids and values as in
+    /// shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+    /// written more than once, the last entry of the highest rank stays. Replicas are all written.
+    /// After an error that ends the communicator, some of the rows may have been written. Collective,
+    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1.
     pub fn shardrec_collection_write_rows(collection: *mut shardrec_collection, table: i32, part: shardrec_table_part, ids: *const shardrec_tensor, values: *const shardrec_tensor) -> shardrec_status;
+    /// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
+    /// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
+    /// must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
+    /// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
+    /// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
+    /// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
+    /// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
+    /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
+    /// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_save(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
+    /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
+    /// into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+    /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
+    /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
+    /// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
+    /// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+    /// UNSUPPORTED.
+    /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
+    /// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.1.
     pub fn shardrec_collection_load(collection: *mut shardrec_collection, directory: *const c_char, control: *mut shardrec_control) -> shardrec_status;
+    /// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_collection_stat_i64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut i64) -> shardrec_status;
+    /// A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
+    /// thread. Since 0.1.
     pub fn shardrec_collection_table_stat_i64(collection: *const shardrec_collection, table: i32, stat: shardrec_table_stat, out: *mut i64) -> shardrec_status;
+    /// A time in seconds. As shardrec_collection_stat_i64. Since 0.1.
     pub fn shardrec_collection_stat_f64(collection: *const shardrec_collection, stat: shardrec_collection_stat, out: *mut f64) -> shardrec_status;
+    /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+    /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
+    /// keeps the collection's tables alive.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_lookup_create(collection: *mut shardrec_collection, options: *const shardrec_options, out: *mut *mut shardrec_lookup) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1.
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
+    /// Starts the exchange of a batch's ids.
+    /// batch_size: samples of this rank, \>= 0.
+    /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
+    ///  no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+    /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
+    ///  feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
+    /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
+    /// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+    /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
+    /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
+    /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
+    /// the lookup has begun and not forwarded. Since 0.1.
     pub fn shardrec_lookup_begin(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    /// As shardrec_lookup_begin, with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
+    /// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
     pub fn shardrec_lookup_begin_offsets(lookup: *mut shardrec_lookup, batch_size: i64, values: *const shardrec_tensor, offsets: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    /// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
+    /// the same bag, it is given once (TorchRec's variable batch size).
+    /// batch_size: samples of this rank, rows of output 0.
+    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature.
+    /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
+    ///  \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
+    ///  feature f; the gradients of samples that share a bag are added up in ascending order, before
+    ///  anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
+    ///  not read.
+    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as shardrec_lookup_begin; values
+    ///  NULL: no more data (batch_size 0, all others NULL).
+    /// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
+    /// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
     pub fn shardrec_lookup_begin_variable(lookup: *mut shardrec_lookup, batch_size: i64, batch_sizes: *const shardrec_tensor, inverse: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
+    /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
+    /// pooled features: \[batch_size, width\] (shardrec_model_feature_columns). Output 1 + k, the k-th
+    /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
+    /// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
+    /// Since 0.1.
     pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
+    /// Finishes the exchange, looks up and writes an output.
+    /// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
+    ///  or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride \>= columns.
+    /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
+    /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
+    /// afterwards).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
+    /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+    /// above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+    /// was; after any other error it may be written in part, since this rank's own rows are looked up
+    /// while the others' are under way. Since 0.1.
     pub fn shardrec_lookup_forward(lookup: *mut shardrec_lookup, output: i32, out: *const shardrec_tensor) -> shardrec_status;
+    /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
+    /// all ranks: the end of an epoch when ranks have different numbers of batches.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_all_done(lookup: *const shardrec_lookup, out: *mut i32) -> shardrec_status;
+    /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
+    /// It is read before the call returns (unless BORROW). Not collective. May be called again before
+    /// backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+    /// not depend on it.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
+    /// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_lookup_set_gradient(lookup: *mut shardrec_lookup, output: i32, gradient: *const shardrec_tensor) -> shardrec_status;
+    /// Sends this rank's gradients now, so that they travel while the host computes what the tables do not
+    /// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+    /// step: the same bits as without this call. A rank may call it or not, whatever the others do.
+    /// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
+    ///  one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+    /// The step has the learning rates and frozen tables of now: what is set before backward counts from
+    /// the next step on. The gradient of an output that is missing is told by backward, as without this
+    /// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+    /// or the lookup is destroyed: other ranks may read them in the meantime.
+    /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
+    /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
+    /// another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+    /// changed. begin and set_gradient of other lookups are fine.
+    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+    /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
     pub fn shardrec_lookup_send_gradients(lookup: *mut shardrec_lookup, accumulate: i32) -> shardrec_status;
+    /// Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+    /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
+    /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
+    /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
+    /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
+    /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
+    /// send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_lookup_backward(lookup: *mut shardrec_lookup) -> shardrec_status;
+    /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
+    /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
+    /// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
+    /// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
+    /// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
+    /// weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
+    /// kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
+    /// Since 0.1.
     pub fn shardrec_lookup_accumulate(lookup: *mut shardrec_lookup) -> shardrec_status;
+    /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
+    /// of a bag, the sum over columns of its row, as it was just before the step of this backward, times
+    /// the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
+    /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
+    /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
+    /// after backward (or accumulate), up to the next begin.
+    /// out: \[ids\], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_weight_gradient(lookup: *const shardrec_lookup, out: *const shardrec_tensor) -> shardrec_status;
+    /// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
+    /// INVALID_STATE also after send_gradients. Since 0.1.
     pub fn shardrec_lookup_skip(lookup: *mut shardrec_lookup) -> shardrec_status;
+    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
+    /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
+    /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
+    /// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_create(comm: *mut shardrec_comm, sharding_group_size: i32, options: *const shardrec_options, out: *mut *mut shardrec_mesh) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
+    /// it live on. Since 0.1.
     pub fn shardrec_mesh_destroy(mesh: *mut *mut shardrec_mesh);
+    /// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
+    /// (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
     pub fn shardrec_mesh_place(mesh: *const shardrec_mesh, out_sharding_rank: *mut i32, out_sharding_size: *mut i32, out_replica_rank: *mut i32, out_replica_size: *mut i32) -> shardrec_status;
+    /// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
+    /// shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+    /// order: the mesh's may go before. out: owned by the caller.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
+    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_mesh_sharding_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// The C API's `shardrec_mesh_replica_comm`.
     pub fn shardrec_mesh_replica_comm(mesh: *mut shardrec_mesh, out: *mut *mut shardrec_comm) -> shardrec_status;
+    /// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
+    /// shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
+    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
+    /// shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
+    /// Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
+    /// Since 0.1.
     pub fn shardrec_plan_collective_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, options: *const shardrec_options, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
+    /// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
+    /// are collective over its sharding group.
+    /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
+    /// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+    /// and option.
+    /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
+    /// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
     pub fn shardrec_collection_create_on_mesh(mesh: *mut shardrec_mesh, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
+    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+    /// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
+    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+    /// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
+    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+    /// averaged in part, or waits for a rank that has stopped.
+    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_sync(collection: *mut shardrec_collection) -> shardrec_status;
+    /// Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_create(comm: *mut shardrec_comm, options: *const shardrec_options, out: *mut *mut shardrec_ddp) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; the parameters stay the host's, views of gradients
+    /// and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
+    /// Since 0.1.
     pub fn shardrec_ddp_destroy(ddp: *mut *mut shardrec_ddp);
+    /// Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU, whose memory
+    /// stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
+    /// and step only.
+    /// gradient: of the same shape and dtype, likewise in place; read and written between its mark_ready
+    ///  and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
+    /// name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
+    /// (dtype, device), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_add_parameter(ddp: *mut shardrec_ddp, name: *const c_char, parameter: *const shardrec_tensor, gradient: *const shardrec_tensor, out_index: *mut i64) -> shardrec_status;
+    /// Adds all parameters of a stack as "\<name\>.layer.\<l\>.weight" and ".bias". From then on
+    /// shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
+    /// time in a step with sync is INVALID_STATE there. No layer is added to the stack afterwards; it may
+    /// be destroyed before the set. A stack is in one set at a time. out_first: index of its first
+    /// parameter; may be NULL. Not collective. Errors: as shardrec_ddp_add_parameter; INVALID_STATE (no
+    /// layer; in another set already). Since 0.1.
     pub fn shardrec_ddp_add_mlp(ddp: *mut shardrec_ddp, name: *const c_char, mlp: *mut shardrec_mlp, out_first: *mut i64) -> shardrec_status;
+    /// The gradients of all parameters that are added without one lie one behind the other in this tensor,
+    /// in the order of adding: compact, of their dtype, as many elements as they have together (checked by
+    /// commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED.
+    /// Since 0.1.
     pub fn shardrec_ddp_set_flat_gradient(ddp: *mut shardrec_ddp, gradients: *const shardrec_tensor) -> shardrec_status;
+    /// Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
+    /// must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
+    /// (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
+    /// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
+    /// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+    /// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
     pub fn shardrec_ddp_set_optimizer(ddp: *mut shardrec_ddp, options: *const shardrec_options) -> shardrec_status;
+    /// Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
+    /// and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
+    /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
+    /// Collective, blocking (setup deadline).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
+    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
+    /// parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.1.
     pub fn shardrec_ddp_commit(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// A view of a parameter's gradient, valid until the handle is destroyed; after commit.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Any thread. Since 0.1.
     pub fn shardrec_ddp_gradient(ddp: *const shardrec_ddp, index: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
+    /// one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
+    /// Since 0.1.
     pub fn shardrec_ddp_bucket_of(ddp: *const shardrec_ddp, index: i64, out: *mut i32) -> shardrec_status;
+    /// Begins a step. sync 1: its gradients are reduced; 0: nothing is sent, and what was marked ready counts
+    /// as used in the next step with sync. The same on all ranks. Not blocking, but once: with DDP_ORDER
+    /// RECORDED the second step with sync begins with an exchange.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_begin(ddp: *mut shardrec_ddp, sync: i32) -> shardrec_status;
+    /// The gradients of parameters \[first, first + count) are whole: from now to wait the host leaves them
+    /// alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
+    /// thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
+    /// INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
+    /// those before it in the range are marked). Since 0.1.
     pub fn shardrec_ddp_mark_ready(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    /// This rank's batch does not use parameters \[first, first + count): zeros are sent, unless a step
+    /// without sync before has used them. With DDP_UNUSED MARK or ZERO; those not marked when the step ends
+    /// are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
+    /// Any thread. Since 0.1.
     pub fn shardrec_ddp_mark_unused(ddp: *mut shardrec_ddp, first: i64, count: i64) -> shardrec_status;
+    /// Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
+    /// but for a peer that has not taken the gradients of the step before yet.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
     pub fn shardrec_ddp_end(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
+    /// without sync it returns at once and may be left out.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
+    /// marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
+    /// buckets without it are reduced, the others as they were; the communicator lives on. MISMATCH,
+    /// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1.
     pub fn shardrec_ddp_wait(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// A whole step with sync: begin, all parameters ready, end, wait. Collective, blocking. Errors: as these.
+    /// Since 0.1.
     pub fn shardrec_ddp_all_reduce(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// For a rank without more batches: takes part in the others' steps with zeros, until all ranks have
+    /// joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
+    /// values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
+    /// Collective, blocking; each step of the others counts anew for the deadline. Errors: as
+    /// shardrec_ddp_wait, shardrec_ddp_broadcast. Since 0.1.
     pub fn shardrec_ddp_join(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Sets all gradients to zero; between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
+    /// Since 0.1.
     pub fn shardrec_ddp_zero_gradients(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
+    /// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
+    /// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, \>= 0.
+    /// out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
+    /// Since 0.1.
     pub fn shardrec_ddp_clip_grad_norm(ddp: *mut shardrec_ddp, max_norm: f64, out_norm: *mut f64) -> shardrec_status;
+    /// One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;
+    /// DDP_STEP_IN_BACKWARD). Since 0.1.
     pub fn shardrec_ddp_step(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Sets the learning rate from the next step on; the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_ARGUMENT, INVALID_STATE (no optimizer; inside a step). Since 0.1.
     pub fn shardrec_ddp_set_learning_rate(ddp: *mut shardrec_ddp, learning_rate: f64) -> shardrec_status;
+    /// A view of an optimizer state of a parameter, FLOAT32, shaped as it, valid until the handle is
+    /// destroyed; after commit. state: MOMENTUM_SGD 0 the momentum; ADAGRAD 0 the sum; ADAM and LAMB 0 the
+    /// mean, 1 the mean of squares. Checkpoints have them, and the number of steps.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_STATE, NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_ddp_state(ddp: *const shardrec_ddp, index: i64, state: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
+    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
+    /// and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_ddp_check_equal(ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
+    /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+    /// INVALID_ARGUMENT (root). Since 0.1.
     pub fn shardrec_ddp_broadcast(ddp: *mut shardrec_ddp, root: i32) -> shardrec_status;
+    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+    /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
+    /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
+    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
+    /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_ddp_statistics(ddp: *mut shardrec_ddp, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
+    /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
+    /// ACCUMULATE_GRADIENTS).
+    ///  SGD      w -= lr \* g
+    ///  MOMENTUM_SGD b = momentum \* b + g; w -= lr \* b; b: "momentum", 0 at first
+    ///  ADAGRAD    h += g^2; w -= lr \* g / (sqrt(h) + eps); h: "sum"       (Duchi et al. 2011)
+    ///  ADAM     m, v as exponential means of g, g^2: "mean", "square";
+    ///         r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps);
+    ///         w -= lr \* r                          (Kingma, Ba 2015)
+    ///  LAMB     m, v, r as ADAM; w -= lr \* q \* r, q = norm(w) / norm(r) over the whole parameter,
+    ///         1 where either is 0                      (You et al. 2020)
+    ///  with weight decay L2: g + lam \* w for g; DECOUPLE: w \*= 1 - lr \* lam before the step, of LAMB
+    ///  r + lam \* w for r (ADAM with DECOUPLE is AdamW, Loshchilov and Hutter 2019). g is first clamped
+    ///  to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
+    ///  Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
+    ///  block of 16384 elements, added up in float64 by ascending block.
+    /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
+    /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_mlp_create(inputs: i64, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_mlp_destroy(mlp: *mut *mut shardrec_mlp);
+    /// Appends y = activation(x W^T + b), W \[outputs, inputs\] normal with deviation sqrt(2 / (inputs +
+    /// outputs)), b \[outputs\] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer
+    /// number). outputs in \[1, 65536\]. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// INVALID_STATE (after the first forward), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_mlp_add_linear(mlp: *mut shardrec_mlp, outputs: i64, activation: shardrec_activation) -> shardrec_status;
+    /// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_mlp_parameter_count(mlp: *const shardrec_mlp, out: *mut i32) -> shardrec_status;
+    /// Views of parameter \`index\` and of its gradient, compact, valid until the stack is destroyed or a
+    /// layer is added; each may be NULL. Write through them to set values. To train
+    /// data-parallel: shardrec_ddp_add_mlp.
+    /// Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1.
     pub fn shardrec_mlp_parameter(mlp: *mut shardrec_mlp, index: i32, out_parameter: *mut shardrec_tensor, out_gradient: *mut shardrec_tensor) -> shardrec_status;
+    /// output = stack(input). input \[batch, inputs\], output \[batch, outputs of the last layer\]; batch \>=
+    /// 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
+    /// Since 0.1.
     pub fn shardrec_mlp_forward(mlp: *mut shardrec_mlp, input: *const shardrec_tensor, output: *const shardrec_tensor) -> shardrec_status;
+    /// Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
+    /// output; input_gradient as input, or NULL when it is not wanted.
+    /// Gradients of the parameters are overwritten. With the option ACCUMULATE_GRADIENTS they are added
+    /// to, as in PyTorch, until shardrec_mlp_zero_gradient: what this batch alone would give is added in
+    /// float32 to what is there, zero at first, so that the sum over micro-batches is in the order of the
+    /// calls. For the mean, divide output_gradient by their number; reduce over ranks once, after the last
+    /// one. It keeps one more copy of the weights' size. input_gradient is always overwritten: it belongs
+    /// to its batch, as do the gradients of shardrec_interaction_backward.
+    /// After an error the gradients of the parameters are as before. Errors: as shardrec_mlp_forward;
+    /// INVALID_STATE (no forward). Since 0.1.
     pub fn shardrec_mlp_backward(mlp: *mut shardrec_mlp, output_gradient: *const shardrec_tensor, input_gradient: *const shardrec_tensor) -> shardrec_status;
+    /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
+    /// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
     pub fn shardrec_mlp_zero_gradient(mlp: *mut shardrec_mlp) -> shardrec_status;
+    /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
     pub fn shardrec_mlp_step(mlp: *mut shardrec_mlp) -> shardrec_status;
+    /// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_mlp_set_learning_rate(mlp: *mut shardrec_mlp, learning_rate: f64) -> shardrec_status;
+    /// Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
+    /// into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
+    /// keep the same states, so that a stack of one takes a file of the other). Several may save to one
+    /// path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
+    /// tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_mlp_save(mlp: *const shardrec_mlp, path: *const c_char) -> shardrec_status;
+    /// The C API's `shardrec_mlp_load`.
     pub fn shardrec_mlp_load(mlp: *mut shardrec_mlp, path: *const c_char) -> shardrec_status;
+    /// Makes a dot interaction of 1 dense and \`features\` embedding vectors of dim columns each.
+    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_interaction_create(features: i64, dim: i64, options: *const shardrec_options, out: *mut *mut shardrec_interaction) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_interaction_destroy(interaction: *mut *mut shardrec_interaction);
+    /// Number of columns of its output: dim + (features + 1) \* features / 2. Errors: INVALID_HANDLE, CLOSED,
+    /// INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_interaction_outputs(interaction: *const shardrec_interaction, out: *mut i64) -> shardrec_status;
+    /// output \[batch, outputs\] = the dense vector, then the dot products of vectors (i, j), j \< i, i
+    /// ascending, vector 0 the dense one. dense \[batch, dim\], embeddings \[batch, features \* dim\]; both must
+    /// stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_interaction_forward(interaction: *mut shardrec_interaction, dense: *const shardrec_tensor, embeddings: *const shardrec_tensor, output: *const shardrec_tensor) -> shardrec_status;
+    /// Gradients of both inputs of the last forward, overwritten. Errors: as shardrec_interaction_forward;
+    /// INVALID_STATE (no forward). Since 0.1.
     pub fn shardrec_interaction_backward(interaction: *mut shardrec_interaction, output_gradient: *const shardrec_tensor, dense_gradient: *const shardrec_tensor, embedding_gradient: *const shardrec_tensor) -> shardrec_status;
+    /// Sigmoid and binary cross-entropy, averaged over the batch.
+    /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
+    /// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
+    /// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
+    /// label outside 0 .. 1, with its position). Any thread. Since 0.1.
     pub fn shardrec_bce_with_logits(logits: *const shardrec_tensor, labels: *const shardrec_tensor, probabilities: *const shardrec_tensor, gradient: *const shardrec_tensor, out_loss: *mut f64) -> shardrec_status;
+    /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
+    /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
+    /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
+    /// options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+    /// Not collective, but all ranks of comm create their handles on it in the same order.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_create(comm: *mut shardrec_comm, directory: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_checkpoint) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; files stay.
+    /// Since 0.1.
     pub fn shardrec_checkpoint_destroy(checkpoint: *mut *mut shardrec_checkpoint);
+    /// Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
+    /// were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
+    /// count, a learning rate that was set), or the parameters of a DDP handle (likewise, where it has an
+    /// optimizer; then after its commit). What is added is written
+    /// by every later commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all
+    /// that is added or set; the same on all ranks. The handles stay the caller's and must not be
+    /// destroyed before the last commit or load. A collection must be made on the handle's communicator or
+    /// on a mesh of it. Layers and DDP parameters are the same on all ranks; commit checks that.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (name, another
+    /// communicator), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_add_collection(checkpoint: *mut shardrec_checkpoint, name: *const c_char, collection: *mut shardrec_collection) -> shardrec_status;
+    /// The C API's `shardrec_checkpoint_add_mlp`.
     pub fn shardrec_checkpoint_add_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, mlp: *mut shardrec_mlp) -> shardrec_status;
+    /// The C API's `shardrec_checkpoint_add_ddp`.
     pub fn shardrec_checkpoint_add_ddp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, ddp: *mut shardrec_ddp) -> shardrec_status;
+    /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set
+    /// before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
+    /// Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:
+    /// shardrec_checkpoint_get_tensor reads those of any rank. tensor: compact, copied; NULL takes the
+    /// name out again. name: as shardrec_checkpoint_add_collection.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
+    /// NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_set_tensor(checkpoint: *mut shardrec_checkpoint, name: *const c_char, tensor: *const shardrec_tensor) -> shardrec_status;
+    /// Writes a checkpoint of all that was added and set, and makes it the newest. step: \>= 0, a number
+    /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
+    /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
+    /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
+    /// the first replica, and must have been averaged since their last step (INVALID_STATE).
+    /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
+    /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
+    /// before is as it was; only where a disk fails in the last moment and does not let that be undone
+    /// (IO_ERROR) the new one may stay, whole. Errors: INVALID_HANDLE, CLOSED (also: what was added is
+    /// destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
+    /// holds checkpoints of a run that this handle has not opened; another job commits there now, or has
+    /// committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
+    /// and path; also where a rank does not see the same directory), MISMATCH
+    /// (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
     pub fn shardrec_checkpoint_commit(checkpoint: *mut shardrec_checkpoint, step: i64, control: *mut shardrec_control) -> shardrec_status;
+    /// Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
+    /// part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
+    /// commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
+    /// blocking (setup deadline). After an error the checkpoint that was open before stays open.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
+    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
+    /// 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_open(checkpoint: *mut shardrec_checkpoint, step: i64) -> shardrec_status;
+    /// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
+    /// is open), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_checkpoint_step(checkpoint: *const shardrec_checkpoint, out: *mut i64) -> shardrec_status;
+    /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
+    /// wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
+    /// left out. Tables are read once, by all ranks together, and sent to those that hold them; every
+    /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+    /// A load that fails before it has written to a table changes nothing. One that fails later (a
+    /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
+    /// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
+    /// parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
+    /// open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+    /// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
+    /// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_checkpoint_load(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
+    /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
+    /// one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
+    /// NULL; its optimizer keys are replaced by those of the checkpoint. out: owned by the caller.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (the
+    /// name; a checkpoint of an earlier release holds no model and plan), INVALID_ARGUMENT, CORRUPT_DATA,
+    /// UNSUPPORTED (of a later release), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_model(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
+    /// The C API's `shardrec_checkpoint_plan`.
     pub fn shardrec_checkpoint_plan(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
+    /// The C API's `shardrec_checkpoint_mlp`.
     pub fn shardrec_checkpoint_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
+    /// Describes a tensor that rank \`rank\` had set in the open checkpoint: out gets dtype, shape and
+    /// strides, and data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
+    /// NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_checkpoint_tensor_info(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
+    /// unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
+    /// CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_get_tensor(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *const shardrec_tensor) -> shardrec_status;
+    /// Reads the whole open checkpoint and compares every checksum; the ranks share the work.
+    /// control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
+    /// Since 0.1.
     pub fn shardrec_checkpoint_verify(checkpoint: *mut shardrec_checkpoint, control: *mut shardrec_control) -> shardrec_status;
+    /// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
+    /// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+    /// out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_contents_json(checkpoint: *mut shardrec_checkpoint, out_text: *mut *mut c_char) -> shardrec_status;
+    /// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": \[{"step",
+    /// "directory", "bytes", "commit"}, ...\]} in the order in which they were committed. Reads manifests
+    /// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
+    /// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_metrics_create(comm: *mut shardrec_comm, out: *mut *mut shardrec_metrics) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy. Since 0.1.
     pub fn shardrec_metrics_destroy(metrics: *mut *mut shardrec_metrics);
+    /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
+    /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
+    /// (with the position), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_metrics_update(metrics: *mut shardrec_metrics, probabilities: *const shardrec_tensor, labels: *const shardrec_tensor) -> shardrec_status;
+    /// Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
+    /// (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_metrics_compute(metrics: *mut shardrec_metrics) -> shardrec_status;
+    /// A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),
+    /// NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_metrics_get(metrics: *const shardrec_metrics, metric: shardrec_metric, out: *mut f64) -> shardrec_status;
+    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
     pub fn shardrec_metrics_reset(metrics: *mut shardrec_metrics) -> shardrec_status;
+    /// Counters of all open communicators and collections of this process in Prometheus' text exposition
+    /// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in
+    /// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
+    /// collection (number of the collection on its communicator, the same on all ranks), and exchange,
+    /// phase or table:
+    ///  shardrec_live_objects           shardrec_comm_up
+    ///  shardrec_steps_total            shardrec_table_memory_bytes, _buffer_memory_bytes
+    ///  shardrec_exchange_bytes_total{exchange}  shardrec_ids_sent_total, _ids_looked_up_total
+    ///  shardrec_phase_seconds_total{phase}    shardrec_imbalance_ratio, shardrec_threads_seen
+    ///  shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
+    ///  shardrec_table_ids_out_of_range_total{table}
+    /// Families are added by later releases, never renamed. out_text: freed by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
+    /// Since 0.1.
     pub fn shardrec_metrics_text(out_text: *mut *mut c_char) -> shardrec_status;
+    /// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
+    /// was taken before is forgotten.
+    /// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
+    /// the  oldest are dropped. A training step has about 14 on each rank.
+    /// Off (the default), an event costs a few instructions; on, about 0.1 us.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_start(events: i64) -> shardrec_status;
+    /// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
     pub fn shardrec_trace_stop();
+    /// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
+    /// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
+    /// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
+    /// "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
+    /// caller. Of ranks in several processes, \`shardrec trace merge\` makes one trace, by what is in
+    /// otherData:
+    ///  start_steady_nanoseconds  of this process' monotonic clock, where ts is 0
+    ///  start_unix_nanoseconds   the same moment by the wall clock
+    ///  clocks           of the last 16 communicators between processes, measured when they were
+    ///                made: reference (names the measurement, the same on all ranks), rank,
+    ///                offset_nanoseconds (rank 0's monotonic clock less this process'),
+    ///                uncertainty_nanoseconds (half of the shortest round trip). Clocks of
+    ///                different machines drift apart, by some ms in an hour
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
+    /// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
+    /// \`threads\`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
+    /// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
+    /// be stored, it is returned all the same, with a warning in the log.
+    /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
+    /// machine's; the machine should have nothing else to do.
+    /// threads: in \[0, 4096\]; 0: all processors that this process may use.
+    /// control: progress and cancellation, NULL for none.
+    /// out_text: freed by the caller; a JSON object of
+    ///  "version"    4
+    ///  "machine"    {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
+    ///          of the caches that one processor reaches, 0 where unknown
+    ///  "table_bytes"  that the rows were spread over
+    ///  "seconds"    that it took
+    ///  "quiet"     false: other work disturbed the measurement
+    ///  "copies"    \[{"threads", "gb_per_second"}\], bytes read and written
+    ///  "rows"     \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
+    /// "threads",
+    ///          the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
+    ///          ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
+    /// "gb_per_second",
+    ///          "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
+    /// prefetch,
+    ///          measured with them and one thread,
+    ///          and others, each missing where it was not measured: "by_hint": GB/s of each hint at
+    ///          its best distance with huge pages and plain stores, "streaming": with streaming
+    ///          stores, "small_pages": the fastest way in small pages}\]
+    /// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+    /// per id, and the row and 4 bytes of state twice.
+    /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
+    /// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
     pub fn shardrec_probe(threads: i32, control: *mut shardrec_control, out_text: *mut *mut c_char) -> shardrec_status;
+    /// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
+    /// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
+    /// Since 0.1.
     pub fn shardrec_probe_cached(out_text: *mut *mut c_char) -> shardrec_status;
 }
