@@ -95,6 +95,44 @@ func (v Status) String() string {
 	return "Status(" + strconv.Itoa(int(v)) + ")"
 }
 
+// What errors.Is finds in an error of this package.
+var (
+	// ErrInvalidArgument is an error with StatusInvalidArgument.
+	ErrInvalidArgument error = statusError(StatusInvalidArgument)
+	// ErrInvalidHandle is an error with StatusInvalidHandle.
+	ErrInvalidHandle error = statusError(StatusInvalidHandle)
+	// ErrClosed is an error with StatusClosed.
+	ErrClosed error = statusError(StatusClosed)
+	// ErrBusy is an error with StatusBusy.
+	ErrBusy error = statusError(StatusBusy)
+	// ErrInvalidState is an error with StatusInvalidState.
+	ErrInvalidState error = statusError(StatusInvalidState)
+	// ErrInvalidBatch is an error with StatusInvalidBatch.
+	ErrInvalidBatch error = statusError(StatusInvalidBatch)
+	// ErrNotFound is an error with StatusNotFound.
+	ErrNotFound error = statusError(StatusNotFound)
+	// ErrUnsupported is an error with StatusUnsupported.
+	ErrUnsupported error = statusError(StatusUnsupported)
+	// ErrOutOfMemory is an error with StatusOutOfMemory.
+	ErrOutOfMemory error = statusError(StatusOutOfMemory)
+	// ErrIoError is an error with StatusIoError.
+	ErrIoError error = statusError(StatusIoError)
+	// ErrCorruptData is an error with StatusCorruptData.
+	ErrCorruptData error = statusError(StatusCorruptData)
+	// ErrPeerFailed is an error with StatusPeerFailed.
+	ErrPeerFailed error = statusError(StatusPeerFailed)
+	// ErrTimeout is an error with StatusTimeout.
+	ErrTimeout error = statusError(StatusTimeout)
+	// ErrMismatch is an error with StatusMismatch.
+	ErrMismatch error = statusError(StatusMismatch)
+	// ErrAborted is an error with StatusAborted.
+	ErrAborted error = statusError(StatusAborted)
+	// ErrCancelled is an error with StatusCancelled.
+	ErrCancelled error = statusError(StatusCancelled)
+	// ErrInternal is an error with StatusInternal.
+	ErrInternal error = statusError(StatusInternal)
+)
+
 // ErrorPart is the C API's shardrec_error_part. Parts of an error.
 type ErrorPart int32
 

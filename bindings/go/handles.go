@@ -88,27 +88,27 @@ func (c *Comm) Barrier() error { return capi.Comm_barrier(c.raw()) }
 
 // AllReduce reduces a tensor over the ranks, in place.
 func (c *Comm) AllReduce(tensor Tensor, reduction Reduction) error {
-	return capi.Comm_all_reduce(c.raw(), tensor, int32(reduction))
+	return capi.Comm_all_reduce(c.raw(), tensor.raw, int32(reduction))
 }
 
 // Broadcast copies the elements of rank root over those of all others.
 func (c *Comm) Broadcast(tensor Tensor, root int) error {
-	return capi.Comm_broadcast(c.raw(), tensor, int32(root))
+	return capi.Comm_broadcast(c.raw(), tensor.raw, int32(root))
 }
 
 // AllGather fills out with the elements of all ranks, in rank order.
 func (c *Comm) AllGather(tensor, out Tensor) error {
-	return capi.Comm_all_gather(c.raw(), tensor, out)
+	return capi.Comm_all_gather(c.raw(), tensor.raw, out.raw)
 }
 
 // ReduceScatter reduces a tensor over the ranks; out is this rank's part of it.
 func (c *Comm) ReduceScatter(tensor, out Tensor, reduction Reduction) error {
-	return capi.Comm_reduce_scatter(c.raw(), tensor, out, int32(reduction))
+	return capi.Comm_reduce_scatter(c.raw(), tensor.raw, out.raw, int32(reduction))
 }
 
 // AllToAll sends rows to every rank and receives theirs, as many as the counts say (nil: equal parts).
 func (c *Comm) AllToAll(tensor Tensor, sendCounts []int64, out Tensor, receiveCounts []int64) error {
-	return capi.Comm_all_to_all(c.raw(), tensor, counts(sendCounts), out, counts(receiveCounts))
+	return capi.Comm_all_to_all(c.raw(), tensor.raw, counts(sendCounts).raw, out.raw, counts(receiveCounts).raw)
 }
 
 // counts is the zero Tensor, C's NULL, for nil.
@@ -169,12 +169,8 @@ func refuseBorrow(key Option, on bool) error {
 	if key != OptionBorrow || !on {
 		return nil
 	}
-	return &Error{
-		Status: int32(StatusUnsupported),
-		Name:   "SHARDREC_UNSUPPORTED",
-		Sentence: "option BORROW is for hosts that keep a batch where it is; here the library copies what it needs " +
-			"later",
-	}
+	return refusal(StatusUnsupported, "option BORROW is for hosts that keep a batch where it is; here the library copies "+
+		"what it needs later")
 }
 
 // Text is a value as SetText takes it.
@@ -257,22 +253,22 @@ func (c *Collection) SetLearningRate(rate float64) error {
 
 // Read reads whole rows, wherever they live; collective.
 func (c *Collection) Read(table int, part TablePart, row, rows int64, out Tensor) error {
-	return capi.Collection_read(c.raw(), int32(table), int32(part), row, rows, out)
+	return capi.Collection_read(c.raw(), int32(table), int32(part), row, rows, out.raw)
 }
 
 // Write writes whole rows; collective.
 func (c *Collection) Write(table int, part TablePart, row, rows int64, values Tensor) error {
-	return capi.Collection_write(c.raw(), int32(table), int32(part), row, rows, values)
+	return capi.Collection_write(c.raw(), int32(table), int32(part), row, rows, values.raw)
 }
 
 // ReadRows reads the rows that ids name (a vector of int32 or int64), wherever they live; collective.
 func (c *Collection) ReadRows(table int, part TablePart, ids, out Tensor) error {
-	return capi.Collection_read_rows(c.raw(), int32(table), int32(part), ids, out)
+	return capi.Collection_read_rows(c.raw(), int32(table), int32(part), ids.raw, out.raw)
 }
 
 // WriteRows writes the rows that ids name; collective.
 func (c *Collection) WriteRows(table int, part TablePart, ids, values Tensor) error {
-	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids, values)
+	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
 
 // Lookup is a slot for one batch: Begin, Forward, then SetGradient and Backward, or Skip, or nothing.
@@ -287,17 +283,17 @@ func NewLookup(collection *Collection, options *Options) (*Lookup, error) {
 
 // Begin starts the exchange of a batch's ids. The zero Tensor for values: this rank has no more data.
 func (l *Lookup) Begin(batchSize int, values, lengths, weights Tensor) error {
-	return capi.Lookup_begin(l.raw(), int64(batchSize), values, lengths, weights)
+	return capi.Lookup_begin(l.raw(), int64(batchSize), values.raw, lengths.raw, weights.raw)
 }
 
 // BeginOffsets is Begin with offsets in place of lengths.
 func (l *Lookup) BeginOffsets(batchSize int, values, offsets, weights Tensor) error {
-	return capi.Lookup_begin_offsets(l.raw(), int64(batchSize), values, offsets, weights)
+	return capi.Lookup_begin_offsets(l.raw(), int64(batchSize), values.raw, offsets.raw, weights.raw)
 }
 
 // Forward finishes the exchange and writes an output.
 func (l *Lookup) Forward(output int, out Tensor) error {
-	return capi.Lookup_forward(l.raw(), int32(output), out)
+	return capi.Lookup_forward(l.raw(), int32(output), out.raw)
 }
 
 // AllDone is true when no rank has more data; valid after Forward.
@@ -309,7 +305,7 @@ func (l *Lookup) AllDone() (bool, error) {
 
 // SetGradient gives the gradient of this rank's loss with respect to an output.
 func (l *Lookup) SetGradient(output int, gradient Tensor) error {
-	return capi.Lookup_set_gradient(l.raw(), int32(output), gradient)
+	return capi.Lookup_set_gradient(l.raw(), int32(output), gradient.raw)
 }
 
 // SendGradients sends the gradients before Backward is called, which must follow: they travel meanwhile.

@@ -2,6 +2,7 @@ package shardrec_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -37,6 +38,24 @@ func TestClosedHandlesAreRefused(t *testing.T) {
 	_, err = model.JSON()
 	refusedWith(t, StatusInvalidHandle, "this Model is closed", err)
 	refusedWith(t, StatusInvalidArgument, "", Run(-1, func(*Comm) error { return nil }))
+}
+
+func TestErrorsAreFoundByTheirStatus(t *testing.T) {
+	_, err := NewLocal(0, 1)
+	var e *Error
+	if !errors.Is(err, ErrInvalidArgument) || errors.Is(err, ErrTimeout) || !errors.As(err, &e) || e.Status != StatusInvalidArgument {
+		t.Error(err)
+	}
+	model := must(NewModel())
+	defer model.Close()
+	for _, own := range []error{model.SetOptimizer(new(Options)), Run(2, func(*Comm) error { return e })} {
+		if wrapped := fmt.Errorf("here: %w", own); errors.Is(wrapped, ErrInvalidHandle) == errors.Is(wrapped, ErrInvalidArgument) {
+			t.Error(own)
+		}
+	}
+	if ErrTimeout.Error() != "SHARDREC_TIMEOUT" {
+		t.Error(ErrTimeout)
+	}
 }
 
 func TestWhatTheLibraryWouldKeepIsRefused(t *testing.T) {

@@ -6,7 +6,6 @@
 package shardrec
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"unsafe"
@@ -14,19 +13,8 @@ import (
 	"shardrec.org/shardrec/internal/capi"
 )
 
-// Error is a status that is not OK; find it with errors.As.
-type Error = capi.Error
-
-// StatusOf returns the status of an error of this package, StatusOk for any other error and for nil.
-func StatusOf(err error) Status {
-	var e *Error
-	if errors.As(err, &e) {
-		return Status(e.Status)
-	}
-	return StatusOk
-}
-
 func init() {
+	capi.Convert = errorOf
 	capi.Report = func(kind string) {
 		slog.Warn("shardrec: a " + kind + " was not closed; the garbage collector did it. Others of this type are not reported.")
 	}
@@ -35,8 +23,9 @@ func init() {
 	}
 }
 
-// Tensor is a view of a slice, made by Vector or Matrix. The zero Tensor is "none".
-type Tensor = capi.Tensor
+// Tensor is a view of a slice, made by Vector or Matrix, which it keeps alive; the library keeps it only during
+// calls. The zero Tensor is "none".
+type Tensor struct{ raw capi.Tensor }
 
 // Number is an element of a Tensor.
 type Number interface {
@@ -58,7 +47,7 @@ func dtypeOf[T Number]() int32 {
 
 // Vector is a view of values.
 func Vector[T Number](values []T) Tensor {
-	return capi.Vector(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), len(values))
+	return Tensor{capi.Vector(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), len(values))}
 }
 
 // Matrix is a view of values as compact rows of columns elements. It panics when values holds fewer.
@@ -66,7 +55,7 @@ func Matrix[T Number](values []T, rows, columns int) Tensor {
 	if rows < 0 || columns < 0 || columns != 0 && rows > len(values)/columns {
 		panic(fmt.Sprintf("a matrix of %d x %d in a slice of %d", rows, columns, len(values)))
 	}
-	return capi.Matrix(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), rows, columns, columns)
+	return Tensor{capi.Matrix(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), rows, columns, columns)}
 }
 
 // LiveObjects is the number of open handles of this process.

@@ -35,6 +35,12 @@ def main():
         for item in items:
             out += [f"\tcase {name}{camel(item)}:", f'\t\treturn "{"_".join(item)}"']
         out += ["\t}", f'\treturn "{name}(" + strconv.Itoa(int(v)) + ")"', "}"]
+        if name == "Status":
+            out += ["", "// What errors.Is finds in an error of this package.", "var ("]
+            for item in list(items)[1:]:
+                out += [f"\t// Err{camel(item)} is an error with Status{camel(item)}.",
+                        f"\tErr{camel(item)} error = statusError(Status{camel(item)})"]
+            out.append(")")
     print("\n".join(out))
 
 

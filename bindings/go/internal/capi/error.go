@@ -10,6 +10,14 @@ import (
 	"unsafe"
 )
 
+// Convert makes the error that callers see.
+var Convert = func(e *Error) error { return e }
+
+// refuse is the error of a call that this package refuses itself.
+func refuse(status int32, sentence string) error {
+	return Convert(&Error{Status: status, Name: Status_name(status), Sentence: sentence})
+}
+
 // Error is a status that is not OK, copied in the frame of the failing call. A part that the error lacks is
 // nil or "".
 type Error struct {
@@ -40,7 +48,7 @@ func makeError(block string) error {
 	data := unsafe.StringData(block)
 	if data == nil {
 		status := int32(len(block))
-		return &Error{Status: status, Name: Status_name(status), Sentence: "no memory for the sentence"}
+		return refuse(status, "no memory for the sentence")
 	}
 	fields := strings.Split(strings.Clone(block), "\x00")
 	C.free(unsafe.Pointer(data))
@@ -52,5 +60,5 @@ func makeError(block string) error {
 		}
 	}
 	e.Table, e.Feature, e.Operation, e.Path = fields[8], fields[9], fields[10], fields[11]
-	return e
+	return Convert(e)
 }

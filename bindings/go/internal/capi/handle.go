@@ -69,9 +69,5 @@ func (h *Handle) get() (uintptr, error) {
 	if kind == "" {
 		kind = "handle"
 	}
-	return 0, &Error{
-		Status:   C.SHARDREC_INVALID_HANDLE,
-		Name:     "SHARDREC_INVALID_HANDLE",
-		Sentence: fmt.Sprintf("this %s is closed", kind),
-	}
+	return 0, refuse(C.SHARDREC_INVALID_HANDLE, fmt.Sprintf("this %s is closed", kind))
 }

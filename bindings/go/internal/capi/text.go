@@ -12,11 +12,8 @@ import (
 // checkText refuses what C would see half of.
 func checkText(text string) error {
 	if at := strings.IndexByte(text, 0); at >= 0 {
-		return &Error{
-			Status:   C.SHARDREC_INVALID_ARGUMENT,
-			Name:     "SHARDREC_INVALID_ARGUMENT",
-			Sentence: fmt.Sprintf("the text %q holds NUL at byte %d; no name or path may hold it", text, at),
-		}
+		return refuse(C.SHARDREC_INVALID_ARGUMENT,
+			fmt.Sprintf("the text %q holds NUL at byte %d; no name or path may hold it", text, at))
 	}
 	return nil
 }
