@@ -59,7 +59,7 @@ abstract class Handle implements AutoCloseable {
   }
 
   private ShardRecException closed() {
-    return new ShardRecException(Status.INVALID_HANDLE, "this " + getClass().getSimpleName() + " is closed");
+    return ShardRecException.of(Status.INVALID_HANDLE, "this " + getClass().getSimpleName() + " is closed");
   }
 
   /** What outlives the handle. */

@@ -33,7 +33,7 @@ public final class Options extends Handle {
   /** The library would read the batch's buffers after the call, when they may have been collected. */
   private static void refuseBorrow(Option key) {
     if (key == Option.BORROW) {
-      throw new ShardRecException(Status.UNSUPPORTED, "option BORROW is for hosts that keep a batch where it is; here"
+      throw ShardRecException.of(Status.UNSUPPORTED, "option BORROW is for hosts that keep a batch where it is; here"
           + " the library copies what it needs later");
     }
   }

@@ -58,7 +58,7 @@ final class Ranks {
   private synchronized void fail(Throwable failure) {
     if (first != null) {
       // What the abort itself has ended says nothing new.
-      boolean aborted = failure instanceof ShardRecException e && e.status() == Status.ABORTED;
+      boolean aborted = failure instanceof ShardRecException.Aborted;
       if (failure != first && !aborted) first.addSuppressed(failure);
       return;
     }

@@ -19,6 +19,7 @@ public final class LifeTest {
     whatTheLibraryWouldKeepOrOverwriteIsRefused();
     droppedHandlesAreClosedAndReportedOnce();
     parentsLiveAsLongAsTheirChildren();
+    failuresHaveClasses();
     ranksEndWithTheFirstThatFails();
     interruptsEndAllRanks();
     eventually("live objects at the end", () -> ShardRec.liveObjects() == 0);
@@ -101,6 +102,23 @@ public final class LifeTest {
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = new Comm(new Local(1, 1), 0);
     return new Lookup(new Collection(comm, model, new Plan(comm, model, null), null), null);
+  }
+
+  static void failuresHaveClasses() throws Exception {
+    Throwable thrown = inTime(() -> ShardRec.run(2, comm -> {
+      comm.set(CommProperty.STEP_SECONDS, 0.1);
+      if (comm.rank() == 0) comm.barrier();
+      else Thread.sleep(500);
+    }));
+    check(thrown instanceof ShardRecException.Timeout && thrown instanceof ShardRecException.GroupFailure
+        && ((ShardRecException) thrown).status() == Status.TIMEOUT, "thrown: " + thrown);
+    thrown = inTime(() -> new Local(0, 1));
+    check(thrown instanceof ShardRecException.InvalidCall, "thrown: " + thrown);
+    for (Status status : Status.values()) {
+      check(ShardRecException.of(status, "").status() == status, status.toString());
+    }
+    ShardRecException later = ShardRecException.of("299\0SHARDREC_LATER\0...\0\0\0\0\0\0\0\0\0".getBytes());
+    check(later.status() == Status.PEER_FAILED && later.statusName().equals("SHARDREC_LATER"), later.toString());
   }
 
   static void ranksEndWithTheFirstThatFails() throws Exception {
