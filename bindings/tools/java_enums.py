@@ -47,6 +47,10 @@ final class ApiVersion {{
 """
 
 
+# A name that java.lang, java.util or what Scala imports by itself has, and the one in its place.
+NAMES = {"Option": "OptionKey"}
+
+
 def java(words):
     name = "_".join(words).upper()
     return "_" + name if name[0].isdigit() else name
@@ -63,6 +67,7 @@ def main():
     folder = pathlib.Path(sys.argv[3])
     for words, items in swigxml.enum_words(api):
         name = "".join(w.capitalize() for w in words)
+        name = NAMES.get(name, name)
         c_name = "shardrec_" + "_".join(words)
         lines = ",\n".join(
             javadoc([f"{item_name}:", *comments[item_name]] if item_name in comments else [f"{item_name}."], "  ")

@@ -3,7 +3,7 @@ package org.shardrec;
 /** A slot for one batch: begin, forward, then setGradient and backward, or skip, or nothing (evaluation). */
 public final class Lookup extends Handle {
   /** options may be null. */
-  public Lookup(Collection collection, Options options) {
+  public Lookup(EmbeddingCollection collection, Options options) {
     super(out -> Capi.lookup_create(collection, options, out), Capi::lookup_destroy, collection);
   }
 

@@ -1,7 +1,10 @@
 package org.shardrec;
 
+import java.lang.reflect.Modifier;
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
+import java.nio.file.Path;
+import java.util.Set;
 
 /** The raw layer, kind of argument by kind of argument. */
 public final class CapiTest {
@@ -12,13 +15,40 @@ public final class CapiTest {
     }
   }
 
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws Exception {
+    namesAreNobodyElses();
     textsCrossWhole();
     outParametersOfEveryKind();
     tensorsCrossWithShapeAndStride();
     tensorsOfTheLibraryCanBeWritten();
     buffersThatWouldBeMisreadAreRefused();
     System.out.println("java: ok");
+  }
+
+  /** Of scala and its Predef, which every Scala program imports. */
+  static final Set<String> SCALA = Set.of("AnyRef", "AnyVal", "Array", "Boolean", "Byte", "Char", "Double", "Either",
+      "Equiv", "Float", "Function", "Int", "Integral", "Left", "List", "Long", "Map", "Nil", "None", "Nothing", "Null",
+      "Numeric", "Option", "Ordered", "Ordering", "PartialFunction", "Product", "Range", "Right", "Seq", "Serializable",
+      "Set", "Short", "Some", "Stream", "String", "StringBuilder", "Symbol", "Throwable", "Unit", "Vector");
+
+  static void namesAreNobodyElses() throws Exception {
+    Path classes = Path.of(CapiTest.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    int seen = 0;
+    for (String file : classes.resolve("org/shardrec").toFile().list()) {
+      String name = file.replace(".class", "");
+      if (name.contains("$") || !Modifier.isPublic(Class.forName("org.shardrec." + name).getModifiers())) continue;
+      ++seen;
+      check(!SCALA.contains(name), name + " is also Scala's");
+      for (String other : new String[] {"java.lang.", "java.util."}) {
+        try {
+          Class.forName(other + name);
+          throw new AssertionError(name + " is also in " + other);
+        } catch (ClassNotFoundException expected) {
+          // No other class has the name.
+        }
+      }
+    }
+    check(seen > 30, "public classes seen: " + seen);
   }
 
   static void textsCrossWhole() {

@@ -42,9 +42,9 @@ public final class LifeTest {
 
   static void whatTheLibraryWouldKeepOrOverwriteIsRefused() {
     try (Options options = new Options(OptionsKind.LOOKUP)) {
-      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(Option.BORROW, 1));
-      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(Option.BORROW, "1"));
-      options.set(Option.BORROW, 0);
+      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(OptionKey.BORROW, 1));
+      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(OptionKey.BORROW, "1"));
+      options.set(OptionKey.BORROW, 0);
     }
     ByteBuffer bytes = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     FloatBuffer readOnly = bytes.asFloatBuffer().asReadOnlyBuffer();
@@ -101,7 +101,7 @@ public final class LifeTest {
     Model model = new Model();
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = new Comm(new Local(1, 1), 0);
-    return new Lookup(new Collection(comm, model, new Plan(comm, model, null), null), null);
+    return new Lookup(new EmbeddingCollection(comm, model, new Plan(comm, model, null), null), null);
   }
 
   static void failuresHaveClasses() throws Exception {

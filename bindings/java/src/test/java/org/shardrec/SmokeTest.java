@@ -21,14 +21,14 @@ public final class SmokeTest {
   static void rank(Comm comm) {
     int rank = comm.rank();
     comm.set(CommProperty.STEP_SECONDS, 60);
-    Options sgd = new Options(OptionsKind.OPTIMIZER).set(Option.LEARNING_RATE, RATE);
-    Options zeros = new Options(OptionsKind.TABLE).set(Option.INIT, Init.ZEROS.value);
-    Options rowWise = new Options(OptionsKind.PLAN).set(Option.SHARDING, "row_wise");
+    Options sgd = new Options(OptionsKind.OPTIMIZER).set(OptionKey.LEARNING_RATE, RATE);
+    Options zeros = new Options(OptionsKind.TABLE).set(OptionKey.INIT, Init.ZEROS.value);
+    Options rowWise = new Options(OptionsKind.PLAN).set(OptionKey.SHARDING, "row_wise");
     Model model = new Model();
     model.setOptimizer(sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
     Plan plan = new Plan(comm, model, rowWise);
-    Collection tables = new Collection(comm, model, plan, null);
+    EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
     Lookup lookup = new Lookup(tables, null);
 
     step(lookup, rank);

@@ -1,9 +1,9 @@
 package org.shardrec;
 
 /** This rank's boxes of the sharded tables; one thread at a time, its lookups included. */
-public final class Collection extends Handle {
+public final class EmbeddingCollection extends Handle {
   /** Collective. options may be null. */
-  public Collection(Comm comm, Model model, Plan plan, Options options) {
+  public EmbeddingCollection(Comm comm, Model model, Plan plan, Options options) {
     super(out -> Capi.collection_create(comm, model, plan, options, out),
         Capi::collection_destroy, comm);
   }
