@@ -35,3 +35,11 @@ def wrapped(text, prefix, width=110):
     """A paragraph as lines that begin with the prefix."""
     return textwrap.wrap(text, width, initial_indent=prefix, subsequent_indent=prefix, break_long_words=False,
                          break_on_hyphens=False)
+
+
+def rustdoc(lines, indent=""):
+    """Lines as documentation, in which nothing is a link, HTML or markup but what stands in `ticks`."""
+    for line in lines:
+        parts = re.split(r"(`[^`]*`)", line)
+        text = "".join(p if p.startswith("`") else re.sub(r"([\[\]<>*\\])", r"\\\1", p) for p in parts)
+        yield f"{indent}/// {text}".replace("///   ", "/// ").rstrip()

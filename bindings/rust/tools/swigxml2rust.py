@@ -5,7 +5,6 @@ Struct layouts are asked of the C compiler and asserted by the Rust one."""
 
 import os
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -24,13 +23,6 @@ def rust_type(type_):
     for mark in type_.pointers:
         text = f"*{mark} {text}"
     return text
-
-
-def rustdoc(lines, indent=""):
-    """A line of the header each; what would be a link or HTML is not."""
-    for line in lines:
-        text = re.sub(r"([\[\]<>*`\\\\])", r"\\\1", line).replace("  ", " ")
-        yield f"{indent}/// {text}".rstrip()
 
 
 def rust_name(name):
@@ -62,7 +54,7 @@ def main():
     comments = headers.load(sys.argv[2])
 
     def doc(name, indent=""):
-        return rustdoc(comments[name], indent) if name in comments else [f"{indent}/// The C API's `{name}`."]
+        return headers.rustdoc(comments[name], indent) if name in comments else [f"{indent}/// The C API's `{name}`."]
 
     out = ["// Made by bindings/rust/tools/swigxml2rust.py from bindings/shardrec.i; do not edit.", "",
            "use core::ffi::{c_char, c_void};", ""]

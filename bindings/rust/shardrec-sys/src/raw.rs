@@ -804,8 +804,8 @@ extern "C" {
     /// major \* 1000 + minor of the API that the loaded library serves. Any thread. Since 0.1.
     pub fn shardrec_api_version() -> i32;
     /// What this library can do on this machine, as JSON:
-    ///  {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu"\],
-    ///   "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
+    /// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu"\],
+    ///  "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
     /// engines: local, and those whose plug-ins are installed. cpu_target
     /// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
     /// once, at the first use). Where it names none of cpu_targets, this call and those that make
@@ -874,14 +874,14 @@ extern "C" {
     /// out_text: freed by the caller with shardrec_text_free. Errors: as shardrec_options_get_i64,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_options_get_text(options: *const shardrec_options, key: shardrec_option, out_text: *mut *mut c_char) -> shardrec_status;
-    /// Makes a group of \`ranks\` ranks inside this process, ranks_per_node of which count as one node
+    /// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
     /// (rank r is on node r / ranks_per_node; the last node may be smaller).
     /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_local_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_local) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy; communicators made from it live on. Since 0.1.
     pub fn shardrec_local_destroy(group: *mut *mut shardrec_local);
-    /// Joins the group as \`rank\`. Does not wait for the others: the first collective call does.
+    /// Joins the group as `rank`. Does not wait for the others: the first collective call does.
     /// rank in \[0, ranks), each at most once per group. out: owned by the caller.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
     /// Since 0.1.
@@ -898,33 +898,33 @@ extern "C" {
     /// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_comm_create(engine: shardrec_engine, rank: i32, size: i32, token: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// The same, as environment variables say:
-    ///  RANK, WORLD_SIZE          this rank and the number of ranks
-    ///  LOCAL_RANK, LOCAL_WORLD_SIZE    its place among the ranks of its node; optional
-    ///  SHARDREC_TOKEN           of a rendezvous; without it rank 0 holds one itself
-    ///  SHARDREC_TOKEN_FILE        and writes its token to this file, on a disk that all share,
-    ///                    until all have come; readable by its user only, and removed
-    ///                    then. Read only where it is a regular file, no symbolic
-    ///                    link, that belongs to the user of the rank (effective) or to
-    ///                    root and that nobody else may write to; else
-    ///                    INVALID_ARGUMENT: who may write it says where ranks connect.
-    ///                    What follows is optional, for rank 0. Or all know:
-    ///  MASTER_ADDR, SHARDREC_PORT     where the ranks find rank 0 (never MASTER_PORT: launchers
-    ///                    hold that one)
-    ///  SHARDREC_SECRET          the same on all ranks
-    ///  SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
-    ///                    name of the group; where rank 0 listens, if not at
-    ///                    MASTER_ADDR; 1: other machines may take part
-    ///  SHARDREC_INTERFACE         network interface or address of this rank's machine, where
-    ///                    the option INTERFACE is not set
-    ///  SHARDREC_ENGINE          gloo (default) or mpi, where the option ENGINE is not set;
-    ///                    for mpi nothing else is read
+    /// RANK, WORLD_SIZE                   this rank and the number of ranks
+    /// LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks of its node; optional
+    /// SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself
+    /// SHARDREC_TOKEN_FILE                and writes its token to this file, on a disk that all share,
+    ///                                    until all have come; readable by its user only, and removed
+    ///                                    then. Read only where it is a regular file, no symbolic
+    ///                                    link, that belongs to the user of the rank (effective) or to
+    ///                                    root and that nobody else may write to; else
+    ///                                    INVALID_ARGUMENT: who may write it says where ranks connect.
+    ///                                    What follows is optional, for rank 0. Or all know:
+    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
+    ///                                    hold that one)
+    /// SHARDREC_SECRET                    the same on all ranks
+    /// SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
+    ///                                    name of the group; where rank 0 listens, if not at
+    ///                                    MASTER_ADDR; 1: other machines may take part
+    /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
+    ///                                    the option INTERFACE is not set
+    /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
+    ///                                    for mpi nothing else is read
     /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
     /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
     /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
     /// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
     /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
     /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
-    /// \`shardrec launch\` sets them for processes of one machine. Collective, blocking.
+    /// `shardrec launch` sets them for processes of one machine. Collective, blocking.
     /// Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1.
     pub fn shardrec_comm_create_from_env(options: *const shardrec_options, out: *mut *mut shardrec_comm) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective; waits for nobody, though giving
@@ -968,12 +968,12 @@ extern "C" {
     /// elements are the same on all ranks. root: in \[0, ranks), the same on all ranks. Since 0.1.
     pub fn shardrec_comm_broadcast(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, root: i32) -> shardrec_status;
     /// Gathers tensor of every rank: out holds the elements of rank 0, then those of rank 1, and so on, on
-    /// all ranks. out: the dtype of tensor and \`ranks\` times its elements, such as \[ranks, n\] or
+    /// all ranks. out: the dtype of tensor and `ranks` times its elements, such as \[ranks, n\] or
     /// \[ranks \* n\] for \[n\]. dtype and number of elements are the same on all ranks. Since 0.1.
     pub fn shardrec_comm_all_gather(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor) -> shardrec_status;
-    /// Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of \`ranks\`
+    /// Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
     /// equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
-    /// FLOAT64, INT32 or INT64. tensor: \`ranks\` times the elements of out. dtype, number of elements and
+    /// FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
     /// reduction are the same on all ranks. Since 0.1.
     pub fn shardrec_comm_reduce_scatter(comm: *mut shardrec_comm, tensor: *const shardrec_tensor, out: *const shardrec_tensor, reduction: shardrec_reduction) -> shardrec_status;
     /// Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
@@ -1031,7 +1031,7 @@ extern "C" {
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn shardrec_model_add_table(model: *mut shardrec_model, name: *const c_char, rows: i64, dim: i64, options: *const shardrec_options, out_table: *mut i32) -> shardrec_status;
-    /// Adds a feature that is looked up in \`table\`; several features may share one. Its index is the
+    /// Adds a feature that is looked up in `table`; several features may share one. Its index is the
     /// number of features added before it, and batches list the features in that order.
     /// name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
     /// step updates each row once, by the sum of all its gradients.
@@ -1041,23 +1041,23 @@ extern "C" {
     /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
     /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
     /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
-    ///  SGD       w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
+    /// SGD              w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
     /// \* g
-    ///  ADAGRAD     h += e^2, e = g (+ lam \* w for L2); w = c \* w - lr \* e / (sqrt(h) + eps);
-    ///           c = 1, 1 - lr \* lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
-    ///  ROWWISE_ADAGRAD h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h) + eps);
-    ///           w = c \* w - r \* g; c = 1, 1 - r \* lam (L2), 1 - lr \* lam (DECOUPLE). h: "sum", one
-    ///           a row (as in FBGEMM)
-    ///  ADAM       m = b1 \* m + (1 - b1) \* g; v = b2 \* v + (1 - b2) \* g^2; M = m / (1 - b1^k);
-    ///           V = v / (1 - b2^k); w -= lr \* (M / (sqrt(V) + eps) + lam \* w). m: "exp_avg",
-    ///           v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
-    ///  PARTIAL_ROWWISE_ADAM as ADAM, v one a row: v = b2 \* v + (1 - b2) \* sum(g^2) / D
-    ///  LAMB       r = M / (sqrt(V) + eps) + lam \* w; w -= lr \* q \* r; q = norm(w) / norm(r), 1 where
-    ///           either is 0. m, v as ADAM (You et al. 2020)
-    ///  PARTIAL_ROWWISE_LAMB as LAMB, v one a row as in PARTIAL_ROWWISE_ADAM
-    ///  LARS_SGD     a = lr \* eta \* norm(w) / (norm(g) + lam \* norm(w)), lr where norm(w) or the
-    ///           denominator is 0; m = momentum \* m + a \* (g + lam \* w); w -= m.
-    ///           m: "momentum_buffer" (You et al. 2017)
+    /// ADAGRAD          h += e^2, e = g (+ lam \* w for L2); w = c \* w - lr \* e / (sqrt(h) + eps);
+    ///                  c = 1, 1 - lr \* lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
+    /// ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h) + eps);
+    ///                  w = c \* w - r \* g; c = 1, 1 - r \* lam (L2), 1 - lr \* lam (DECOUPLE). h: "sum", one
+    ///                  a row (as in FBGEMM)
+    /// ADAM             m = b1 \* m + (1 - b1) \* g; v = b2 \* v + (1 - b2) \* g^2; M = m / (1 - b1^k);
+    ///                  V = v / (1 - b2^k); w -= lr \* (M / (sqrt(V) + eps) + lam \* w). m: "exp_avg",
+    ///                  v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
+    /// PARTIAL_ROWWISE_ADAM  as ADAM, v one a row: v = b2 \* v + (1 - b2) \* sum(g^2) / D
+    /// LAMB             r = M / (sqrt(V) + eps) + lam \* w; w -= lr \* q \* r; q = norm(w) / norm(r), 1 where
+    ///                  either is 0. m, v as ADAM (You et al. 2020)
+    /// PARTIAL_ROWWISE_LAMB  as LAMB, v one a row as in PARTIAL_ROWWISE_ADAM
+    /// LARS_SGD         a = lr \* eta \* norm(w) / (norm(g) + lam \* norm(w)), lr where norm(w) or the
+    ///                  denominator is 0; m = momentum \* m + a \* (g + lam \* w); w -= m.
+    ///                  m: "momentum_buffer" (You et al. 2017)
     /// WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
     /// partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
     /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
@@ -1079,23 +1079,23 @@ extern "C" {
     /// Since 0.1.
     pub fn shardrec_model_feature_columns(model: *const shardrec_model, feature: i32, out_column: *mut i64, out_columns: *mut i64, out_width: *mut i64) -> shardrec_status;
     /// The model as JSON, every key spelled out:
-    ///  {"format": "shardrec-model-1",
-    ///   "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
-    ///   "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
-    ///   "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
+    /// {"format": "shardrec-model-1",
+    ///  "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
+    ///  "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
     /// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
     /// defaults are those of options of kind OPTIMIZER:
-    ///  "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
-    ///  "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
+    /// "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
+    /// "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
     /// A table; but for the first three, as options of kind TABLE:
-    ///  "name"        text
-    ///  "rows", "dim"    integers
-    ///  "dtype", "init", "rounding", "out_of_range"
-    ///  "init_min", "init_max" numbers; left out where they are at their defaults
-    ///  "allowed_sharding"  array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
-    ///  "allowed_ranks"   text such as "0-3, 7"; left out: all
-    ///  "min_columns"    integer; left out: 1
-    ///  "optimizer"     left out where it is the model's
+    /// "name"               text
+    /// "rows", "dim"        integers
+    /// "dtype", "init", "rounding", "out_of_range"
+    /// "init_min", "init_max"  numbers; left out where they are at their defaults
+    /// "allowed_sharding"   array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
+    /// "allowed_ranks"      text such as "0-3, 7"; left out: all
+    /// "min_columns"        integer; left out: 1
+    /// "optimizer"          left out where it is the model's
     /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
     /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
     /// order of their indices.
@@ -1107,7 +1107,7 @@ extern "C" {
     /// and keys that stand twice are refused. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_model_from_json(json: *const c_char, out: *mut *mut shardrec_model) -> shardrec_status;
-    /// What the machines are: \`ranks\` ranks, ranks_per_node of which are one node.
+    /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
     /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_topology_create(ranks: i32, ranks_per_node: i32, out: *mut *mut shardrec_topology) -> shardrec_status;
@@ -1135,7 +1135,7 @@ extern "C" {
     /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
     /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
     pub fn shardrec_plan_create_empty(model: *const shardrec_model, topology: *const shardrec_topology, out: *mut *mut shardrec_plan) -> shardrec_status;
-    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by \`rank\`.
+    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by `rank`.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
     /// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_add_box(plan: *mut shardrec_plan, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> shardrec_status;
@@ -1155,10 +1155,10 @@ extern "C" {
     /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_plan_box_count(plan: *const shardrec_plan, table: i32, out: *mut i32) -> shardrec_status;
-    /// Box \`box\` of a table, ordered by first row, then first column. Each out may be NULL.
+    /// Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
     /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
     pub fn shardrec_plan_box(plan: *const shardrec_plan, table: i32, r#box: i32, out_rank: *mut i32, out_row: *mut i64, out_rows: *mut i64, out_col: *mut i64, out_cols: *mut i64) -> shardrec_status;
-    /// Bytes of memory that box \`box\` of a table takes on its rank: of weights (rows x cols x the dtype's
+    /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
     /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
     /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
     /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
@@ -1166,10 +1166,10 @@ extern "C" {
     /// Errors: as shardrec_plan_box. Since 0.1.
     pub fn shardrec_plan_box_bytes(plan: *const shardrec_plan, table: i32, r#box: i32, out_weights: *mut i64, out_states: *mut i64) -> shardrec_status;
     /// The plan as JSON:
-    ///  {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
-    ///   "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false, (true: also
+    /// {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
     /// "replication": "samples")
-    ///         "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
+    ///              "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
     /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_plan_to_json(plan: *const shardrec_plan, out_text: *mut *mut c_char) -> shardrec_status;
@@ -1289,9 +1289,9 @@ extern "C" {
     /// Starts the exchange of a batch's ids.
     /// batch_size: samples of this rank, \>= 0.
     /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
-    ///  no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+    /// no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
-    ///  feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
+    /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
     /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
     /// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
@@ -1307,12 +1307,12 @@ extern "C" {
     /// batch_size: samples of this rank, rows of output 0.
     /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature.
     /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
-    ///  \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
-    ///  feature f; the gradients of samples that share a bag are added up in ascending order, before
-    ///  anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
-    ///  not read.
+    /// \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
+    /// feature f; the gradients of samples that share a bag are added up in ascending order, before
+    /// anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
+    /// not read.
     /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as shardrec_lookup_begin; values
-    ///  NULL: no more data (batch_size 0, all others NULL).
+    /// NULL: no more data (batch_size 0, all others NULL).
     /// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
     /// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
     pub fn shardrec_lookup_begin_variable(lookup: *mut shardrec_lookup, batch_size: i64, batch_sizes: *const shardrec_tensor, inverse: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor) -> shardrec_status;
@@ -1325,7 +1325,7 @@ extern "C" {
     pub fn shardrec_lookup_output_shape(lookup: *const shardrec_lookup, output: i32, out_rows: *mut i64, out_columns: *mut i64) -> shardrec_status;
     /// Finishes the exchange, looks up and writes an output.
     /// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
-    ///  or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride \>= columns.
+    /// or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride \>= columns.
     /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
     /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
     /// afterwards).
@@ -1350,7 +1350,7 @@ extern "C" {
     /// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
     /// step: the same bits as without this call. A rank may call it or not, whatever the others do.
     /// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
-    ///  one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+    /// one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
     /// The step has the learning rates and frozen tables of now: what is set before backward counts from
     /// the next step on. The gradient of an output that is missing is told by backward, as without this
     /// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
@@ -1465,7 +1465,7 @@ extern "C" {
     /// stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
     /// and step only.
     /// gradient: of the same shape and dtype, likewise in place; read and written between its mark_ready
-    ///  and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
+    /// and wait. NULL: memory of the library (shardrec_ddp_gradient), or of shardrec_ddp_set_flat_gradient.
     /// name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
     /// (dtype, device), OUT_OF_MEMORY. Since 0.1.
@@ -1584,19 +1584,19 @@ extern "C" {
     /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
     /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
-    ///  SGD      w -= lr \* g
-    ///  MOMENTUM_SGD b = momentum \* b + g; w -= lr \* b; b: "momentum", 0 at first
-    ///  ADAGRAD    h += g^2; w -= lr \* g / (sqrt(h) + eps); h: "sum"       (Duchi et al. 2011)
-    ///  ADAM     m, v as exponential means of g, g^2: "mean", "square";
-    ///         r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps);
-    ///         w -= lr \* r                          (Kingma, Ba 2015)
-    ///  LAMB     m, v, r as ADAM; w -= lr \* q \* r, q = norm(w) / norm(r) over the whole parameter,
-    ///         1 where either is 0                      (You et al. 2020)
-    ///  with weight decay L2: g + lam \* w for g; DECOUPLE: w \*= 1 - lr \* lam before the step, of LAMB
-    ///  r + lam \* w for r (ADAM with DECOUPLE is AdamW, Loshchilov and Hutter 2019). g is first clamped
-    ///  to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
-    ///  Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
-    ///  block of 16384 elements, added up in float64 by ascending block.
+    /// SGD           w -= lr \* g
+    /// MOMENTUM_SGD  b = momentum \* b + g; w -= lr \* b; b: "momentum", 0 at first
+    /// ADAGRAD       h += g^2; w -= lr \* g / (sqrt(h) + eps); h: "sum"             (Duchi et al. 2011)
+    /// ADAM          m, v as exponential means of g, g^2: "mean", "square";
+    ///               r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps);
+    ///               w -= lr \* r                                                   (Kingma, Ba 2015)
+    /// LAMB          m, v, r as ADAM; w -= lr \* q \* r, q = norm(w) / norm(r) over the whole parameter,
+    ///               1 where either is 0                                           (You et al. 2020)
+    /// with weight decay L2: g + lam \* w for g; DECOUPLE: w \*= 1 - lr \* lam before the step, of LAMB
+    /// r + lam \* w for r (ADAM with DECOUPLE is AdamW, Loshchilov and Hutter 2019). g is first clamped
+    /// to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
+    /// Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
+    /// block of 16384 elements, added up in float64 by ascending block.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
     /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_mlp_create(inputs: i64, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
@@ -1610,7 +1610,7 @@ extern "C" {
     /// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_mlp_parameter_count(mlp: *const shardrec_mlp, out: *mut i32) -> shardrec_status;
-    /// Views of parameter \`index\` and of its gradient, compact, valid until the stack is destroyed or a
+    /// Views of parameter `index` and of its gradient, compact, valid until the stack is destroyed or a
     /// layer is added; each may be NULL. Write through them to set values. To train
     /// data-parallel: shardrec_ddp_add_mlp.
     /// Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1.
@@ -1649,7 +1649,7 @@ extern "C" {
     pub fn shardrec_mlp_save(mlp: *const shardrec_mlp, path: *const c_char) -> shardrec_status;
     /// The C API's `shardrec_mlp_load`.
     pub fn shardrec_mlp_load(mlp: *mut shardrec_mlp, path: *const c_char) -> shardrec_status;
-    /// Makes a dot interaction of 1 dense and \`features\` embedding vectors of dim columns each.
+    /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
     /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_interaction_create(features: i64, dim: i64, options: *const shardrec_options, out: *mut *mut shardrec_interaction) -> shardrec_status;
@@ -1756,7 +1756,7 @@ extern "C" {
     pub fn shardrec_checkpoint_plan(checkpoint: *mut shardrec_checkpoint, name: *const c_char, out: *mut *mut shardrec_plan) -> shardrec_status;
     /// The C API's `shardrec_checkpoint_mlp`.
     pub fn shardrec_checkpoint_mlp(checkpoint: *mut shardrec_checkpoint, name: *const c_char, options: *const shardrec_options, out: *mut *mut shardrec_mlp) -> shardrec_status;
-    /// Describes a tensor that rank \`rank\` had set in the open checkpoint: out gets dtype, shape and
+    /// Describes a tensor that rank `rank` had set in the open checkpoint: out gets dtype, shape and
     /// strides, and data NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open),
     /// NOT_FOUND (name or rank), INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_checkpoint_tensor_info(checkpoint: *mut shardrec_checkpoint, name: *const c_char, rank: i32, out: *mut shardrec_tensor) -> shardrec_status;
@@ -1801,12 +1801,12 @@ extern "C" {
     /// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
     /// collection (number of the collection on its communicator, the same on all ranks), and exchange,
     /// phase or table:
-    ///  shardrec_live_objects           shardrec_comm_up
-    ///  shardrec_steps_total            shardrec_table_memory_bytes, _buffer_memory_bytes
-    ///  shardrec_exchange_bytes_total{exchange}  shardrec_ids_sent_total, _ids_looked_up_total
-    ///  shardrec_phase_seconds_total{phase}    shardrec_imbalance_ratio, shardrec_threads_seen
-    ///  shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
-    ///  shardrec_table_ids_out_of_range_total{table}
+    /// shardrec_live_objects                      shardrec_comm_up
+    /// shardrec_steps_total                       shardrec_table_memory_bytes, _buffer_memory_bytes
+    /// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
+    /// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
+    /// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
+    /// shardrec_table_ids_out_of_range_total{table}
     /// Families are added by later releases, never renamed. out_text: freed by the caller.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
     /// Since 0.1.
@@ -1814,7 +1814,7 @@ extern "C" {
     /// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
     /// was taken before is forgotten.
     /// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
-    /// the  oldest are dropped. A training step has about 14 on each rank.
+    /// the   oldest are dropped. A training step has about 14 on each rank.
     /// Off (the default), an event costs a few instructions; on, about 0.1 us.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_start(events: i64) -> shardrec_status;
@@ -1824,19 +1824,19 @@ extern "C" {
     /// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
     /// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
     /// "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
-    /// caller. Of ranks in several processes, \`shardrec trace merge\` makes one trace, by what is in
+    /// caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
     /// otherData:
-    ///  start_steady_nanoseconds  of this process' monotonic clock, where ts is 0
-    ///  start_unix_nanoseconds   the same moment by the wall clock
-    ///  clocks           of the last 16 communicators between processes, measured when they were
-    ///                made: reference (names the measurement, the same on all ranks), rank,
-    ///                offset_nanoseconds (rank 0's monotonic clock less this process'),
-    ///                uncertainty_nanoseconds (half of the shortest round trip). Clocks of
-    ///                different machines drift apart, by some ms in an hour
+    /// start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
+    /// start_unix_nanoseconds     the same moment by the wall clock
+    /// clocks                     of the last 16 communicators between processes, measured when they were
+    ///                            made: reference (names the measurement, the same on all ranks), rank,
+    ///                            offset_nanoseconds (rank 0's monotonic clock less this process'),
+    ///                            uncertainty_nanoseconds (half of the shortest round trip). Clocks of
+    ///                            different machines drift apart, by some ms in an hour
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_trace_json(out_text: *mut *mut c_char) -> shardrec_status;
     /// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
-    /// \`threads\`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
+    /// `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
     /// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
     /// be stored, it is returned all the same, with a warning in the log.
     /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
@@ -1844,24 +1844,24 @@ extern "C" {
     /// threads: in \[0, 4096\]; 0: all processors that this process may use.
     /// control: progress and cancellation, NULL for none.
     /// out_text: freed by the caller; a JSON object of
-    ///  "version"    4
-    ///  "machine"    {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
-    ///          of the caches that one processor reaches, 0 where unknown
-    ///  "table_bytes"  that the rows were spread over
-    ///  "seconds"    that it took
-    ///  "quiet"     false: other work disturbed the measurement
-    ///  "copies"    \[{"threads", "gb_per_second"}\], bytes read and written
-    ///  "rows"     \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
+    /// "version"       4
+    /// "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
+    ///                 of the caches that one processor reaches, 0 where unknown
+    /// "table_bytes"   that the rows were spread over
+    /// "seconds"       that it took
+    /// "quiet"         false: other work disturbed the measurement
+    /// "copies"        \[{"threads", "gb_per_second"}\], bytes read and written
+    /// "rows"          \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
     /// "threads",
-    ///          the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
-    ///          ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
+    ///                 the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
+    ///                 ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
     /// "gb_per_second",
-    ///          "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
+    ///                 "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
     /// prefetch,
-    ///          measured with them and one thread,
-    ///          and others, each missing where it was not measured: "by_hint": GB/s of each hint at
-    ///          its best distance with huge pages and plain stores, "streaming": with streaming
-    ///          stores, "small_pages": the fastest way in small pages}\]
+    ///                 measured with them and one thread,
+    ///                 and others, each missing where it was not measured: "by_hint": GB/s of each hint at
+    ///                 its best distance with huge pages and plain stores, "streaming": with streaming
+    ///                 stores, "small_pages": the fastest way in small pages}\]
     /// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
     /// per id, and the row and 4 bytes of state twice.
     /// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,

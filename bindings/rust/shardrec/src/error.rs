@@ -5,6 +5,8 @@ use std::fmt;
 
 use shardrec_sys as sys;
 
+use crate::enums::ErrorKind;
+
 /// A status that is not OK, with its parts as fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(Box<ErrorParts>);
@@ -13,8 +15,9 @@ pub struct Error(Box<ErrorParts>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorParts {
-    pub status: sys::shardrec_status,
-    /// Such as "SHARDREC_TIMEOUT".
+    /// Internal for a status of a later release.
+    pub kind: ErrorKind,
+    /// Such as "SHARDREC_TIMEOUT"; also of a status of a later release.
     pub name: String,
     /// What was wrong, where, what would be accepted.
     pub sentence: String,
@@ -59,7 +62,7 @@ impl ErrorParts {
         // SAFETY: the name is static.
         let name = unsafe { copy(sys::shardrec_status_name(status)) };
         ErrorParts {
-            status,
+            kind: ErrorKind::of(status).unwrap_or(ErrorKind::Internal),
             name,
             sentence,
             rank: None,
@@ -118,8 +121,8 @@ pub(crate) fn check(status: sys::shardrec_status) -> Result<()> {
 }
 
 /// Of a call that this crate refuses itself.
-pub(crate) fn refusal(status: sys::shardrec_status, sentence: String) -> Error {
-    Error(Box::new(ErrorParts::new(status, sentence)))
+pub(crate) fn refusal(kind: ErrorKind, sentence: String) -> Error {
+    Error(Box::new(ErrorParts::new(kind.raw(), sentence)))
 }
 
 /// Names and paths hold no NUL.
@@ -127,7 +130,7 @@ pub(crate) fn c_text(text: &str) -> Result<CString> {
     CString::new(text).map_err(|e| {
         let sentence =
             format!("the text {text:?} holds NUL at byte {}; no name or path may hold it", e.nul_position());
-        refusal(sys::SHARDREC_INVALID_ARGUMENT, sentence)
+        refusal(ErrorKind::InvalidArgument, sentence)
     })
 }
 

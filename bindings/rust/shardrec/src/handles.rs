@@ -8,6 +8,7 @@ use std::ptr::null_mut;
 
 use shardrec_sys as sys;
 
+use crate::enums::{CommProperty, ErrorKind, OptionKey, OptionsKind, Pooling, Reduction, TablePart};
 use crate::error::{c_text, check, refusal, take_text, Result};
 use crate::tensor::{pointer, View, ViewMut};
 
@@ -88,16 +89,16 @@ impl Comm {
     }
 
     /// Changes a property, such as a deadline, for later calls.
-    pub fn set(&self, property: sys::shardrec_comm_property, value: f64) -> Result<()> {
-        check(unsafe { sys::shardrec_comm_set_f64(self.0, property, value) })
+    pub fn set(&self, property: CommProperty, value: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_set_f64(self.0, property.raw(), value) })
     }
 
     pub fn barrier(&self) -> Result<()> {
         check(unsafe { sys::shardrec_comm_barrier(self.0) })
     }
 
-    pub fn all_reduce(&self, tensor: ViewMut<'_>, reduction: sys::shardrec_reduction) -> Result<()> {
-        check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction) })
+    pub fn all_reduce(&self, tensor: ViewMut<'_>, reduction: Reduction) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction.raw()) })
     }
 
     /// Copies the elements of rank root over those of all others.
@@ -111,13 +112,8 @@ impl Comm {
     }
 
     /// out: this rank's part of the reduction.
-    pub fn reduce_scatter(
-        &self,
-        tensor: View<'_>,
-        out: ViewMut<'_>,
-        reduction: sys::shardrec_reduction,
-    ) -> Result<()> {
-        check(unsafe { sys::shardrec_comm_reduce_scatter(self.0, &tensor.raw, &out.raw, reduction) })
+    pub fn reduce_scatter(&self, tensor: View<'_>, out: ViewMut<'_>, reduction: Reduction) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_reduce_scatter(self.0, &tensor.raw, &out.raw, reduction.raw()) })
     }
 
     /// Sends rows to every rank and receives theirs, as many as the counts say, one per rank; None: equal
@@ -156,41 +152,42 @@ impl Comm {
 }
 
 /// The library would read the batch's slices after the call, when their borrows have ended.
-fn refuse_borrow(key: sys::shardrec_option, on: bool) -> Result<()> {
-    if key != sys::SHARDREC_OPTION_BORROW || !on {
+fn refuse_borrow(key: OptionKey, on: bool) -> Result<()> {
+    if key != OptionKey::Borrow || !on {
         return Ok(());
     }
-    let sentence = "option BORROW is for hosts that keep a batch where it is; here the library copies what it \
+    let sentence =
+        "option BORROW is for hosts that keep a batch where it is; here the library copies what it \
                     needs later";
-    Err(refusal(sys::SHARDREC_UNSUPPORTED, sentence.to_string()))
+    Err(refusal(ErrorKind::Unsupported, sentence.to_string()))
 }
 
 impl Options {
-    pub fn new(kind: sys::shardrec_options_kind) -> Result<Options> {
-        Options::open(|out| unsafe { sys::shardrec_options_create(kind, out) })
+    pub fn new(kind: OptionsKind) -> Result<Options> {
+        Options::open(|out| unsafe { sys::shardrec_options_create(kind.raw(), out) })
     }
 
-    pub fn set_i64(self, key: sys::shardrec_option, value: i64) -> Result<Options> {
+    pub fn set_i64(self, key: OptionKey, value: i64) -> Result<Options> {
         refuse_borrow(key, value != 0)?;
-        check(unsafe { sys::shardrec_options_set_i64(self.0, key, value) })?;
+        check(unsafe { sys::shardrec_options_set_i64(self.0, key.raw(), value) })?;
         Ok(self)
     }
 
-    pub fn set_f64(self, key: sys::shardrec_option, value: f64) -> Result<Options> {
+    pub fn set_f64(self, key: OptionKey, value: f64) -> Result<Options> {
         refuse_borrow(key, true)?;
-        check(unsafe { sys::shardrec_options_set_f64(self.0, key, value) })?;
+        check(unsafe { sys::shardrec_options_set_f64(self.0, key.raw(), value) })?;
         Ok(self)
     }
 
-    pub fn set_text(self, key: sys::shardrec_option, value: &str) -> Result<Options> {
+    pub fn set_text(self, key: OptionKey, value: &str) -> Result<Options> {
         refuse_borrow(key, true)?;
         let value = c_text(value)?;
-        check(unsafe { sys::shardrec_options_set_text(self.0, key, value.as_ptr()) })?;
+        check(unsafe { sys::shardrec_options_set_text(self.0, key.raw(), value.as_ptr()) })?;
         Ok(self)
     }
 
-    pub fn text(&self, key: sys::shardrec_option) -> Result<String> {
-        take_text(|out: *mut *mut c_char| unsafe { sys::shardrec_options_get_text(self.0, key, out) })
+    pub fn text(&self, key: OptionKey) -> Result<String> {
+        take_text(|out: *mut *mut c_char| unsafe { sys::shardrec_options_get_text(self.0, key.raw(), out) })
     }
 }
 
@@ -208,9 +205,9 @@ impl Model {
         Ok(out)
     }
 
-    pub fn add_feature(&mut self, table: i32, name: &str, pooling: sys::shardrec_pooling) -> Result<()> {
+    pub fn add_feature(&mut self, table: i32, name: &str, pooling: Pooling) -> Result<()> {
         let name = c_text(name)?;
-        check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling) })
+        check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling.raw()) })
     }
 
     pub fn set_optimizer(&mut self, options: &Options) -> Result<()> {
@@ -256,51 +253,44 @@ impl Collection {
     }
 
     /// Reads whole rows, wherever they live; collective.
-    pub fn read(
-        &mut self,
-        table: i32,
-        part: sys::shardrec_table_part,
-        row: i64,
-        rows: i64,
-        out: ViewMut<'_>,
-    ) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_read(self.0, table, part, row, rows, &out.raw) })
+    pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, &out.raw) })
     }
 
     /// Writes whole rows; collective.
     pub fn write(
         &mut self,
         table: i32,
-        part: sys::shardrec_table_part,
+        part: TablePart,
         row: i64,
         rows: i64,
         values: View<'_>,
     ) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_write(self.0, table, part, row, rows, &values.raw) })
+        check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, &values.raw) })
     }
 
     /// Reads the rows that ids (i32 or i64) name, wherever they live; None: nothing. Collective.
     pub fn read_rows(
         &mut self,
         table: i32,
-        part: sys::shardrec_table_part,
+        part: TablePart,
         ids: Option<View<'_>>,
         out: Option<ViewMut<'_>>,
     ) -> Result<()> {
         let out = out.as_ref().map_or(std::ptr::null(), |view| &view.raw);
-        check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part, pointer(&ids), out) })
+        check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part.raw(), pointer(&ids), out) })
     }
 
     /// Writes the rows that ids name; as read_rows.
     pub fn write_rows(
         &mut self,
         table: i32,
-        part: sys::shardrec_table_part,
+        part: TablePart,
         ids: Option<View<'_>>,
         values: Option<View<'_>>,
     ) -> Result<()> {
         let (ids, values) = (pointer(&ids), pointer(&values));
-        check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part, ids, values) })
+        check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids, values) })
     }
 }
 

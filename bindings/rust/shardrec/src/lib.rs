@@ -2,11 +2,13 @@
 //! API (shardrec.h is the manual). Handles are types that destroy themselves, in any order; statuses are
 //! `Result`s; tensors are slices that the library reads and writes in place and does not keep.
 
+mod enums;
 mod error;
 mod handles;
 mod run;
 mod tensor;
 
+pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
 pub use handles::{Collection, Comm, Local, Lookup, Model, Options, Plan};
 pub use run::run;

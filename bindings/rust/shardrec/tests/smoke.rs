@@ -1,8 +1,8 @@
 //! Two ranks train two steps around a refused batch; weights, the error's parts, and dropping out of order.
 
-use shardrec::sys::*;
 use shardrec::{
-    hash64, live_objects, run, Collection, Comm, Lookup, Model, Options, Plan, Result, View, ViewMut,
+    hash64, live_objects, run, Collection, Comm, CommProperty, ErrorKind, Init, Lookup, Model, OptionKey,
+    Options, OptionsKind, Plan, Pooling, Reduction, Result, TablePart, View, ViewMut,
 };
 
 const ROWS: usize = 10;
@@ -24,24 +24,23 @@ fn ranks_train_around_a_refused_batch_and_exchange_tensors() {
 }
 
 fn what_the_library_would_keep_is_refused() {
-    let lookup = || Options::new(SHARDREC_OPTIONS_LOOKUP).unwrap();
-    let refused = |result: Result<Options>| result.err().map(|e| e.status) == Some(SHARDREC_UNSUPPORTED);
-    assert!(refused(lookup().set_i64(SHARDREC_OPTION_BORROW, 1)));
-    assert!(refused(lookup().set_text(SHARDREC_OPTION_BORROW, "1")));
-    assert!(lookup().set_i64(SHARDREC_OPTION_BORROW, 0).is_ok());
+    let lookup = || Options::new(OptionsKind::Lookup).unwrap();
+    let refused = |result: Result<Options>| result.err().map(|e| e.kind) == Some(ErrorKind::Unsupported);
+    assert!(refused(lookup().set_i64(OptionKey::Borrow, 1)));
+    assert!(refused(lookup().set_text(OptionKey::Borrow, "1")));
+    assert!(lookup().set_i64(OptionKey::Borrow, 0).is_ok());
 }
 
 fn train_rank(comm: &Comm) -> Result<()> {
     let rank = comm.rank()? as usize;
-    comm.set(SHARDREC_COMM_STEP_SECONDS, 60.0)?;
-    let sgd = Options::new(SHARDREC_OPTIONS_OPTIMIZER)?.set_f64(SHARDREC_OPTION_LEARNING_RATE, RATE)?;
-    let zeros =
-        Options::new(SHARDREC_OPTIONS_TABLE)?.set_i64(SHARDREC_OPTION_INIT, SHARDREC_INIT_ZEROS.0.into())?;
-    let row_wise = Options::new(SHARDREC_OPTIONS_PLAN)?.set_text(SHARDREC_OPTION_SHARDING, "row_wise")?;
+    comm.set(CommProperty::StepSeconds, 60.0)?;
+    let sgd = Options::new(OptionsKind::Optimizer)?.set_f64(OptionKey::LearningRate, RATE)?;
+    let zeros = Options::new(OptionsKind::Table)?.set_i64(OptionKey::Init, Init::Zeros.value())?;
+    let row_wise = Options::new(OptionsKind::Plan)?.set_text(OptionKey::Sharding, "row_wise")?;
     let mut model = Model::new()?;
     model.set_optimizer(&sgd)?;
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
-    model.add_feature(table, "id", SHARDREC_POOLING_SUM)?;
+    model.add_feature(table, "id", Pooling::Sum)?;
     let plan = Plan::collective(comm, &model, Some(&row_wise))?;
     let mut tables = Collection::new(comm, &model, &plan, None)?;
     let mut lookup = Lookup::new(&tables, None)?;
@@ -50,26 +49,26 @@ fn train_rank(comm: &Comm) -> Result<()> {
     refused(&mut lookup, rank);
     step(&mut lookup, rank)?;
     let mut weights = [0f32; ROWS * DIM];
-    tables.read(table, SHARDREC_TABLE_WEIGHTS, 0, ROWS as i64, ViewMut::matrix(&mut weights, ROWS, DIM))?;
+    tables.read(table, TablePart::Weights, 0, ROWS as i64, ViewMut::matrix(&mut weights, ROWS, DIM))?;
     assert_eq!((weights, tables.step()?), (expected(), 2));
     assert_ne!(weights[7 * DIM], 0.0);
 
     // Both ranks write row 9; the higher one's entry stays. Rank 0 reads rows 9 and 1.
     let mine = [rank as f32 + 1.0; DIM];
     let row = Some(View::matrix(&mine, 1, DIM));
-    tables.write_rows(table, SHARDREC_TABLE_WEIGHTS, Some(View::vector(&[9i32])), row)?;
+    tables.write_rows(table, TablePart::Weights, Some(View::vector(&[9i32])), row)?;
     let mut got = [0f32; 2 * DIM];
     if rank == 0 {
         let out = Some(ViewMut::matrix(&mut got, 2, DIM));
-        tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, Some(View::vector(&[9i64, 1])), out)?;
+        tables.read_rows(table, TablePart::Weights, Some(View::vector(&[9i64, 1])), out)?;
         assert_eq!((&got[..DIM], &got[DIM..]), (&[2.0; DIM][..], &weights[DIM..2 * DIM]));
     } else {
-        tables.read_rows(table, SHARDREC_TABLE_WEIGHTS, None, None)?;
+        tables.read_rows(table, TablePart::Weights, None, None)?;
     }
 
     comm.shutdown()?;
     drop((plan, tables, model, zeros, sgd, row_wise));
-    assert_eq!(lookup.backward().unwrap_err().status, SHARDREC_CLOSED);
+    assert_eq!(lookup.backward().unwrap_err().kind, ErrorKind::Closed);
     Ok(())
 }
 
@@ -82,7 +81,7 @@ fn exchange_tensors(comm: &Comm) -> Result<()> {
     assert_eq!((all, name), ([5, 6, 7], [7]));
     let mut part = [0f32];
     let sum = [1.0, 2.0, rank as f32];
-    comm.reduce_scatter(View::vector(&sum), ViewMut::vector(&mut part), SHARDREC_REDUCTION_SUM)?;
+    comm.reduce_scatter(View::vector(&sum), ViewMut::vector(&mut part), Reduction::Sum)?;
     assert_eq!(part[0], [3.0, 6.0, 3.0][rank as usize]);
     // Rank r sends r rows to each; all are its number.
     let rows = vec![rank as f32; 3 * rank as usize];
@@ -125,7 +124,7 @@ fn refused(lookup: &mut Lookup, rank: usize) {
     ids[2] += (rank * ROWS) as i64; // rank 1's third id is out of range
     lookup.begin(BATCH as i64, Some(View::vector(&ids)), Some(View::vector(&LENGTHS[rank])), None).unwrap();
     let e = lookup.forward(0, ViewMut::matrix(&mut [0f32; BATCH * DIM], BATCH, DIM)).unwrap_err();
-    assert_eq!((e.status, e.rank, e.position), (SHARDREC_INVALID_BATCH, Some(1), Some(2)), "{e}");
+    assert_eq!((e.kind, e.rank, e.position), (ErrorKind::InvalidBatch, Some(1), Some(2)), "{e}");
     assert_eq!((e.table.as_deref(), e.feature.as_deref()), (Some(TABLE), Some("id")), "{e}");
     assert!(e.operation.is_some(), "{e}");
 }
