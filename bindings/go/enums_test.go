@@ -16,12 +16,7 @@ func TestEnumeratorsPrintTheirNames(t *testing.T) {
 			t.Errorf("%q, not %q", got, want)
 		}
 	}
-	options := must(NewOptions(OptionsKindPlan))
-	defer options.Close()
-	if err := options.SetText(OptionSharding, ShardingTableRowWise.String()); err != nil {
-		t.Error(err)
-	}
-	if text := must(options.Text(OptionSharding)); text != ShardingTableRowWise.String() {
+	if text := must(new(PlanOptions).Sharding(ShardingTableRowWise).Text(OptionSharding)); text != ShardingTableRowWise.String() {
 		t.Error(text)
 	}
 }

@@ -132,54 +132,6 @@ func (c *Comm) Abort(reason string) error { return capi.Comm_abort(c.raw(), reas
 // Shutdown is the orderly, collective end (shardrec_comm_close); Close afterwards.
 func (c *Comm) Shutdown() error { return capi.Comm_close(c.raw()) }
 
-// Options are settings of a create call; each kind takes its own keys.
-type Options struct{ handle }
-
-// NewOptions has every key at its default.
-func NewOptions(kind OptionsKind) (*Options, error) {
-	return opened[Options](capi.Options_destroy, func(out *uintptr) error { return capi.Options_create(int32(kind), out) })
-}
-
-// SetInt sets a number.
-func (o *Options) SetInt(key Option, value int64) error {
-	if err := refuseBorrow(key, value != 0); err != nil {
-		return err
-	}
-	return capi.Options_set_i64(o.raw(), int32(key), value)
-}
-
-// SetFloat sets a real number.
-func (o *Options) SetFloat(key Option, value float64) error {
-	if err := refuseBorrow(key, true); err != nil {
-		return err
-	}
-	return capi.Options_set_f64(o.raw(), int32(key), value)
-}
-
-// SetText sets a value by its text.
-func (o *Options) SetText(key Option, value string) error {
-	if err := refuseBorrow(key, true); err != nil {
-		return err
-	}
-	return capi.Options_set_text(o.raw(), int32(key), value)
-}
-
-// refuseBorrow: the library would read the batch's slices after the call, when the collector may have moved on.
-func refuseBorrow(key Option, on bool) error {
-	if key != OptionBorrow || !on {
-		return nil
-	}
-	return refusal(StatusUnsupported, "option BORROW is for hosts that keep a batch where it is; here the library copies "+
-		"what it needs later")
-}
-
-// Text is a value as SetText takes it.
-func (o *Options) Text(key Option) (string, error) {
-	var out string
-	err := capi.Options_get_text(o.raw(), int32(key), &out)
-	return out, err
-}
-
 // Model is the tables, the features looked up in them, and how they are trained; the same on every rank.
 type Model struct{ handle }
 
@@ -189,9 +141,11 @@ func NewModel() (*Model, error) {
 }
 
 // AddTable adds a table and returns its index; options may be nil.
-func (m *Model) AddTable(name string, rows, dim int64, options *Options) (int, error) {
+func (m *Model) AddTable(name string, rows, dim int64, options *TableOptions) (int, error) {
 	var out int32
-	err := capi.Model_add_table(m.raw(), name, rows, dim, rawOf(options), &out)
+	err := use(options, func(made *capi.Handle) error {
+		return capi.Model_add_table(m.raw(), name, rows, dim, made, &out)
+	})
 	return int(out), err
 }
 
@@ -201,8 +155,8 @@ func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 }
 
 // SetOptimizer sets the optimizer of all tables.
-func (m *Model) SetOptimizer(options *Options) error {
-	return capi.Model_set_optimizer(m.raw(), rawOf(options))
+func (m *Model) SetOptimizer(options *OptimizerOptions) error {
+	return use(options, func(made *capi.Handle) error { return capi.Model_set_optimizer(m.raw(), made) })
 }
 
 // JSON is the model as shardrec_model_to_json has it.
@@ -216,9 +170,11 @@ func (m *Model) JSON() (string, error) {
 type Plan struct{ handle }
 
 // NewPlan plans on the ranks of a communicator; collective. options may be nil.
-func NewPlan(comm *Comm, model *Model, options *Options) (*Plan, error) {
+func NewPlan(comm *Comm, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
-		return capi.Plan_collective(rawOf(comm), rawOf(model), rawOf(options), out)
+		return use(options, func(made *capi.Handle) error {
+			return capi.Plan_collective(rawOf(comm), rawOf(model), made, out)
+		})
 	})
 }
 
@@ -233,9 +189,11 @@ func (p *Plan) Text() (string, error) {
 type Collection struct{ handle }
 
 // NewCollection is collective. options may be nil.
-func NewCollection(comm *Comm, model *Model, plan *Plan, options *Options) (*Collection, error) {
+func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
-		return capi.Collection_create(rawOf(comm), rawOf(model), rawOf(plan), rawOf(options), out)
+		return use(options, func(made *capi.Handle) error {
+			return capi.Collection_create(rawOf(comm), rawOf(model), rawOf(plan), made, out)
+		})
 	}, rawOf(comm))
 }
 
@@ -275,9 +233,11 @@ func (c *Collection) WriteRows(table int, part TablePart, ids, values Tensor) er
 type Lookup struct{ handle }
 
 // NewLookup makes one on a collection; options may be nil.
-func NewLookup(collection *Collection, options *Options) (*Lookup, error) {
+func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) {
 	return opened[Lookup](capi.Lookup_destroy, func(out *uintptr) error {
-		return capi.Lookup_create(rawOf(collection), rawOf(options), out)
+		return use(options, func(made *capi.Handle) error {
+			return capi.Lookup_create(rawOf(collection), made, out)
+		})
 	}, rawOf(collection))
 }
 

@@ -23,17 +23,21 @@ func refusedWith(t *testing.T, status Status, words string, err error) {
 }
 
 func TestClosedHandlesAreRefused(t *testing.T) {
-	model, options := must(NewModel()), must(NewOptions(OptionsKindTable))
-	if err := errors.Join(options.Close(), options.Close()); err != nil {
+	model, group := must(NewModel()), must(NewLocal(1, 1))
+	comm := must(NewComm(group, 0))
+	plan := must(NewPlan(comm, model, nil))
+	if err := errors.Join(group.Close(), group.Close(), plan.Close()); err != nil {
 		t.Error(err)
 	}
-	_, err := model.AddTable("a", 3, 4, options)
-	refusedWith(t, StatusInvalidHandle, "this Options is closed", err)
-	refusedWith(t, StatusInvalidHandle, "this Options is closed", model.SetOptimizer(options))
-	_, err = model.AddTable("b", 3, 4, new(Options))
+	_, err := NewComm(group, 0)
+	refusedWith(t, StatusInvalidHandle, "this Local is closed", err)
+	_, err = NewCollection(comm, model, plan, nil)
+	refusedWith(t, StatusInvalidHandle, "this Plan is closed", err)
+	_, err = NewComm(new(Local), 0)
 	refusedWith(t, StatusInvalidHandle, "closed", err)
 	_, err = NewPlan(nil, model, nil)
 	refusedWith(t, StatusInvalidHandle, "", err)
+	comm.Close()
 	model.Close()
 	_, err = model.JSON()
 	refusedWith(t, StatusInvalidHandle, "this Model is closed", err)
@@ -46,9 +50,7 @@ func TestErrorsAreFoundByTheirStatus(t *testing.T) {
 	if !errors.Is(err, ErrInvalidArgument) || errors.Is(err, ErrTimeout) || !errors.As(err, &e) || e.Status != StatusInvalidArgument {
 		t.Error(err)
 	}
-	model := must(NewModel())
-	defer model.Close()
-	for _, own := range []error{model.SetOptimizer(new(Options)), Run(2, func(*Comm) error { return e })} {
+	for _, own := range []error{new(Model).SetOptimizer(nil), Run(2, func(*Comm) error { return e })} {
 		if wrapped := fmt.Errorf("here: %w", own); errors.Is(wrapped, ErrInvalidHandle) == errors.Is(wrapped, ErrInvalidArgument) {
 			t.Error(own)
 		}
@@ -58,13 +60,26 @@ func TestErrorsAreFoundByTheirStatus(t *testing.T) {
 	}
 }
 
-func TestWhatTheLibraryWouldKeepIsRefused(t *testing.T) {
-	options := must(NewOptions(OptionsKindLookup))
-	defer options.Close()
-	refusedWith(t, StatusUnsupported, "BORROW", options.SetInt(OptionBorrow, 1))
-	refusedWith(t, StatusUnsupported, "BORROW", options.SetText(OptionBorrow, "1"))
-	if err := options.SetInt(OptionBorrow, 0); err != nil {
-		t.Error(err)
+func TestOptionsAreCheckedWhereTheyAreUsed(t *testing.T) {
+	table := new(TableOptions).Dtype(DtypeFloat16).InitMax(1).MinColumns(2).AllowedSharding("row_wise, grid")
+	for key, want := range map[Option]string{OptionDtype: "float16", OptionInitMax: "1", OptionAllowedSharding: "row_wise, grid"} {
+		if text := must(table.Text(key)); text != want {
+			t.Errorf("%v is %q, not %q", key, text, want)
+		}
+	}
+	if text := must(new(CollectionOptions).Deduplicate(true).Text(OptionDeduplicate)); text != "1" {
+		t.Error(text)
+	}
+	_, err := new(RendezvousOptions).Port(-1).Text(OptionPort)
+	refusedWith(t, StatusInvalidArgument, "PORT", err)
+	_, err = new(PlanOptions).Text(OptionPort)
+	refusedWith(t, StatusInvalidArgument, "PLAN", err)
+	model := must(NewModel())
+	defer model.Close()
+	_, err = model.AddTable("a", 3, 4, new(TableOptions).MinColumns(0))
+	refusedWith(t, StatusInvalidArgument, "MIN_COLUMNS", err)
+	if must(model.AddTable("a", 3, 4, table)) != 0 || must(model.AddTable("b", 3, 4, table)) != 1 || !strings.Contains(must(model.JSON()), "float16") {
+		t.Error(must(model.JSON()))
 	}
 }
 

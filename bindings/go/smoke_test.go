@@ -22,9 +22,9 @@ func TestTwoRanksTrainAroundARefusedBatch(t *testing.T) {
 
 func trainRank(t *testing.T, comm *Comm) error {
 	rank := must(comm.Rank())
-	sgd, zeros, rowWise, model := must(NewOptions(OptionsKindOptimizer)), must(NewOptions(OptionsKindTable)), must(NewOptions(OptionsKindPlan)), must(NewModel())
-	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), sgd.SetFloat(OptionLearningRate, rate), zeros.SetInt(OptionInit, int64(InitZeros)),
-		rowWise.SetText(OptionSharding, "row_wise"), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
+	sgd, zeros, rowWise := new(OptimizerOptions).LearningRate(rate), new(TableOptions).Init(InitZeros), new(PlanOptions).Sharding(ShardingRowWise)
+	model := must(NewModel())
+	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
 	plan := must(NewPlan(comm, model, rowWise))
 	tables := must(NewCollection(comm, model, plan, nil))
 	lookup := must(NewLookup(tables, nil))
@@ -47,7 +47,7 @@ func trainRank(t *testing.T, comm *Comm) error {
 		err = errors.Join(err, tables.ReadRows(0, TablePartWeights, Tensor{}, Tensor{}))
 	}
 	err = errors.Join(err, comm.Shutdown())
-	for _, handle := range []io.Closer{comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup} {
+	for _, handle := range []io.Closer{comm, plan, tables, model, lookup, lookup} {
 		err = errors.Join(err, handle.Close())
 	}
 	if status := StatusOf(lookup.Backward()); status != StatusInvalidHandle {

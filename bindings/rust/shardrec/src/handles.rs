@@ -3,13 +3,14 @@
 //! All are `Send` and `Sync`: no handle has thread affinity, and a second thread in a call that takes one
 //! thread at a time gets BUSY. Reading methods take `&self`, those that change the state of a step `&mut self`.
 
-use std::ffi::c_char;
 use std::ptr::null_mut;
 
 use shardrec_sys as sys;
 
-use crate::enums::{CommProperty, ErrorKind, OptionKey, OptionsKind, Pooling, Reduction, TablePart};
-use crate::error::{c_text, check, refusal, take_text, Result};
+use crate::enums::{CommProperty, Pooling, Reduction, TablePart};
+use crate::error::{c_text, check, take_text, Result};
+use crate::option_types::{CollectionOptions, LookupOptions, OptimizerOptions, PlanOptions, TableOptions};
+use crate::options::with;
 use crate::tensor::{pointer, View, ViewMut};
 
 macro_rules! handles {
@@ -44,8 +45,6 @@ handles! {
     Local(shardrec_local, shardrec_local_destroy);
     /// One rank's membership of a group of ranks.
     Comm(shardrec_comm, shardrec_comm_destroy);
-    /// Settings of a create call; each kind takes its own keys.
-    Options(shardrec_options, shardrec_options_destroy);
     /// The tables, the features looked up in them, and how they are trained; the same on every rank.
     Model(shardrec_model, shardrec_model_destroy);
     /// Which box of which table lives on which rank.
@@ -58,10 +57,6 @@ handles! {
 
 // SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
 // the call, and the library keeps none of them.
-
-fn or_defaults(options: Option<&Options>) -> *const sys::shardrec_options {
-    options.map_or(null_mut(), |o| o.0)
-}
 
 impl Local {
     /// ranks_per_node of the ranks count as one node.
@@ -151,57 +146,24 @@ impl Comm {
     }
 }
 
-/// The library would read the batch's slices after the call, when their borrows have ended.
-fn refuse_borrow(key: OptionKey, on: bool) -> Result<()> {
-    if key != OptionKey::Borrow || !on {
-        return Ok(());
-    }
-    let sentence =
-        "option BORROW is for hosts that keep a batch where it is; here the library copies what it \
-                    needs later";
-    Err(refusal(ErrorKind::Unsupported, sentence.to_string()))
-}
-
-impl Options {
-    pub fn new(kind: OptionsKind) -> Result<Options> {
-        Options::open(|out| unsafe { sys::shardrec_options_create(kind.raw(), out) })
-    }
-
-    pub fn set_i64(self, key: OptionKey, value: i64) -> Result<Options> {
-        refuse_borrow(key, value != 0)?;
-        check(unsafe { sys::shardrec_options_set_i64(self.0, key.raw(), value) })?;
-        Ok(self)
-    }
-
-    pub fn set_f64(self, key: OptionKey, value: f64) -> Result<Options> {
-        refuse_borrow(key, true)?;
-        check(unsafe { sys::shardrec_options_set_f64(self.0, key.raw(), value) })?;
-        Ok(self)
-    }
-
-    pub fn set_text(self, key: OptionKey, value: &str) -> Result<Options> {
-        refuse_borrow(key, true)?;
-        let value = c_text(value)?;
-        check(unsafe { sys::shardrec_options_set_text(self.0, key.raw(), value.as_ptr()) })?;
-        Ok(self)
-    }
-
-    pub fn text(&self, key: OptionKey) -> Result<String> {
-        take_text(|out: *mut *mut c_char| unsafe { sys::shardrec_options_get_text(self.0, key.raw(), out) })
-    }
-}
-
 impl Model {
     pub fn new() -> Result<Model> {
         Model::open(|out| unsafe { sys::shardrec_model_create(std::ptr::null(), out) })
     }
 
     /// Returns the table's index.
-    pub fn add_table(&mut self, name: &str, rows: i64, dim: i64, options: Option<&Options>) -> Result<i32> {
+    pub fn add_table(
+        &mut self,
+        name: &str,
+        rows: i64,
+        dim: i64,
+        options: Option<&TableOptions>,
+    ) -> Result<i32> {
         let name = c_text(name)?;
         let mut out = 0;
-        let options = or_defaults(options);
-        check(unsafe { sys::shardrec_model_add_table(self.0, name.as_ptr(), rows, dim, options, &mut out) })?;
+        with(options.map(|o| &o.0), |made| {
+            check(unsafe { sys::shardrec_model_add_table(self.0, name.as_ptr(), rows, dim, made, &mut out) })
+        })?;
         Ok(out)
     }
 
@@ -210,8 +172,8 @@ impl Model {
         check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling.raw()) })
     }
 
-    pub fn set_optimizer(&mut self, options: &Options) -> Result<()> {
-        check(unsafe { sys::shardrec_model_set_optimizer(self.0, options.0) })
+    pub fn set_optimizer(&mut self, options: &OptimizerOptions) -> Result<()> {
+        with(Some(&options.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, made) }))
     }
 
     pub fn to_json(&self) -> Result<String> {
@@ -221,9 +183,10 @@ impl Model {
 
 impl Plan {
     /// Plans on the ranks of a communicator; collective.
-    pub fn collective(comm: &Comm, model: &Model, options: Option<&Options>) -> Result<Plan> {
-        let options = or_defaults(options);
-        Plan::open(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, options, out) })
+    pub fn collective(comm: &Comm, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
+        with(options.map(|o| &o.0), |made| {
+            Plan::open(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, made, out) })
+        })
     }
 
     /// A table for people.
@@ -234,10 +197,16 @@ impl Plan {
 
 impl Collection {
     /// Collective.
-    pub fn new(comm: &Comm, model: &Model, plan: &Plan, options: Option<&Options>) -> Result<Collection> {
-        let options = or_defaults(options);
-        Collection::open(|out| unsafe {
-            sys::shardrec_collection_create(comm.0, model.0, plan.0, options, out)
+    pub fn new(
+        comm: &Comm,
+        model: &Model,
+        plan: &Plan,
+        options: Option<&CollectionOptions>,
+    ) -> Result<Collection> {
+        with(options.map(|o| &o.0), |made| {
+            Collection::open(|out| unsafe {
+                sys::shardrec_collection_create(comm.0, model.0, plan.0, made, out)
+            })
         })
     }
 
@@ -295,9 +264,10 @@ impl Collection {
 }
 
 impl Lookup {
-    pub fn new(collection: &Collection, options: Option<&Options>) -> Result<Lookup> {
-        let options = or_defaults(options);
-        Lookup::open(|out| unsafe { sys::shardrec_lookup_create(collection.0, options, out) })
+    pub fn new(collection: &Collection, options: Option<&LookupOptions>) -> Result<Lookup> {
+        with(options.map(|o| &o.0), |made| {
+            Lookup::open(|out| unsafe { sys::shardrec_lookup_create(collection.0, made, out) })
+        })
     }
 
     /// Starts the exchange of a batch's ids. values None: this rank has no more data.

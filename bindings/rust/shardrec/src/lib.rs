@@ -5,12 +5,15 @@
 mod enums;
 mod error;
 mod handles;
+mod option_types;
+mod options;
 mod run;
 mod tensor;
 
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
-pub use handles::{Collection, Comm, Local, Lookup, Model, Options, Plan};
+pub use handles::{Collection, Comm, Local, Lookup, Model, Plan};
+pub use option_types::*;
 pub use run::run;
 pub use shardrec_sys as sys;
 pub use tensor::{Element, View, ViewMut};

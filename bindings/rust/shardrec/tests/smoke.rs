@@ -1,8 +1,9 @@
 //! Two ranks train two steps around a refused batch; weights, the error's parts, and dropping out of order.
 
 use shardrec::{
-    hash64, live_objects, run, Collection, Comm, CommProperty, ErrorKind, Init, Lookup, Model, OptionKey,
-    Options, OptionsKind, Plan, Pooling, Reduction, Result, TablePart, View, ViewMut,
+    hash64, live_objects, run, Collection, CollectionOptions, Comm, CommProperty, Dtype, ErrorKind, Init,
+    Lookup, Model, OptimizerOptions, OptionKey, Plan, PlanOptions, Pooling, Reduction, RendezvousOptions,
+    Result, Sharding, TableOptions, TablePart, View, ViewMut,
 };
 
 const ROWS: usize = 10;
@@ -16,27 +17,38 @@ const LENGTHS: [[i64; BATCH]; RANKS] = [[2, 1], [1, 2]];
 
 #[test]
 fn ranks_train_around_a_refused_batch_and_exchange_tensors() {
-    what_the_library_would_keep_is_refused();
+    options_are_checked_where_they_are_used();
     run(RANKS as i32, train_rank).unwrap();
     run(3, exchange_tensors).unwrap();
     assert_eq!(live_objects().unwrap(), 0);
     assert_eq!(hash64(7, b"id"), 0x6550b7d1d89c43a); // XXH3-64
 }
 
-fn what_the_library_would_keep_is_refused() {
-    let lookup = || Options::new(OptionsKind::Lookup).unwrap();
-    let refused = |result: Result<Options>| result.err().map(|e| e.kind) == Some(ErrorKind::Unsupported);
-    assert!(refused(lookup().set_i64(OptionKey::Borrow, 1)));
-    assert!(refused(lookup().set_text(OptionKey::Borrow, "1")));
-    assert!(lookup().set_i64(OptionKey::Borrow, 0).is_ok());
+fn options_are_checked_where_they_are_used() {
+    let sets = "row_wise, grid";
+    let table = TableOptions::new().dtype(Dtype::Float16).init_max(1).min_columns(2).allowed_sharding(sets);
+    for (key, text) in
+        [(OptionKey::Dtype, "float16"), (OptionKey::InitMax, "1"), (OptionKey::AllowedSharding, sets)]
+    {
+        assert_eq!(table.text(key).unwrap(), text);
+    }
+    assert_eq!(CollectionOptions::new().deduplicate(true).text(OptionKey::Deduplicate).unwrap(), "1");
+    let refused = RendezvousOptions::new().port(-1).text(OptionKey::Port).unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::InvalidArgument);
+    let mut model = Model::new().unwrap();
+    let refused = model.add_table("a", 3, 4, Some(&TableOptions::new().min_columns(0))).unwrap_err();
+    assert!(refused.sentence.contains("MIN_COLUMNS"), "{refused}");
+    assert_eq!(model.add_table("a", 3, 4, Some(&table)).unwrap(), 0);
+    assert_eq!(model.add_table("b", 3, 4, Some(&table)).unwrap(), 1);
+    assert!(model.to_json().unwrap().contains("float16"));
 }
 
 fn train_rank(comm: &Comm) -> Result<()> {
     let rank = comm.rank()? as usize;
     comm.set(CommProperty::StepSeconds, 60.0)?;
-    let sgd = Options::new(OptionsKind::Optimizer)?.set_f64(OptionKey::LearningRate, RATE)?;
-    let zeros = Options::new(OptionsKind::Table)?.set_i64(OptionKey::Init, Init::Zeros.value())?;
-    let row_wise = Options::new(OptionsKind::Plan)?.set_text(OptionKey::Sharding, "row_wise")?;
+    let sgd = OptimizerOptions::new().learning_rate(RATE);
+    let zeros = TableOptions::new().init(Init::Zeros);
+    let row_wise = PlanOptions::new().sharding(Sharding::RowWise);
     let mut model = Model::new()?;
     model.set_optimizer(&sgd)?;
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;

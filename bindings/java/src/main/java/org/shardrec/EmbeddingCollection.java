@@ -3,8 +3,8 @@ package org.shardrec;
 /** This rank's boxes of the sharded tables; one thread at a time, its lookups included. */
 public final class EmbeddingCollection extends Handle {
   /** Collective. options may be null. */
-  public EmbeddingCollection(Comm comm, Model model, Plan plan, Options options) {
-    super(out -> Capi.collection_create(comm, model, plan, options, out),
+  public EmbeddingCollection(Comm comm, Model model, Plan plan, CollectionOptions options) {
+    super(out -> Options.use(options, made -> Capi.collection_create(comm, model, plan, made, out)),
         Capi::collection_destroy, comm);
   }
 

@@ -3,8 +3,8 @@ package org.shardrec;
 /** A slot for one batch: begin, forward, then setGradient and backward, or skip, or nothing (evaluation). */
 public final class Lookup extends Handle {
   /** options may be null. */
-  public Lookup(EmbeddingCollection collection, Options options) {
-    super(out -> Capi.lookup_create(collection, options, out), Capi::lookup_destroy, collection);
+  public Lookup(EmbeddingCollection collection, LookupOptions options) {
+    super(out -> Options.use(options, made -> Capi.lookup_create(collection, made, out)), Capi::lookup_destroy, collection);
   }
 
   /** Starts the exchange of a batch's ids. values null: this rank has no more data; weights may be null. */

@@ -7,9 +7,9 @@ public final class Model extends Handle {
   }
 
   /** Returns the table's index; options may be null. */
-  public int addTable(String name, long rows, long dim, Options options) {
+  public int addTable(String name, long rows, long dim, TableOptions options) {
     int[] out = new int[1];
-    Capi.model_add_table(this, name, rows, dim, options, out);
+    Options.use(options, made -> Capi.model_add_table(this, name, rows, dim, made, out));
     return out[0];
   }
 
@@ -17,8 +17,8 @@ public final class Model extends Handle {
     Capi.model_add_feature(this, table, name, pooling.value);
   }
 
-  public void setOptimizer(Options options) {
-    Capi.model_set_optimizer(this, options);
+  public void setOptimizer(OptimizerOptions options) {
+    Options.use(options, made -> Capi.model_set_optimizer(this, made));
   }
 
   public String toJson() {

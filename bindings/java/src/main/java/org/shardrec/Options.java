@@ -1,40 +1,80 @@
 package org.shardrec;
 
-/** Settings of a create call; each kind takes its own keys. */
-public final class Options extends Handle {
-  public Options(OptionsKind kind) {
-    super(out -> Capi.options_create(kind.value, out), Capi::options_destroy);
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Function;
+
+/** Settings of a create call, of one kind: {@link TableOptions} and its like. A plain object, which need not be closed
+ * and may be used any number of times; the call that takes it checks the values, and says what would be accepted.
+ *
+ * @param <S> the class itself
+ */
+public abstract class Options<S extends Options<S>> {
+  /** Writes one setting into a native object. */
+  private interface Setting {
+    void into(Handle options);
   }
 
-  public Options set(OptionKey key, long value) {
-    if (value != 0) refuseBorrow(key);
-    Capi.options_set_i64(this, key.value, value);
-    return this;
+  /** The native object of one call. */
+  private static final class Made extends Handle {
+    Made(OptionsKind kind) {
+      super(out -> Capi.options_create(kind.value, out), Capi::options_destroy);
+    }
   }
 
-  public Options set(OptionKey key, double value) {
-    refuseBorrow(key);
-    Capi.options_set_f64(this, key.value, value);
-    return this;
+  private final OptionsKind kind;
+  private final List<Setting> settings = new ArrayList<>();
+
+  Options(OptionsKind kind) {
+    this.kind = kind;
   }
 
-  public Options set(OptionKey key, String value) {
-    refuseBorrow(key);
-    Capi.options_set_text(this, key.value, value);
-    return this;
+  final S with(OptionKey key, long value) {
+    return with(options -> Capi.options_set_i64(options, key.value, value));
   }
 
-  public String text(OptionKey key) {
-    String[] out = new String[1];
-    Capi.options_get_text(this, key.value, out);
-    return out[0];
+  final S with(OptionKey key, double value) {
+    return with(options -> Capi.options_set_f64(options, key.value, value));
   }
 
-  /** The library would read the batch's buffers after the call, when they may have been collected. */
-  private static void refuseBorrow(OptionKey key) {
-    if (key == OptionKey.BORROW) {
-      throw ShardRecException.of(Status.UNSUPPORTED, "option BORROW is for hosts that keep a batch where it is; here"
-          + " the library copies what it needs later");
+  final S with(OptionKey key, String value) {
+    return with(options -> Capi.options_set_text(options, key.value, value));
+  }
+
+  @SuppressWarnings("unchecked")
+  private S with(Setting setting) {
+    settings.add(setting);
+    return (S) this;
+  }
+
+  /**
+   * A value, set or by default.
+   *
+   * @param key that this kind takes
+   * @return as text, such as an enumerator's name
+   */
+  public final String text(OptionKey key) {
+    return applied(this, options -> {
+      String[] out = new String[1];
+      Capi.options_get_text(options, key.value, out);
+      return out[0];
+    });
+  }
+
+  /** Calls with the native object of the options: null, C's defaults, for null. */
+  static void use(Options<?> options, Consumer<Handle> call) {
+    applied(options, handle -> {
+      call.accept(handle);
+      return null;
+    });
+  }
+
+  private static <T> T applied(Options<?> options, Function<Handle, T> call) {
+    if (options == null) return call.apply(null);
+    try (Made made = new Made(options.kind)) {
+      for (Setting setting : options.settings) setting.into(made);
+      return call.apply(made);
     }
   }
 }

@@ -3,8 +3,8 @@ package org.shardrec;
 /** Which box of which table lives on which rank. */
 public final class Plan extends Handle {
   /** Plans on the ranks of a communicator; collective. options may be null. */
-  public Plan(Comm comm, Model model, Options options) {
-    super(out -> Capi.plan_collective(comm, model, options, out),
+  public Plan(Comm comm, Model model, PlanOptions options) {
+    super(out -> Options.use(options, made -> Capi.plan_collective(comm, model, made, out)),
         Capi::plan_destroy);
   }
 

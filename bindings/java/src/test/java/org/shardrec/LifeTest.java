@@ -16,10 +16,11 @@ public final class LifeTest {
 
   public static void main(String[] arguments) throws Exception {
     closedHandlesAreRefused();
-    whatTheLibraryWouldKeepOrOverwriteIsRefused();
+    whatTheLibraryWouldOverwriteIsRefused();
     droppedHandlesAreClosedAndReportedOnce();
     parentsLiveAsLongAsTheirChildren();
     failuresHaveClasses();
+    optionsAreCheckedWhereTheyAreUsed();
     ranksEndWithTheFirstThatFails();
     interruptsEndAllRanks();
     eventually("live objects at the end", () -> ShardRec.liveObjects() == 0);
@@ -28,24 +29,21 @@ public final class LifeTest {
 
   static void closedHandlesAreRefused() {
     Model model = new Model();
-    Options options = new Options(OptionsKind.TABLE);
-    options.close();
-    options.close();
-    fails(Status.INVALID_HANDLE, "this Options is closed", () -> model.addTable("a", 3, 4, options));
-    Options optimizer = new Options(OptionsKind.OPTIMIZER);
-    optimizer.close();
-    fails(Status.INVALID_HANDLE, "this Options is closed", () -> model.setOptimizer(optimizer));
+    Local group = new Local(1, 1);
+    Comm comm = new Comm(group, 0);
+    group.close();
+    group.close();
+    fails(Status.INVALID_HANDLE, "this Local is closed", () -> new Comm(group, 0));
+    Plan plan = new Plan(comm, model, null);
+    plan.close();
+    fails(Status.INVALID_HANDLE, "this Plan is closed", () -> new EmbeddingCollection(comm, model, plan, null));
+    comm.close();
     model.close();
     fails(Status.INVALID_HANDLE, "this Model is closed", model::toJson);
-    fails(Status.INVALID_ARGUMENT, "", () -> ShardRec.run(-1, comm -> {}));
+    fails(Status.INVALID_ARGUMENT, "", () -> ShardRec.run(-1, rank -> {}));
   }
 
-  static void whatTheLibraryWouldKeepOrOverwriteIsRefused() {
-    try (Options options = new Options(OptionsKind.LOOKUP)) {
-      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(OptionKey.BORROW, 1));
-      fails(Status.UNSUPPORTED, "BORROW", () -> options.set(OptionKey.BORROW, "1"));
-      options.set(OptionKey.BORROW, 0);
-    }
+  static void whatTheLibraryWouldOverwriteIsRefused() {
     ByteBuffer bytes = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     FloatBuffer readOnly = bytes.asFloatBuffer().asReadOnlyBuffer();
     try (Local group = new Local(1, 1); Comm comm = new Comm(group, 0)) {
@@ -76,7 +74,7 @@ public final class LifeTest {
     eventually("dropped models live on", () -> ShardRec.liveObjects() == 0);
     eventually("nobody was told", () -> messages.size() == 1);
     check(messages.get(0).startsWith("a Model was not closed"), messages.toString());
-    new Options(OptionsKind.TABLE);
+    new Local(1, 1);
     eventually("nobody was told", () -> messages.size() == 2);
     new Model().close();
     logger.removeHandler(handler);
@@ -102,6 +100,20 @@ public final class LifeTest {
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = new Comm(new Local(1, 1), 0);
     return new Lookup(new EmbeddingCollection(comm, model, new Plan(comm, model, null), null), null);
+  }
+
+  static void optionsAreCheckedWhereTheyAreUsed() {
+    TableOptions table = new TableOptions().dtype(Dtype.FLOAT16).initMax(1).minColumns(2).allowedSharding("row_wise, grid");
+    check(table.text(OptionKey.DTYPE).equals("float16") && table.text(OptionKey.INIT_MAX).equals("1")
+        && table.text(OptionKey.ALLOWED_SHARDING).equals("row_wise, grid"), table.text(OptionKey.ALLOWED_SHARDING));
+    check(new CollectionOptions().deduplicate(true).text(OptionKey.DEDUPLICATE).equals("1"), "a flag");
+    fails(Status.INVALID_ARGUMENT, "PORT", () -> new RendezvousOptions().port(-1).text(OptionKey.PORT));
+    fails(Status.INVALID_ARGUMENT, "PLAN", () -> new PlanOptions().text(OptionKey.PORT));
+    try (Model model = new Model()) {
+      fails(Status.INVALID_ARGUMENT, "MIN_COLUMNS", () -> model.addTable("a", 3, 4, new TableOptions().minColumns(0)));
+      check(model.addTable("a", 3, 4, table) == 0 && model.addTable("b", 3, 4, table) == 1, "options are used twice");
+      check(model.toJson().contains("float16"), model.toJson());
+    }
   }
 
   static void failuresHaveClasses() throws Exception {

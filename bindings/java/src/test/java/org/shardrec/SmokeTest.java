@@ -21,9 +21,9 @@ public final class SmokeTest {
   static void rank(Comm comm) {
     int rank = comm.rank();
     comm.set(CommProperty.STEP_SECONDS, 60);
-    Options sgd = new Options(OptionsKind.OPTIMIZER).set(OptionKey.LEARNING_RATE, RATE);
-    Options zeros = new Options(OptionsKind.TABLE).set(OptionKey.INIT, Init.ZEROS.value);
-    Options rowWise = new Options(OptionsKind.PLAN).set(OptionKey.SHARDING, "row_wise");
+    OptimizerOptions sgd = new OptimizerOptions().learningRate(RATE);
+    TableOptions zeros = new TableOptions().init(Init.ZEROS);
+    PlanOptions rowWise = new PlanOptions().sharding(Sharding.ROW_WISE);
     Model model = new Model();
     model.setOptimizer(sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
@@ -56,7 +56,7 @@ public final class SmokeTest {
     }
 
     comm.shutdown();
-    for (Handle handle : new Handle[] {comm, plan, tables, model, zeros, sgd, rowWise, lookup, lookup}) handle.close();
+    for (Handle handle : new Handle[] {comm, plan, tables, model, lookup, lookup}) handle.close();
     try {
       lookup.backward();
       throw new AssertionError("a closed lookup was accepted");

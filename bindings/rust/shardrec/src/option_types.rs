@@ -1,0 +1,822 @@
+// Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
+//! A type per kind of options.
+
+use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, Sharding, Unused, WeightDecay};
+use crate::options::{Settings, Value};
+
+/// Options of the optimizer of tables. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct OptimizerOptions(pub(crate) Settings);
+
+impl Default for OptimizerOptions {
+    fn default() -> Self {
+        OptimizerOptions(Settings::new(OptionsKind::Optimizer))
+    }
+}
+
+impl OptimizerOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
+    #[must_use]
+    pub fn optimizer(mut self, value: Optimizer) -> Self {
+        self.0.set(OptionKey::Optimizer, Value::Integer(value.value()));
+        self
+    }
+
+    /// LEARNING_RATE: finite, \>= 0; default 0.01.
+    #[must_use]
+    pub fn learning_rate(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::LearningRate, Value::Real(value.into()));
+        self
+    }
+
+    /// EPS: finite, \>= 0; default 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Eps, Value::Real(value.into()));
+        self
+    }
+
+    /// WEIGHT_DECAY: finite, \>= 0; default 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::WeightDecay, Value::Real(value.into()));
+        self
+    }
+
+    /// WEIGHT_DECAY_MODE: shardrec_weight_decay; default NONE.
+    #[must_use]
+    pub fn weight_decay_mode(mut self, value: WeightDecay) -> Self {
+        self.0.set(OptionKey::WeightDecayMode, Value::Integer(value.value()));
+        self
+    }
+
+    /// MAX_GRADIENT: \> 0 clamps gradients to +-value; 0 (default): off.
+    #[must_use]
+    pub fn max_gradient(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::MaxGradient, Value::Real(value.into()));
+        self
+    }
+
+    /// BETA1: in \[0, 1); default 0.9.
+    #[must_use]
+    pub fn beta1(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Beta1, Value::Real(value.into()));
+        self
+    }
+
+    /// BETA2: in \[0, 1); default 0.999.
+    #[must_use]
+    pub fn beta2(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Beta2, Value::Real(value.into()));
+        self
+    }
+
+    /// ROW_STATISTICS: shardrec_row_statistics; default ROW.
+    #[must_use]
+    pub fn row_statistics(mut self, value: RowStatistics) -> Self {
+        self.0.set(OptionKey::RowStatistics, Value::Integer(value.value()));
+        self
+    }
+
+    /// MOMENTUM: in \[0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9.
+    #[must_use]
+    pub fn momentum(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Momentum, Value::Real(value.into()));
+        self
+    }
+
+    /// ETA: finite, \>= 0; LARS; default 0.001; kind OPTIMIZER.
+    #[must_use]
+    pub fn eta(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Eta, Value::Real(value.into()));
+        self
+    }
+
+    /// MAX_NORM: \> 0: a row that was updated is scaled down to this norm where it is above; 0 (default): off; kind
+    /// OPTIMIZER.
+    #[must_use]
+    pub fn max_norm(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::MaxNorm, Value::Real(value.into()));
+        self
+    }
+}
+
+/// Options of a table. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct TableOptions(pub(crate) Settings);
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        TableOptions(Settings::new(OptionsKind::Table))
+    }
+}
+
+impl TableOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
+    #[must_use]
+    pub fn dtype(mut self, value: Dtype) -> Self {
+        self.0.set(OptionKey::Dtype, Value::Integer(value.value()));
+        self
+    }
+
+    /// INIT: shardrec_init; default UNIFORM.
+    #[must_use]
+    pub fn init(mut self, value: Init) -> Self {
+        self.0.set(OptionKey::Init, Value::Integer(value.value()));
+        self
+    }
+
+    /// INIT_MIN: finite; default -sqrt(1 / rows).
+    #[must_use]
+    pub fn init_min(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::InitMin, Value::Real(value.into()));
+        self
+    }
+
+    /// INIT_MAX: finite, \>= INIT_MIN (checked where it is used); default sqrt(1 / rows).
+    #[must_use]
+    pub fn init_max(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::InitMax, Value::Real(value.into()));
+        self
+    }
+
+    /// ROUNDING: shardrec_rounding; default NEAREST; STOCHASTIC is for 16-bit tables.
+    #[must_use]
+    pub fn rounding(mut self, value: Rounding) -> Self {
+        self.0.set(OptionKey::Rounding, Value::Integer(value.value()));
+        self
+    }
+
+    /// OUT_OF_RANGE: shardrec_out_of_range; default ERROR.
+    #[must_use]
+    pub fn out_of_range(mut self, value: OutOfRange) -> Self {
+        self.0.set(OptionKey::OutOfRange, Value::Integer(value.value()));
+        self
+    }
+
+    /// ALLOWED_SHARDING: a sum of 1 \<\< kind over the kinds of shardrec_sharding, TABLE_WISE to DATA_PARALLEL, that a
+    /// plan may use for the table; as text "row_wise, column_wise"; 0, "all" (default): all.
+    #[must_use]
+    pub fn allowed_sharding(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::AllowedSharding, Value::Text(value.to_string()));
+        self
+    }
+
+    /// ALLOWED_RANKS: ranks that may own boxes of the table: "0-3, 7"; those that a plan does not have are passed
+    /// over; empty (default): all. A table that may not be on all ranks is not replicated.
+    #[must_use]
+    pub fn allowed_ranks(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::AllowedRanks, Value::Text(value.to_string()));
+        self
+    }
+
+    /// MIN_COLUMNS: in \[1, 65536\], at most the table's dim: least columns of a box; default 1. (These three: see
+    /// plan.h).
+    #[must_use]
+    pub fn min_columns(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::MinColumns, Value::Integer(value));
+        self
+    }
+}
+
+/// Options of a plan. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct PlanOptions(pub(crate) Settings);
+
+impl Default for PlanOptions {
+    fn default() -> Self {
+        PlanOptions(Settings::new(OptionsKind::Plan))
+    }
+}
+
+impl PlanOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// SHARDING: shardrec_sharding; default AUTO.
+    #[must_use]
+    pub fn sharding(mut self, value: Sharding) -> Self {
+        self.0.set(OptionKey::Sharding, Value::Integer(value.value()));
+        self
+    }
+
+    /// REPLICATION: shardrec_replication, of all replicated tables; default AUTO.
+    #[must_use]
+    pub fn replication(mut self, value: Replication) -> Self {
+        self.0.set(OptionKey::Replication, Value::Integer(value.value()));
+        self
+    }
+
+    /// BATCH_SIZE: \>= 0: samples per rank and step that the plan may expect; 0 (default): unknown.
+    #[must_use]
+    pub fn batch_size(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::BatchSize, Value::Integer(value));
+        self
+    }
+
+    /// BAG_LENGTH: finite, \>= 0: ids per bag that it may expect; default 1.
+    #[must_use]
+    pub fn bag_length(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::BagLength, Value::Real(value.into()));
+        self
+    }
+
+    /// BALANCE: shardrec_balance; default BYTES.
+    #[must_use]
+    pub fn balance(mut self, value: Balance) -> Self {
+        self.0.set(OptionKey::Balance, Value::Integer(value.value()));
+        self
+    }
+}
+
+/// Options of a collection of tables. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct CollectionOptions(pub(crate) Settings);
+
+impl Default for CollectionOptions {
+    fn default() -> Self {
+        CollectionOptions(Settings::new(OptionsKind::Collection))
+    }
+}
+
+impl CollectionOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// SEED: ; default 0; kinds COLLECTION and MLP.
+    #[must_use]
+    pub fn seed(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Seed, Value::Integer(value));
+        self
+    }
+
+    /// THREADS: in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its
+    /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
+    /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
+    /// which has no communicator: the same part, of the communicators that live in this process when it is made;
+    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    #[must_use]
+    pub fn threads(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// GRADIENT_DIVISOR: shardrec_divisor; default RANKS.
+    #[must_use]
+    pub fn gradient_divisor(mut self, value: Divisor) -> Self {
+        self.0.set(OptionKey::GradientDivisor, Value::Integer(value.value()));
+        self
+    }
+
+    /// GRADIENT_DIVISOR_VALUE: finite, \> 0; for CUSTOM; default 1.
+    #[must_use]
+    pub fn gradient_divisor_value(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::GradientDivisorValue, Value::Real(value.into()));
+        self
+    }
+
+    /// LOOKUPS: in \[1, 8\]; lookups alive at once; default 2.
+    #[must_use]
+    pub fn lookups(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Lookups, Value::Integer(value));
+        self
+    }
+
+    /// OUTPUT_DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16 or BFLOAT16; of outputs and their gradients. Sums are
+    /// taken in float32 and rounded once, to nearest even.
+    #[must_use]
+    pub fn output_dtype(mut self, value: Dtype) -> Self {
+        self.0.set(OptionKey::OutputDtype, Value::Integer(value.value()));
+        self
+    }
+
+    /// DEDUPLICATE: 0 or 1; 1: an id that a batch repeats travels once where that takes fewer bytes, with the same
+    /// results; default: 1 where ranks live in several processes, else 0.
+    #[must_use]
+    pub fn deduplicate(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::Deduplicate, Value::Integer(value.into()));
+        self
+    }
+
+    /// FORWARD_COMPRESSION: shardrec_compression, of the output exchange: sums per bag and box, before they are added
+    /// up and divided by MEAN; rows of sequences. Default NONE, which costs nothing; any other costs time where ranks
+    /// share a machine; the same on all ranks.
+    #[must_use]
+    pub fn forward_compression(mut self, value: Compression) -> Self {
+        self.0.set(OptionKey::ForwardCompression, Value::Integer(value.value()));
+        self
+    }
+
+    /// BACKWARD_COMPRESSION: shardrec_compression, of the gradient exchange: gradients per bag and box, or id of a
+    /// sequence, after divisor (one that is a power of two may follow later), clamp and MEAN. Sums that ranks
+    /// exchange beside them (replicas by rows or bits, row statistics, gradients of weights) stay float32. Default
+    /// NONE; the same on all ranks.
+    #[must_use]
+    pub fn backward_compression(mut self, value: Compression) -> Self {
+        self.0.set(OptionKey::BackwardCompression, Value::Integer(value.value()));
+        self
+    }
+
+    /// HIERARCHICAL: 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what
+    /// they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per
+    /// rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live
+    /// in several processes and nothing is compressed, else 0; the same on all ranks.
+    #[must_use]
+    pub fn hierarchical(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::Hierarchical, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of a lookup. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct LookupOptions(pub(crate) Settings);
+
+impl Default for LookupOptions {
+    fn default() -> Self {
+        LookupOptions(Settings::new(OptionsKind::Lookup))
+    }
+}
+
+impl LookupOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// WEIGHT_GRADIENT: 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks;
+    /// default 0.
+    #[must_use]
+    pub fn weight_gradient(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::WeightGradient, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of DDP. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct DdpOptions(pub(crate) Settings);
+
+impl Default for DdpOptions {
+    fn default() -> Self {
+        DdpOptions(Settings::new(OptionsKind::Ddp))
+    }
+}
+
+impl DdpOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// THREADS: in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its
+    /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
+    /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
+    /// which has no communicator: the same part, of the communicators that live in this process when it is made;
+    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    #[must_use]
+    pub fn threads(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// DDP_AVERAGE: 0: gradients are summed, 1 (default): averaged.
+    #[must_use]
+    pub fn average(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DdpAverage, Value::Integer(value.into()));
+        self
+    }
+
+    /// DDP_BROADCAST: 1 (default): commit copies rank 0's parameters to all.
+    #[must_use]
+    pub fn broadcast(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DdpBroadcast, Value::Integer(value.into()));
+        self
+    }
+
+    /// DDP_FACTOR: finite; the sum or average is multiplied by it; default 1.
+    #[must_use]
+    pub fn factor(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::DdpFactor, Value::Real(value.into()));
+        self
+    }
+
+    /// DDP_FIRST_BUCKET_BYTES: \>= 1: the first bucket of each dtype is full from so many bytes of gradients on;
+    /// default 2^20.
+    #[must_use]
+    pub fn first_bucket_bytes(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::DdpFirstBucketBytes, Value::Integer(value));
+        self
+    }
+
+    /// DDP_BUCKET_BYTES: \>= 1: likewise the others; default 2^22.
+    #[must_use]
+    pub fn bucket_bytes(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::DdpBucketBytes, Value::Integer(value));
+        self
+    }
+
+    /// DDP_ORDER: shardrec_ddp_order; default REVERSE.
+    #[must_use]
+    pub fn order(mut self, value: DdpOrder) -> Self {
+        self.0.set(OptionKey::DdpOrder, Value::Integer(value.value()));
+        self
+    }
+
+    /// DDP_UNUSED: shardrec_unused; default ERROR.
+    #[must_use]
+    pub fn unused(mut self, value: Unused) -> Self {
+        self.0.set(OptionKey::DdpUnused, Value::Integer(value.value()));
+        self
+    }
+
+    /// DDP_COMPRESSION: shardrec_compression, of FLOAT32 gradients on their way: NONE (default), FLOAT16 or BFLOAT16.
+    /// Each rank's gradients are rounded, then added up in float32; where a bucket is added up in parts (more than
+    /// two ranks, more than 256 KiB from a rank to all others together), the result, averaged, is rounded once more.
+    /// Gradients of other dtypes travel as they are.
+    #[must_use]
+    pub fn compression(mut self, value: Compression) -> Self {
+        self.0.set(OptionKey::DdpCompression, Value::Integer(value.value()));
+        self
+    }
+
+    /// DDP_JOIN_DIVISOR: shardrec_join_divisor; default WORLD.
+    #[must_use]
+    pub fn join_divisor(mut self, value: JoinDivisor) -> Self {
+        self.0.set(OptionKey::DdpJoinDivisor, Value::Integer(value.value()));
+        self
+    }
+
+    /// DDP_STEP_IN_BACKWARD: 0 or 1; 1: each bucket's parameters are stepped as soon as their gradients are reduced;
+    /// needs shardrec_ddp_set_optimizer; a step that fails may have changed some parameters; default 0.
+    #[must_use]
+    pub fn step_in_backward(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DdpStepInBackward, Value::Integer(value.into()));
+        self
+    }
+
+    /// DDP_THREAD: 0 or 1; 1: a thread of the library sends, adds up and writes buckets during backward; 0:
+    /// shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may differ. Default:
+    /// 1 where this rank's part of the processors (see THREADS) is more than one, because a thread that takes the
+    /// processor from backward hides nothing.
+    #[must_use]
+    pub fn thread(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::DdpThread, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of a stack of layers. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct MlpOptions(pub(crate) Settings);
+
+impl Default for MlpOptions {
+    fn default() -> Self {
+        MlpOptions(Settings::new(OptionsKind::Mlp))
+    }
+}
+
+impl MlpOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
+    #[must_use]
+    pub fn optimizer(mut self, value: Optimizer) -> Self {
+        self.0.set(OptionKey::Optimizer, Value::Integer(value.value()));
+        self
+    }
+
+    /// LEARNING_RATE: finite, \>= 0; default 0.01.
+    #[must_use]
+    pub fn learning_rate(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::LearningRate, Value::Real(value.into()));
+        self
+    }
+
+    /// EPS: finite, \>= 0; default 1e-8.
+    #[must_use]
+    pub fn eps(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Eps, Value::Real(value.into()));
+        self
+    }
+
+    /// WEIGHT_DECAY: finite, \>= 0; default 0.
+    #[must_use]
+    pub fn weight_decay(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::WeightDecay, Value::Real(value.into()));
+        self
+    }
+
+    /// WEIGHT_DECAY_MODE: shardrec_weight_decay; default NONE.
+    #[must_use]
+    pub fn weight_decay_mode(mut self, value: WeightDecay) -> Self {
+        self.0.set(OptionKey::WeightDecayMode, Value::Integer(value.value()));
+        self
+    }
+
+    /// MAX_GRADIENT: \> 0 clamps gradients to +-value; 0 (default): off.
+    #[must_use]
+    pub fn max_gradient(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::MaxGradient, Value::Real(value.into()));
+        self
+    }
+
+    /// BETA1: in \[0, 1); default 0.9.
+    #[must_use]
+    pub fn beta1(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Beta1, Value::Real(value.into()));
+        self
+    }
+
+    /// BETA2: in \[0, 1); default 0.999.
+    #[must_use]
+    pub fn beta2(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Beta2, Value::Real(value.into()));
+        self
+    }
+
+    /// ROW_STATISTICS: shardrec_row_statistics; default ROW.
+    #[must_use]
+    pub fn row_statistics(mut self, value: RowStatistics) -> Self {
+        self.0.set(OptionKey::RowStatistics, Value::Integer(value.value()));
+        self
+    }
+
+    /// MOMENTUM: in \[0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9.
+    #[must_use]
+    pub fn momentum(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::Momentum, Value::Real(value.into()));
+        self
+    }
+
+    /// SEED: ; default 0; kinds COLLECTION and MLP.
+    #[must_use]
+    pub fn seed(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Seed, Value::Integer(value));
+        self
+    }
+
+    /// THREADS: in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its
+    /// communicator on this machine, in this process and in others: each processor of its affinity mask divided by
+    /// the ranks that may run on it, cgroup quotas of processor time likewise; rounded down, at least 1. Of an MLP,
+    /// which has no communicator: the same part, of the communicators that live in this process when it is made;
+    /// without one, all processors that the process may use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
+    #[must_use]
+    pub fn threads(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Threads, Value::Integer(value));
+        self
+    }
+
+    /// ACCUMULATE_GRADIENTS: 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the parameters; default 0.
+    #[must_use]
+    pub fn accumulate_gradients(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::AccumulateGradients, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of a mesh. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct MeshOptions(pub(crate) Settings);
+
+impl Default for MeshOptions {
+    fn default() -> Self {
+        MeshOptions(Settings::new(OptionsKind::Mesh))
+    }
+}
+
+impl MeshOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// PLACEMENT: shardrec_placement; default INTRA_NODE_SYNC.
+    #[must_use]
+    pub fn placement(mut self, value: Placement) -> Self {
+        self.0.set(OptionKey::Placement, Value::Integer(value.value()));
+        self
+    }
+}
+
+/// Options of a communicator. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct CommOptions(pub(crate) Settings);
+
+impl Default for CommOptions {
+    fn default() -> Self {
+        CommOptions(Settings::new(OptionsKind::Comm))
+    }
+}
+
+impl CommOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// ENGINE: shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env.
+    #[must_use]
+    pub fn engine(mut self, value: Engine) -> Self {
+        self.0.set(OptionKey::Engine, Value::Integer(value.value()));
+        self
+    }
+
+    /// COMM_SETUP_SECONDS: \> 0: to meet in; default 1800.
+    #[must_use]
+    pub fn setup_seconds(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::CommSetupSeconds, Value::Real(value.into()));
+        self
+    }
+
+    /// INTERFACE: name of a network interface ("eth1") or an address of this machine, for the connections of this
+    /// rank over Gloo. Any other than loopback needs ALLOW_PLAIN_TCP, here or of a rendezvous that is reached over
+    /// the network. Empty (default): the interface that reaches the rendezvous.
+    #[must_use]
+    pub fn interface(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::Interface, Value::Text(value.to_string()));
+        self
+    }
+
+    /// RANK_ZERO_SECONDS: \> 0: how much later than this rank rank 0 may come, for shardrec_comm_create_from_env:
+    /// where its address is known and its machine answers, but nothing listens there for so long, rank 0 is lost
+    /// (PEER_FAILED); default 60.
+    #[must_use]
+    pub fn rank_zero_seconds(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::RankZeroSeconds, Value::Real(value.into()));
+        self
+    }
+
+    /// ALLOW_PLAIN_TCP: 0 or 1; 1: other machines may take part, and what ranks send each other is clear text on the
+    /// network; default 0; kinds RENDEZVOUS and COMM.
+    #[must_use]
+    pub fn allow_plain_tcp(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::AllowPlainTcp, Value::Integer(value.into()));
+        self
+    }
+}
+
+/// Options of a rendezvous. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct RendezvousOptions(pub(crate) Settings);
+
+impl Default for RendezvousOptions {
+    fn default() -> Self {
+        RendezvousOptions(Settings::new(OptionsKind::Rendezvous))
+    }
+}
+
+impl RendezvousOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// ADDRESS: a name or an address of this machine to listen at; default 127.0.0.1. Any other than loopback needs
+    /// SECRET and ALLOW_PLAIN_TCP (checked where it is used).
+    #[must_use]
+    pub fn address(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::Address, Value::Text(value.to_string()));
+        self
+    }
+
+    /// PORT: in \[0, 65535\]; 0 (default): a free one.
+    #[must_use]
+    pub fn port(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::Port, Value::Integer(value));
+        self
+    }
+
+    /// ADVERTISED_ADDRESS: under which ranks find it; empty (default): as ADDRESS.
+    #[must_use]
+    pub fn advertised_address(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::AdvertisedAddress, Value::Text(value.to_string()));
+        self
+    }
+
+    /// JOB: name of the group: 1 to 64 letters, digits and -._~; empty (default): a random one.
+    #[must_use]
+    pub fn job(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::Job, Value::Text(value.to_string()));
+        self
+    }
+
+    /// SECRET: 16 to 128 letters, digits and -._~; empty (default): a random one of 128 bits.
+    #[must_use]
+    pub fn secret(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::Secret, Value::Text(value.to_string()));
+        self
+    }
+
+    /// ALLOW_PLAIN_TCP: 0 or 1; 1: other machines may take part, and what ranks send each other is clear text on the
+    /// network; default 0; kinds RENDEZVOUS and COMM.
+    #[must_use]
+    pub fn allow_plain_tcp(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::AllowPlainTcp, Value::Integer(value.into()));
+        self
+    }
+
+    /// SILENCE_SECONDS: in \[0.1, 3600\]: a rank that says nothing for so long, or that a rank's connection does not
+    /// reach, is lost to the others; default 4.
+    #[must_use]
+    pub fn silence_seconds(mut self, value: impl Into<f64>) -> Self {
+        self.0.set(OptionKey::SilenceSeconds, Value::Real(value.into()));
+        self
+    }
+}
+
+/// Options of a checkpoint. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct CheckpointOptions(pub(crate) Settings);
+
+impl Default for CheckpointOptions {
+    fn default() -> Self {
+        CheckpointOptions(Settings::new(OptionsKind::Checkpoint))
+    }
+}
+
+impl CheckpointOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// KEEP_LAST: \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all.
+    #[must_use]
+    pub fn keep_last(mut self, value: i64) -> Self {
+        self.0.set(OptionKey::KeepLast, Value::Integer(value));
+        self
+    }
+}
