@@ -1,6 +1,7 @@
 package shardrec_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -113,6 +114,8 @@ func eventually(t *testing.T, otherwise string, holds func() bool) {
 	t.Error(otherwise)
 }
 
+var modelsReported bool // once in a process, however often the tests run in it
+
 func TestDroppedHandlesAreClosedAndReportedOnce(t *testing.T) {
 	var logged messages
 	before := slog.Default()
@@ -123,9 +126,14 @@ func TestDroppedHandlesAreClosedAndReportedOnce(t *testing.T) {
 		must(NewModel())
 	}
 	eventually(t, "dropped models live on", func() bool { return must(LiveObjects()) == live })
-	eventually(t, "nobody was told", func() bool { return logged.count("a Model was not closed") == 1 })
+	want := 1
+	if modelsReported {
+		want = 0
+	}
+	modelsReported = true
+	eventually(t, "nobody was told", func() bool { return logged.count("a Model was not closed") == want })
 	must(NewModel()).Close()
-	if logged.count("not closed") != 1 {
+	if logged.count("not closed") != want {
 		t.Error(logged.text.String())
 	}
 }
@@ -154,6 +162,38 @@ func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
 	}
 	lookup.Close()
 	eventually(t, "dropped parents live on", func() bool { return must(LiveObjects()) == live })
+}
+
+func TestTheEndOfAContextEndsAllRanks(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	start := time.Now()
+	err := RunContext(ctx, 3, func(ranks context.Context, comm *Comm) error {
+		if must(comm.Rank()) == 2 {
+			cancel(cause)
+			<-ranks.Done()
+			return nil
+		}
+		return comm.Barrier()
+	})
+	if passed := time.Since(start); err != cause || passed > patience {
+		t.Errorf("%v after %v", err, passed)
+	}
+	err = RunContext(ctx, 2, func(context.Context, *Comm) error { return nil })
+	if err != nil && err != cause {
+		t.Error(err)
+	}
+	// A rank's failure ends the context of the others.
+	err = RunContext(context.Background(), 2, func(ranks context.Context, comm *Comm) error {
+		if must(comm.Rank()) == 1 {
+			return cause
+		}
+		<-ranks.Done()
+		return context.Cause(ranks)
+	})
+	if !errors.Is(err, cause) {
+		t.Error(err)
+	}
 }
 
 func TestRanksEndWithTheFirstThatFails(t *testing.T) {

@@ -1,6 +1,7 @@
 package shardrec
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -9,10 +10,16 @@ import (
 // ErrRankEnded is the failure of a rank whose goroutine ended without returning: by runtime.Goexit, as t.Fatal does.
 var ErrRankEnded = errors.New("the rank's goroutine ended before its function returned")
 
-// Run calls body on n ranks of one node, each a goroutine with a communicator of its own. The first failure
-// aborts the other ranks and is returned; what else failed is joined behind it (errors.Join). No rank is left
-// running when it returns.
+// Run is RunContext without a context.
 func Run(n int, body func(comm *Comm) error) error {
+	return RunContext(context.Background(), n, func(_ context.Context, comm *Comm) error { return body(comm) })
+}
+
+// RunContext calls body on n ranks of one node, each a goroutine with a communicator of its own. The first
+// failure aborts the other ranks and is returned; what else failed is joined behind it (errors.Join). The end of
+// ctx aborts all ranks; its cause is then the first failure. The context of the ranks ends with the first
+// failure. No rank is left running when it returns.
+func RunContext(ctx context.Context, n int, body func(ctx context.Context, comm *Comm) error) error {
 	group, err := NewLocal(n, n)
 	if err != nil {
 		return err
@@ -31,11 +38,18 @@ func Run(n int, body func(comm *Comm) error) error {
 			return err
 		}
 	}
+	ranks, end := context.WithCancelCause(ctx)
+	r.end = end
+	stop := context.AfterFunc(ctx, func() { r.fail(context.Cause(ctx)) })
 	for _, comm := range r.comms {
 		r.running.Add(1)
-		go r.run(comm, body)
+		go r.run(comm, func(comm *Comm) error { return body(ranks, comm) })
 	}
 	r.running.Wait()
+	stop()
+	end(nil)
+	r.mutex.Lock() // the end of ctx may just be telling
+	defer r.mutex.Unlock()
 	if len(r.failures) == 1 {
 		return r.failures[0]
 	}
@@ -46,6 +60,7 @@ func Run(n int, body func(comm *Comm) error) error {
 type ranks struct {
 	comms    []*Comm
 	running  sync.WaitGroup
+	end      context.CancelCauseFunc // of the ranks' context
 	mutex    sync.Mutex
 	failures []error // the first one first
 }
@@ -71,6 +86,7 @@ func (r *ranks) fail(failure error) {
 	if len(r.failures) != 1 {
 		return
 	}
+	r.end(failure)
 	reason := "another rank failed: " + strings.ReplaceAll(failure.Error(), "\x00", " ")
 	for _, peer := range r.comms {
 		// A rank that has ended needs no abort.
