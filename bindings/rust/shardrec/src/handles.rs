@@ -29,6 +29,24 @@ macro_rules! handles {
                 check(create(&mut out))?;
                 Ok($name(out))
             }
+
+            /// For calls of `sys`; still this object's to destroy.
+            pub fn as_raw(&self) -> *mut sys::$raw {
+                self.0
+            }
+
+            /// For calls of `sys`; the caller's to destroy.
+            pub fn into_raw(self) -> *mut sys::$raw {
+                std::mem::ManuallyDrop::new(self).0
+            }
+
+            /// Takes over a handle.
+            ///
+            /// # Safety
+            /// Nobody else destroys it.
+            pub unsafe fn from_raw(raw: *mut sys::$raw) -> $name {
+                $name(raw)
+            }
         }
 
         impl Drop for $name {

@@ -17,6 +17,7 @@ const LENGTHS: [[i64; BATCH]; RANKS] = [[2, 1], [1, 2]];
 
 #[test]
 fn ranks_train_around_a_refused_batch_and_exchange_tensors() {
+    handles_go_to_raw_calls_and_back();
     options_are_checked_where_they_are_used();
     run(RANKS as i32, train_rank).unwrap();
     run(3, exchange_tensors).unwrap();
@@ -41,6 +42,19 @@ fn options_are_checked_where_they_are_used() {
     assert_eq!(model.add_table("a", 3, 4, Some(&table)).unwrap(), 0);
     assert_eq!(model.add_table("b", 3, 4, Some(&table)).unwrap(), 1);
     assert!(model.to_json().unwrap().contains("float16"));
+}
+
+fn handles_go_to_raw_calls_and_back() {
+    let model = Model::new().unwrap();
+    let mut tables = -1;
+    // SAFETY: the handle lives, out outlives the call.
+    let status = unsafe { shardrec::sys::shardrec_model_table_count(model.as_raw(), &mut tables) };
+    assert_eq!((status, tables), (shardrec::sys::SHARDREC_OK, 0));
+    let raw = model.into_raw();
+    assert_eq!(live_objects().unwrap(), 1);
+    // SAFETY: it is the one of into_raw.
+    let model = unsafe { Model::from_raw(raw) };
+    assert!(model.to_json().is_ok());
 }
 
 fn train_rank(comm: &Comm) -> Result<()> {
