@@ -8,7 +8,7 @@ import java.nio.IntBuffer;
 import java.nio.LongBuffer;
 
 /** A view of a direct buffer in native byte order, from its position to its limit at the time the view is
- * made: no copy. Immutable itself; make it once and use it in every step. */
+ * made: no copy. Make it once and use it in every step; {@link #resize} fits it to batches of other lengths. */
 public final class Tensor {
   private static final int MAX_DIMENSIONS = 8;
 
@@ -28,8 +28,6 @@ public final class Tensor {
     if (!data.isDirect()) {
       throw new IllegalArgumentException("a tensor needs a direct buffer, such as Tensor.floats(n)");
     }
-    long last = 0;
-    boolean empty = false;
     layout = new long[2 + 2 * MAX_DIMENSIONS];
     layout[0] = dtype.value;
     layout[1] = shape.length;
@@ -37,16 +35,44 @@ public final class Tensor {
       if (shape[i] < 0 || stride[i] < 0) {
         throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
       }
-      empty |= shape[i] == 0;
       layout[2 + i] = shape[i];
       layout[2 + MAX_DIMENSIONS + i] = stride[i];
-      if (shape[i] > 0) last = Math.addExact(last, Math.multiplyExact(shape[i] - 1, stride[i]));
-    }
-    if (!empty && last >= data.capacity()) {
-      throw new IllegalArgumentException(
-          "the tensor's last element is " + last + ", the buffer holds " + data.capacity());
     }
     this.data = data;
+    checkLast();
+  }
+
+  private void checkLast() {
+    double last = 0; // exact as far as a buffer goes
+    for (int i = 0; i < layout[1]; ++i) {
+      long size = layout[2 + i];
+      if (size == 0) return;
+      last += (double) (size - 1) * layout[2 + MAX_DIMENSIONS + i];
+    }
+    if (last >= data.capacity()) {
+      throw new IllegalArgumentException(
+          "the tensor's last element is " + (long) last + ", the buffer holds " + data.capacity());
+    }
+  }
+
+  /**
+   * Changes how many elements a vector, or rows a matrix, has, within the buffer that the view was made of. Makes
+   * nothing new; not for a thread while another one passes the view.
+   *
+   * @param rows 0 or more
+   * @return this
+   */
+  public Tensor resize(long rows) {
+    if (rows < 0) throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
+    long before = layout[2];
+    layout[2] = rows;
+    try {
+      checkLast();
+    } catch (IllegalArgumentException tooLong) {
+      layout[2] = before;
+      throw tooLong;
+    }
+    return this;
   }
 
   /** For what the library writes. */

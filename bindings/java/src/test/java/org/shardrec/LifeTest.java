@@ -21,6 +21,7 @@ public final class LifeTest {
     parentsLiveAsLongAsTheirChildren();
     failuresHaveClasses();
     optionsAreCheckedWhereTheyAreUsed();
+    stepsAllocateNothing();
     ranksEndWithTheFirstThatFails();
     interruptsEndAllRanks();
     eventually("live objects at the end", () -> ShardRec.liveObjects() == 0);
@@ -100,6 +101,30 @@ public final class LifeTest {
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = new Comm(new Local(1, 1), 0);
     return new Lookup(new EmbeddingCollection(comm, model, new Plan(comm, model, null), null), null);
+  }
+
+  static void stepsAllocateNothing() {
+    Lookup lookup = lookupOfNobody();
+    Tensor ids = Tensor.vector(Tensor.longs(0, 1, 2, 0, 1, 2)), lengths = Tensor.vector(Tensor.longs(1, 1, 1, 1, 1, 1));
+    Tensor out = Tensor.matrix(Tensor.floats(24), 6, 4);
+    var threads = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
+    threads.getCurrentThreadAllocatedBytes();
+    long before = 0;
+    for (int step = 0; step < 300; ++step) {
+      if (step == 100) before = threads.getCurrentThreadAllocatedBytes();
+      int size = step % 7;
+      lookup.begin(size, ids.resize(size), lengths.resize(size), null);
+      lookup.forward(0, out.resize(size));
+      lookup.setGradient(0, out);
+      lookup.backward();
+    }
+    long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+    check(allocated < 200, "bytes allocated in 200 steps: " + allocated); // what asking costs
+    lookup.close();
+    refused(() -> ids.resize(7));
+    refused(() -> ids.resize(-1));
+    refused(() -> out.resize(Long.MAX_VALUE / 2));
+    check(ids.resize(6) == ids, "a refused size was taken");
   }
 
   static void optionsAreCheckedWhereTheyAreUsed() {
