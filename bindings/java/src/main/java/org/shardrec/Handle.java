@@ -2,6 +2,8 @@ package org.shardrec;
 
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
@@ -24,6 +26,8 @@ abstract class Handle implements AutoCloseable {
   private final Ticket ticket;
   private final Cleaner.Cleanable cleanable;
   private final Handle[] parents;
+  private final List<Object> kept = new ArrayList<>(0);
+  private volatile int viewVersion;
 
   /** parents: what must not be collected before this is. */
   Handle(Create create, Destroy destroy, Handle... parents) {
@@ -35,6 +39,22 @@ abstract class Handle implements AutoCloseable {
     this.parents = parents;
     ticket = new Ticket(value, destroy, getClass());
     cleanable = CLEANER.register(this, ticket);
+  }
+
+  /** What the library uses until this is closed. */
+  final void keep(Object used) {
+    synchronized (kept) {
+      kept.add(used);
+    }
+  }
+
+  /** Views of this object's memory are refused from now on. */
+  final void invalidateViews() {
+    ++viewVersion;
+  }
+
+  final int viewVersion() {
+    return viewVersion;
   }
 
   static long created(Create create) {
@@ -56,6 +76,9 @@ abstract class Handle implements AutoCloseable {
     ticket.closedByHost = true;
     cleanable.clean();
     Reference.reachabilityFence(parents);
+    synchronized (kept) {
+      kept.clear();
+    }
   }
 
   private ShardRecException closed() {

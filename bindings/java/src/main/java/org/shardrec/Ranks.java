@@ -19,7 +19,7 @@ final class Ranks {
     boolean interrupted = false;
     try {
       try (Local group = new Local(n, n)) {
-        for (int rank = 0; rank < n; ++rank) comms.add(new Comm(group, rank));
+        for (int rank = 0; rank < n; ++rank) comms.add(Comm.createLocal(group, rank));
       }
       for (int rank = 0; rank < n; ++rank) threads.add(new RankThread(rank));
       start();

@@ -1,5 +1,6 @@
 package org.shardrec;
 
+import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -18,10 +19,73 @@ public final class Tensor {
   /** dtype, ndim, shape[8], stride[8]. Read by the native wrapper. */
   final long[] layout;
 
-  /** A view of the library's own memory, made by the native wrapper. */
+  /** Whose memory it is; null: a buffer's. */
+  private Handle owner;
+  private int version;
+
+  /** A view of the library's own memory, made by the native wrapper; data null: none. */
   Tensor(ByteBuffer data, long[] layout) {
-    this.data = data.order(ByteOrder.nativeOrder());
+    this.data = data == null ? null : data.order(ByteOrder.nativeOrder());
     this.layout = layout;
+  }
+
+  /** Says whose memory it is. */
+  Tensor of(Handle owner) {
+    this.owner = owner;
+    version = owner.viewVersion();
+    return this;
+  }
+
+  /** For the native wrappers: refuses a view of what is gone. */
+  static Tensor live(Tensor tensor) {
+    if (tensor == null || tensor.owner == null) return tensor;
+    Handle.ticketOf(tensor.owner);
+    if (tensor.version != tensor.owner.viewVersion()) {
+      throw ShardRecException.of(Status.INVALID_STATE, "this view is of a stack that has got another layer since");
+    }
+    return tensor;
+  }
+
+  /** For what the library keeps: only memory that the host has. */
+  static Tensor own(Tensor tensor) {
+    if (tensor != null && tensor.owner != null) {
+      throw new IllegalArgumentException("a view of the library's own memory; add the stack itself");
+    }
+    return tensor;
+  }
+
+  /**
+   * The elements of a compact FLOAT32 tensor, copied.
+   *
+   * @return row after row
+   */
+  public float[] toFloats() {
+    FloatBuffer from = floatsOf();
+    float[] copy = new float[from.remaining()];
+    from.get(copy);
+    Reference.reachabilityFence(owner);
+    return copy;
+  }
+
+  /**
+   * Writes all elements of a compact FLOAT32 tensor.
+   *
+   * @param values row after row
+   */
+  public void setFloats(float[] values) {
+    FloatBuffer to = floatsOf();
+    if (values.length != to.remaining()) {
+      throw new IllegalArgumentException(values.length + " values for " + to.remaining() + " elements");
+    }
+    to.put(values);
+    Reference.reachabilityFence(owner);
+  }
+
+  private FloatBuffer floatsOf() {
+    live(this);
+    if (layout[0] != Dtype.FLOAT32.value) throw new IllegalArgumentException("not a tensor of FLOAT32");
+    if (data instanceof FloatBuffer floats) return floats.duplicate();
+    return ((ByteBuffer) data).duplicate().order(ByteOrder.nativeOrder()).asFloatBuffer();
   }
 
   private Tensor(Buffer data, Dtype dtype, long[] shape, long[] stride) {

@@ -31,11 +31,11 @@ public final class LifeTest {
   static void closedHandlesAreRefused() {
     Model model = new Model();
     Local group = new Local(1, 1);
-    Comm comm = new Comm(group, 0);
+    Comm comm = Comm.createLocal(group, 0);
     group.close();
     group.close();
-    fails(Status.INVALID_HANDLE, "this Local is closed", () -> new Comm(group, 0));
-    Plan plan = new Plan(comm, model, null);
+    fails(Status.INVALID_HANDLE, "this Local is closed", () -> Comm.createLocal(group, 0));
+    Plan plan = Plan.collective(comm, model, null);
     plan.close();
     fails(Status.INVALID_HANDLE, "this Plan is closed", () -> new EmbeddingCollection(comm, model, plan, null));
     comm.close();
@@ -47,7 +47,7 @@ public final class LifeTest {
   static void whatTheLibraryWouldOverwriteIsRefused() {
     ByteBuffer bytes = ByteBuffer.allocateDirect(16).order(ByteOrder.nativeOrder());
     FloatBuffer readOnly = bytes.asFloatBuffer().asReadOnlyBuffer();
-    try (Local group = new Local(1, 1); Comm comm = new Comm(group, 0)) {
+    try (Local group = new Local(1, 1); Comm comm = Comm.createLocal(group, 0)) {
       refused(() -> comm.broadcast(Tensor.vector(readOnly), 0));
       refused(() -> comm.allGather(Tensor.vector(readOnly), Tensor.vector(readOnly)));
       comm.allGather(Tensor.vector(readOnly), Tensor.vector(Tensor.floats(4)));
@@ -99,8 +99,8 @@ public final class LifeTest {
   static Lookup lookupOfNobody() {
     Model model = new Model();
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
-    Comm comm = new Comm(new Local(1, 1), 0);
-    return new Lookup(new EmbeddingCollection(comm, model, new Plan(comm, model, null), null), null);
+    Comm comm = Comm.createLocal(new Local(1, 1), 0);
+    return new Lookup(new EmbeddingCollection(comm, model, Plan.collective(comm, model, null), null), null);
   }
 
   static void stepsAllocateNothing() {

@@ -27,7 +27,7 @@ public final class SmokeTest {
     Model model = new Model();
     model.setOptimizer(sgd);
     model.addFeature(model.addTable(TABLE, ROWS, DIM, zeros), "id", Pooling.SUM);
-    Plan plan = new Plan(comm, model, rowWise);
+    Plan plan = Plan.collective(comm, model, rowWise);
     EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
     Lookup lookup = new Lookup(tables, null);
 
@@ -100,7 +100,7 @@ public final class SmokeTest {
     lookup.forward(0, view);
     for (int i = 0; i < BATCH * DIM; ++i) out.put(i, out.get(i) + rank + 1 + i % DIM);
     lookup.setGradient(0, view);
-    lookup.sendGradients();
+    lookup.sendGradients(false);
     lookup.backward();
   }
 

@@ -1,0 +1,23 @@
+import java.util.Arrays;
+
+  /**
+   * What a tensor of the open checkpoint is.
+   *
+   * @param dtype its elements
+   * @param shape its sizes
+   */
+  public record TensorInfo(Dtype dtype, long[] shape) {}
+
+  /**
+   * Describes a tensor that a rank had set in the open checkpoint.
+   *
+   * @param name of setTensor
+   * @param rank that had set it
+   * @return its dtype and shape
+   */
+  public TensorInfo tensorInfo(String name, int rank) {
+    Tensor[] out = new Tensor[1];
+    Capi.checkpoint_tensor_info(this, name, rank, out);
+    long[] layout = out[0].layout;
+    return new TensorInfo(Dtype.of((int) layout[0]), Arrays.copyOfRange(layout, 2, 2 + (int) layout[1]));
+  }

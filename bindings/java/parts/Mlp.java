@@ -1,0 +1,55 @@
+  private Tensor input; // is read until backward
+
+  /**
+   * A parameter and its gradient, in the library's memory. They keep the stack from being collected, and are refused once
+   * it is closed or has got another layer.
+   *
+   * @param value the parameter
+   * @param gradient of the last backward
+   */
+  public record Parameter(Tensor value, Tensor gradient) {}
+
+  /**
+   * Appends a linear layer. Views of parameters that were made before are refused from now on.
+   *
+   * @param outputs columns of its output, 1 to 65536
+   * @param activation behind it
+   */
+  public void addLinear(long outputs, Activation activation) {
+    invalidateViews();
+    Capi.mlp_add_linear(this, outputs, activation.value);
+  }
+
+  /**
+   * The stack's output for a batch.
+   *
+   * @param input [batch, inputs], FLOAT32; read again by backward, and held until the next forward
+   * @param output [batch, outputs of the last layer], FLOAT32
+   */
+  public void forward(Tensor input, Tensor output) {
+    Capi.mlp_forward(this, input, Tensor.writable(output));
+    this.input = input;
+  }
+
+  /**
+   * Gradients of the parameters and of the input, for the batch of the last forward.
+   *
+   * @param outputGradient as forward's output
+   * @param inputGradient as forward's input; null: not wanted
+   */
+  public void backward(Tensor outputGradient, Tensor inputGradient) {
+    Capi.mlp_backward(this, outputGradient, Tensor.writable(inputGradient));
+    java.lang.ref.Reference.reachabilityFence(input);
+  }
+
+  /**
+   * A parameter of the stack.
+   *
+   * @param index of parameterCount
+   * @return views
+   */
+  public Parameter parameter(int index) {
+    Tensor[] value = new Tensor[1], gradient = new Tensor[1];
+    Capi.mlp_parameter(this, index, value, gradient);
+    return new Parameter(value[0].of(this), gradient[0].of(this));
+  }

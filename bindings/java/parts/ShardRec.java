@@ -1,0 +1,65 @@
+  /** What one rank does. */
+  public interface Rank {
+    /**
+     * The rank's work.
+     *
+     * @param comm its membership
+     * @throws Exception which ends the other ranks
+     */
+    void run(Comm comm) throws Exception;
+  }
+
+  /**
+   * A message of the library's log.
+   *
+   * @param level its level
+   * @param rank of which it tells; -1: none
+   * @param text one sentence
+   */
+  public record LogMessage(LogLevel level, int rank, String text) {}
+
+  /**
+   * Runs body on n ranks of one node, each a thread with a communicator of its own. The first failure aborts the other
+   * ranks and is thrown; what else failed is suppressed by it. Interrupting the caller, or a rank's thread, aborts all
+   * ranks. No rank is left running when this returns.
+   *
+   * @param n number of ranks
+   * @param body what each does
+   * @throws Exception of the first rank that failed
+   */
+  public static void run(int n, Rank body) throws Exception {
+    new Ranks(body).run(n);
+  }
+
+  /**
+   * The version of the C API that the library serves.
+   *
+   * @return major * 1000 + minor
+   */
+  public static int apiVersion() {
+    return Capi.api_version();
+  }
+
+  /**
+   * XXH3-64 of bytes with a seed: the same value in every language and on every machine.
+   *
+   * @param seed any number
+   * @param bytes null is as good as none
+   * @return a number of 64 bits, in two's complement
+   */
+  public static long hash64(long seed, byte[] bytes) {
+    return Capi.hash64(seed, bytes);
+  }
+
+  /**
+   * Takes the oldest message of the library's log.
+   *
+   * @param timeoutMilliseconds to wait for one; 0: does not wait
+   * @return null when none came in time
+   */
+  public static LogMessage nextLogMessage(int timeoutMilliseconds) {
+    int[] level = new int[1], rank = new int[1];
+    String[] text = new String[1];
+    Capi.log_next(timeoutMilliseconds, level, rank, text);
+    return text[0] == null ? null : new LogMessage(LogLevel.of(level[0]), rank[0], text[0]);
+  }

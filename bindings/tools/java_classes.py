@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""java_classes.py API.xml INCLUDE_DIR PARTS FOLDER: a class of org.shardrec per handle, with a method per function of the C
+API, and ShardRec with those of the library. PARTS/Name.java holds members that are written by hand."""
+
+import pathlib
+import sys
+
+import headers
+import java_enums
+import methods
+import swigxml
+
+CLASSES = {"collection": "EmbeddingCollection", "": "ShardRec"}
+# Names that Java's own methods have, or that say more in Java.
+NAMES = {
+    "comm_close": "shutdown", "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "ddp_wait": "await",
+    "collection_stat_i64": "stat", "collection_stat_f64": "statReal", "collection_table_stat_i64": "tableStat",
+}
+TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
+         "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}
+ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "text": "String"}
+
+
+def class_of(kind):
+    return CLASSES.get(kind) or kind.capitalize()
+
+
+def camel(words):
+    name = words[0] + "".join(w.capitalize() for w in words[1:])
+    return name
+
+
+def name_of(method):
+    return NAMES.get(method.function) or camel(method.words)
+
+
+def enum_of(name):
+    words = name.split("_")
+    camel_name = "".join(w.capitalize() for w in words)
+    return java_enums.NAMES.get(camel_name, camel_name)
+
+
+def type_of(arg):
+    if arg.kind == "enum":
+        return enum_of(arg.of)
+    if arg.kind == "handle":
+        return class_of(arg.of)
+    if arg.kind == "options":
+        return f"{arg.of.capitalize()}Options"
+    return TYPES[arg.kind]
+
+
+def passed(arg):
+    name = camel(arg.name.split("_"))
+    return {"enum": f"{name}.value", "flag": f"{name} ? 1 : 0", "tensor_out": f"Tensor.writable({name})",
+            "options": "made" if arg.of else "null"}.get(arg.kind, name)
+
+
+def parameters(method):
+    return ", ".join(f"{type_of(a)} {camel(a.name.split('_'))}" for a in method.args if a.kind != "options" or a.of)
+
+
+def out_name(out):
+    return camel(out.name.removeprefix("out_").split("_")) if out.name not in ("out", "out_text") else "out"
+
+
+def value_of(out):
+    return f"{out_name(out)}[0]" + (" != 0" if out.kind == "flag" else "")
+
+
+def call(method, this, out=None):
+    """The call of the raw layer, wrapped where it takes options."""
+    ordered = ([this] if method.self_arg else []) + [passed(a) for a in method.args]
+    ordered += [out_name(o) for o in method.outs] + ([out] if out else [])
+    text = f"Capi.{method.function}({', '.join(ordered)})"
+    taken = [a for a in method.args if a.kind == "options" and a.of]
+    return f"Options.use({camel(taken[0].name.split('_'))}, made -> {text})" if taken else text
+
+
+def parents(method):
+    kept = (["this"] if method.self_arg else []) + [
+        camel(a.name.split("_")) for a in method.args if a.kind == "handle" and a.of not in ("model", "plan", "topology")]
+    return ", ".join(kept)
+
+
+def creator(method):
+    """A constructor for what is called create, else a method that returns the new handle."""
+    made = class_of(method.makes)
+    destroy = f"Capi::{method.makes}_destroy"
+    if method.function == f"{method.makes}_create":
+        return [f"  public {made}({parameters(method)}) {{",
+                f"    super(out -> {call(method, None, 'out')}, {destroy}{', ' if parents(method) else ''}{parents(method)});",
+                "  }"]
+    static = "" if method.self_arg else "static "
+    lines = [f"  public {static}{made} {name_of(method)}({parameters(method)}) {{",
+             f"    long value = created(out -> {call(method, 'this', 'out')});"]
+    if method.function in methods.MAYBE:
+        lines.append("    if (value == 0) return null;")
+    return lines + [f"    return new {made}(new Handle[] {{{parents(method)}}}, value);", "  }"]
+
+
+def member(method):
+    if method.makes:
+        return creator(method)
+    record = "".join(w.capitalize() for w in method.words)
+    many = len(method.outs) > 1
+    returned = "void" if not method.outs else record if many else TYPES[method.outs[0].kind]
+    static = "" if method.self_arg else "static "
+    lines = [f"  public {static}{returned} {name_of(method)}({parameters(method)}) {{"]
+    lines += [f"    {ARRAYS[o.kind]}[] {out_name(o)} = new {ARRAYS[o.kind]}[1];" for o in method.outs]
+    lines.append(f"    {call(method, 'this')};")
+    lines += [f"    keep({camel(a.name.split('_'))});" for a in method.args if a.kind == "handle"]
+    if many:
+        lines.append(f"    return new {record}({', '.join(value_of(o) for o in method.outs)});")
+    elif method.outs:
+        lines.append(f"    return {value_of(method.outs[0])};")
+    lines.append("  }")
+    if many:
+        fields = ", ".join(f"{TYPES[o.kind]} {out_name(o)}" for o in method.outs)
+        lines = [f"  /** What {name_of(method)} returns. */", f"  public record {record}({fields}) {{}}", ""] + [
+            *java_enums.javadoc(method.doc or [f"shardrec_{method.function}."], "  ").split("\n"), *lines]
+        return lines
+    return lines
+
+
+def main():
+    every = methods.load(sys.argv[1], sys.argv[2])
+    comments = headers.load(sys.argv[2])
+    parts, folder = pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
+    for kind in sorted({m.owner for m in every}):
+        name = class_of(kind)
+        own = [m for m in every if m.owner == kind]
+        doc = comments.get(f"shardrec_{kind}", []) if kind else ["The library itself, and ranks as threads of this process."]
+        part = parts / f"{name}.java"
+        by_hand = part.read_text() if part.exists() else ""
+        imports = [line for line in by_hand.split("\n") if line.startswith("import ")]
+        by_hand = "\n".join(line for line in by_hand.split("\n") if not line.startswith("import ")).strip("\n")
+        out = ["// Made by bindings/tools/java_classes.py from bindings/shardrec.i; do not edit.", "package org.shardrec;", "",
+               *imports, *([""] if imports else []), java_enums.javadoc(doc or [f"A shardrec_{kind}."]),
+               f"public final class {name} {'extends Handle ' if kind else ''}{{"]
+        if kind:
+            out += [f"  {name}(Handle[] parents, long value) {{", f"    super(value, Capi::{kind}_destroy, parents);", "  }"]
+        else:
+            out += ["  private ShardRec() {}"]
+        if by_hand:
+            out += ["", by_hand]
+        for method in own:
+            lines = member(method)
+            documented = lines[0].lstrip().startswith("/**")
+            out += ["", *([] if documented else java_enums.javadoc(method.doc or [f"shardrec_{method.function}."],
+                                                                   "  ").split("\n")), *lines]
+        out.append("}\n")
+        (folder / f"{name}.java").write_text("\n".join(out))
+
+
+if __name__ == "__main__":
+    main()
