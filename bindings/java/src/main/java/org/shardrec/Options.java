@@ -62,6 +62,34 @@ public abstract class Options<S extends Options<S>> {
     });
   }
 
+  /**
+   * A value that is an integer, set or by default; an enumerator's number.
+   *
+   * @param key that this kind takes
+   * @return its value
+   */
+  public final long integer(OptionKey key) {
+    return applied(this, options -> {
+      long[] out = new long[1];
+      Capi.options_get_i64(options, key.value, out);
+      return out[0];
+    });
+  }
+
+  /**
+   * A value that is a real number, set or by default.
+   *
+   * @param key that this kind takes
+   * @return its value
+   */
+  public final double real(OptionKey key) {
+    return applied(this, options -> {
+      double[] out = new double[1];
+      Capi.options_get_f64(options, key.value, out);
+      return out[0];
+    });
+  }
+
   /** Calls with the native object of the options: null, C's defaults, for null. */
   static void use(Options<?> options, Consumer<Handle> call) {
     applied(options, handle -> {

@@ -1,0 +1,330 @@
+package org.shardrec;
+
+import java.nio.FloatBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+
+/** Every method of every handle, for what it is there for; bindings/run counts the functions of C that were called. */
+public final class ReachTest {
+  static Path folder;
+
+  public static void main(String[] arguments) throws Exception {
+    folder = Files.createTempDirectory("shardrec");
+    try {
+      theLibraryItself();
+      plansByHand();
+      ShardRec.run(2, ReachTest::lookups);
+      ShardRec.run(2, ReachTest::meshes);
+      ShardRec.run(2, ReachTest::layers);
+      ShardRec.run(2, ReachTest::ownParameters);
+      ShardRec.run(2, ReachTest::checkpoints);
+      ShardRec.run(2, ReachTest::metrics);
+      processes();
+    } finally {
+      try (Stream<Path> files = Files.walk(folder)) {
+        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+      }
+    }
+    check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
+    System.out.println("java: ok");
+  }
+
+  static void theLibraryItself() {
+    check(ShardRec.capabilities().contains("engines") && ShardRec.apiVersion() >= ApiVersion.VALUE, "capabilities");
+    ShardRec.logSetLevel(LogLevel.WARNING);
+    check(ShardRec.nextLogMessage(0) == null, "a message of nobody");
+    try (Control control = new Control()) {
+      check(control.progress().done() == 0, "progress before anything");
+      control.cancel();
+      fails(Status.CANCELLED, () -> ShardRec.probe(1, control));
+    }
+    String probed;
+    try {
+      probed = ShardRec.probeCached();
+    } catch (ShardRecException.NotFound none) {
+      probed = ShardRec.probe(1, null);
+    }
+    check(probed.contains("{"), probed);
+    ShardRec.traceStart(1000);
+    check(ShardRec.traceJson().contains("traceEvents"), "a trace");
+    ShardRec.traceStop();
+    check(new PlanOptions().batchSize(7).integer(OptionKey.BATCH_SIZE) == 7
+        && new PlanOptions().bagLength(2).real(OptionKey.BAG_LENGTH) == 2, "values of options");
+    FloatBuffer gradient = Tensor.floats(2), probabilities = Tensor.floats(2);
+    double loss = ShardRec.bceWithLogits(Tensor.vector(Tensor.floats(2)),
+        Tensor.vector(floats(1, 0)), Tensor.vector(probabilities), Tensor.vector(gradient));
+    check(Math.abs(loss - Math.log(2)) < 1e-6 && probabilities.get(0) == 0.5f && gradient.get(0) == -0.25f, "loss " + loss);
+  }
+
+  static void plansByHand() {
+    try (Model model = model(); Topology topology = new Topology(2, 2)) {
+      check(model.tableCount() == 2 && model.featureCount() == 2, "counts");
+      Model.FeatureColumns columns = model.featureColumns(1);
+      check(columns.column() == 4 && columns.columns() == 2 && columns.width() == 6, columns.toString());
+      try (Model same = Model.fromJson(model.toJson()); Topology other = Topology.fromJson(topology.toJson());
+          Plan plan = new Plan(same, other, new PlanOptions().sharding(Sharding.ROW_WISE))) {
+        plan.check();
+        check(plan.toText().contains("a"), plan.toText());
+        try (Plan again = Plan.fromJson(model, plan.toJson())) {
+          check(again.boxCount(0) == plan.boxCount(0), "boxes of a plan that was read");
+        }
+      }
+      try (Plan plan = Plan.createEmpty(model, topology)) {
+        plan.addBox(0, 1, 0, 10, 0, 4);
+        plan.addReplicated(1);
+        plan.setReplication(1, Replication.ROWS);
+        plan.check();
+        check(plan.box(0, 0).equals(new Plan.Box(1, 0, 10, 0, 4)) && plan.boxBytes(0, 0).weights() == 160, "a box");
+      }
+    }
+  }
+
+  static Model model() {
+    Model model = new Model();
+    OptimizerOptions adagrad = new OptimizerOptions().optimizer(Optimizer.ADAGRAD).learningRate(1);
+    model.setOptimizer(adagrad);
+    int a = model.addTable("a", 10, 4, new TableOptions().init(Init.ZEROS)), b = model.addTable("b", 6, 2, null);
+    model.setTableOptimizer(b, adagrad.learningRate(0.5));
+    model.addFeature(a, "x", Pooling.SUM);
+    model.addFeature(b, "y", Pooling.MEAN);
+    return model;
+  }
+
+  static void lookups(Comm comm) {
+    comm.check();
+    check(comm.get(CommProperty.STEP_SECONDS) == 600, "a default");
+    FloatBuffer sum = floats(1, comm.rank());
+    comm.allReduce(Tensor.vector(sum), Reduction.SUM);
+    check(sum.get(0) == 2 && sum.get(1) == 1, "a sum");
+    try (Model model = model(); Plan plan = Plan.collective(comm, model, null);
+        EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+        Lookup lookup = new Lookup(tables, new LookupOptions().weightGradient(true))) {
+      FloatBuffer out = Tensor.floats(12), gradient = Tensor.floats(3);
+      Tensor view = Tensor.matrix(out, 2, 6);
+      Tensor ids = Tensor.vector(Tensor.longs(1, 2, 3)), weights = Tensor.vector(floats(1, 1, 2));
+      for (int i = 0; i < 12; ++i) out.put(i, 1);
+      lookup.beginOffsets(2, ids, Tensor.vector(Tensor.longs(0, 1, 2, 2, 3)), weights);
+      check(lookup.outputShape(0).equals(new Lookup.OutputShape(2, 6)), "shape of the output");
+      lookup.forward(0, view);
+      check(!lookup.allDone(), "there is more");
+      for (int i = 0; i < 12; ++i) out.put(i, 1);
+      lookup.setGradient(0, view);
+      lookup.accumulate();
+      lookup.weightGradient(Tensor.vector(gradient));
+      lookup.beginVariable(2, Tensor.vector(Tensor.longs(1, 2)), Tensor.vector(Tensor.longs(0, 0, 0, 1)), ids,
+          Tensor.vector(Tensor.longs(1, 1, 1)), null);
+      lookup.forward(0, view);
+      lookup.setGradient(0, view);
+      lookup.backward();
+      check(tables.step() == 1, "one step of two lookups");
+      lookup.begin(2, ids, Tensor.vector(Tensor.longs(1, 1, 1, 0)), null);
+      lookup.forward(0, view);
+      lookup.skip();
+      lookup.begin(0, null, null, null);
+      lookup.forward(0, view.resize(0));
+      check(lookup.allDone(), "nobody has more");
+      tables.setStep(7);
+      tables.setLearningRate(0.1);
+      tables.setTableLearningRate(1, 0.2);
+      tables.setFrozen(0, true);
+      tables.write(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
+      FloatBuffer row = Tensor.floats(4);
+      tables.read(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(row, 1, 4));
+      check(row.get(3) == 4 && tables.step() == 7, "a row that was written");
+      check(tables.stat(CollectionStat.STEPS) >= 1 && tables.tableStat(0, TableStat.IDS) >= 0
+          && tables.statReal(CollectionStat.SECONDS_LOOKUP) >= 0, "counters");
+      check(comm.operationsJson().contains("["), "operations");
+      tables.save(folder.resolve("tables").toString(), null);
+      tables.load(folder.resolve("tables").toString(), null);
+    }
+    comm.shutdown();
+  }
+
+  static void meshes(Comm comm) {
+    try (Mesh mesh = new Mesh(comm, 1, new MeshOptions().placement(Placement.SYNC)); Model model = model();
+        Plan plan = Plan.collectiveOnMesh(mesh, model, null);
+        EmbeddingCollection tables = EmbeddingCollection.createOnMesh(mesh, model, plan, null);
+        Comm sharding = mesh.shardingComm(); Comm replica = mesh.replicaComm()) {
+      check(mesh.place().replicaSize() == 2 && sharding.size() == 1 && replica.size() == 2, mesh.place().toString());
+      tables.sync();
+    }
+    comm.shutdown();
+  }
+
+  static void layers(Comm comm) {
+    MlpOptions adam = new MlpOptions().optimizer(Optimizer.ADAM).learningRate(0.1).seed(3);
+    Mlp mlp = new Mlp(2, adam);
+    try (Interaction interaction = new Interaction(1, 2, null); Ddp ddp = new Ddp(comm, null)) {
+      mlp.addLinear(2, Activation.NONE);
+      Mlp.Parameter early = mlp.parameter(0);
+      mlp.addLinear(2, Activation.NONE);
+      fails(Status.INVALID_STATE, () -> early.value().toFloats());
+      check(mlp.parameterCount() == 4 && mlp.parameter(0).value().toFloats().length == 4, "parameters");
+      ddp.addMlp("stack", mlp);
+      ddp.commit();
+      float[] before = mlp.parameter(0).value().toFloats();
+      FloatBuffer in = floats(1, comm.rank() + 1), dense = Tensor.floats(2), gradient = Tensor.floats(2);
+      ddp.begin(true);
+      mlp.forward(Tensor.matrix(in, 1, 2), Tensor.matrix(dense, 1, 2));
+      Tensor embeddings = Tensor.matrix(floats(3, 4), 1, 2);
+      check(interaction.outputs() == 3, "outputs");
+      FloatBuffer joined = Tensor.floats(3);
+      interaction.forward(Tensor.matrix(dense, 1, 2), embeddings, Tensor.matrix(joined, 1, 3));
+      interaction.backward(Tensor.matrix(floats(1, 1, 1), 1, 3), Tensor.matrix(gradient, 1, 2),
+          Tensor.matrix(Tensor.floats(2), 1, 2));
+      check(gradient.get(0) == 4 && gradient.get(1) == 5, "gradients of the interaction");
+      mlp.backward(Tensor.matrix(gradient, 1, 2), null);
+      ddp.end();
+      ddp.await();
+      mlp.setLearningRate(0.01);
+      mlp.step();
+      check(!Arrays.equals(before, mlp.parameter(0).value().toFloats()), "a step");
+      mlp.zeroGradient();
+      ddp.checkEqual();
+      if (comm.rank() == 0) mlp.save(folder.resolve("layers").toString());
+      comm.barrier();
+      mlp.parameter(0).value().setFloats(new float[4]);
+      mlp.load(folder.resolve("layers").toString());
+      check(mlp.parameter(0).value().toFloats()[0] != 0, "parameters that were saved");
+      Tensor view = mlp.parameter(0).value();
+      refused(() -> ddp.addParameter("view", view, null));
+      mlp.close();
+      fails(Status.INVALID_HANDLE, view::toFloats);
+    }
+    comm.shutdown();
+  }
+
+  static void ownParameters(Comm comm) {
+    FloatBuffer weight = floats(1, 2), bias = floats(3), flat = Tensor.floats(3);
+    try (Ddp ddp = new Ddp(comm, new DdpOptions().firstBucketBytes(1).unused(Unused.ZERO))) {
+      check(ddp.addParameter("weight", Tensor.vector(weight), null) == 0, "the first");
+      check(ddp.addParameter("bias", Tensor.vector(bias), null) == 1, "the second");
+      ddp.setFlatGradient(Tensor.vector(flat));
+      ddp.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ADAGRAD).learningRate(1));
+      ddp.commit();
+      check(ddp.bucketOf(1) == 0 && ddp.gradient(0).toFloats().length == 2, "buckets");
+      ddp.begin(true);
+      flat.put(0, 3).put(1, 3);
+      ddp.markReady(0, 1);
+      ddp.markUnused(1, 1);
+      ddp.end();
+      ddp.await();
+      check(ddp.clipGradNorm(1) > 4, "a norm");
+      ddp.step();
+      check(weight.get(0) < 0.1f && ddp.state(0, 0).toFloats()[0] > 0, "a step");
+      ddp.zeroGradients();
+      ddp.setLearningRate(0.5);
+      ddp.allReduce();
+      ddp.broadcast(1);
+      ddp.checkEqual();
+      ddp.join();
+      check(ddp.statistics().contains("buckets"), ddp.statistics());
+    }
+    comm.shutdown();
+  }
+
+  static void checkpoints(Comm comm) {
+    String root = folder.resolve("run").toString();
+    FloatBuffer weight = floats(1, 2);
+    try (Model model = model(); Plan plan = Plan.collective(comm, model, new PlanOptions().sharding(Sharding.ROW_WISE));
+        EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null); Mlp mlp = new Mlp(2, null);
+        Ddp ddp = new Ddp(comm, null); Checkpoint checkpoint = new Checkpoint(comm, root, new CheckpointOptions().keepLast(2))) {
+      mlp.addLinear(1, Activation.NONE);
+      ddp.addParameter("weight", Tensor.vector(weight), null);
+      ddp.commit();
+      checkpoint.addCollection("tables", tables);
+      checkpoint.addMlp("layers", mlp);
+      checkpoint.addDdp("own", ddp);
+      checkpoint.setTensor("position", Tensor.vector(Tensor.longs(comm.rank())));
+      checkpoint.commit(5, null);
+      weight.put(0, 9);
+      checkpoint.open(5);
+      checkpoint.load(null);
+      check(checkpoint.step() == 5 && weight.get(0) == 1, "what was saved");
+      var position = Tensor.longs(7);
+      Checkpoint.TensorInfo info = checkpoint.tensorInfo("position", 1);
+      check(info.dtype() == Dtype.INT64 && Arrays.equals(info.shape(), new long[] {1}), info.toString());
+      checkpoint.getTensor("position", 1, Tensor.vector(position));
+      check(position.get(0) == 1, "a rank's own tensor");
+      try (Model saved = checkpoint.model("tables"); Plan boxes = checkpoint.plan("tables");
+          Mlp layers = checkpoint.mlp("layers", null)) {
+        check(saved.tableCount() == 2 && boxes.boxCount(0) >= 1 && layers.parameterCount() == 2,
+            saved.tableCount() + " tables, " + boxes.boxCount(0) + " boxes, " + layers.parameterCount() + " parameters");
+      }
+      checkpoint.verify(null);
+      check(checkpoint.contentsJson().contains("tables") && ShardRec.checkpointListJson(root).contains("5"), "lists");
+    }
+    comm.shutdown();
+  }
+
+  static void metrics(Comm comm) {
+    try (Metrics metrics = new Metrics(comm)) {
+      metrics.update(Tensor.vector(floats(0.9f, 0.1f)), Tensor.vector(floats(1, 0)));
+      metrics.compute();
+      check(metrics.get(Metric.AUC) == 1 && ShardRec.metricsText().contains("shardrec"), "AUC " + metrics.get(Metric.AUC));
+      metrics.reset();
+    }
+    comm.shutdown();
+  }
+
+  /** Two ranks that meet as processes do, each on a thread of its own. */
+  static void processes() throws Exception {
+    fails(Status.INVALID_ARGUMENT, () -> Comm.createFromEnv(new CommOptions().engine(Engine.GLOO))); // there is none
+    if (!ShardRec.capabilities().contains("gloo")) throw new AssertionError("the plug-in of gloo was not built");
+    try (Rendezvous rendezvous = new Rendezvous(null)) {
+      String token = rendezvous.token();
+      AtomicReference<Throwable> failure = new AtomicReference<>();
+      Thread[] ranks = new Thread[2];
+      for (int rank = 0; rank < 2; ++rank) {
+        int own = rank;
+        ranks[rank] = new Thread(() -> {
+          try (Comm comm = new Comm(Engine.GLOO, own, 2, token, new CommOptions().setupSeconds(60))) {
+            check(comm.rank() == own, "its rank");
+            comm.barrier();
+            comm.shutdown();
+          } catch (Throwable thrown) {
+            failure.set(thrown);
+          }
+        });
+        ranks[rank].start();
+      }
+      for (Thread rank : ranks) rank.join();
+      if (failure.get() != null) throw new AssertionError(failure.get());
+    }
+  }
+
+  static FloatBuffer floats(float... values) {
+    return Tensor.floats(values.length).put(values).rewind();
+  }
+
+  interface Call {
+    void run();
+  }
+
+  static void refused(Call call) {
+    try {
+      call.run();
+    } catch (IllegalArgumentException expected) {
+      return;
+    }
+    throw new AssertionError("accepted");
+  }
+
+  static void fails(Status status, Call call) {
+    try {
+      call.run();
+    } catch (ShardRecException e) {
+      check(e.status() == status, e.getMessage());
+      return;
+    }
+    throw new AssertionError("accepted");
+  }
+
+  static void check(boolean holds, String message) {
+    if (!holds) throw new AssertionError(message);
+  }
+}
