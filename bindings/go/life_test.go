@@ -25,22 +25,22 @@ func refusedWith(t *testing.T, status Status, words string, err error) {
 
 func TestClosedHandlesAreRefused(t *testing.T) {
 	model, group := must(NewModel()), must(NewLocal(1, 1))
-	comm := must(NewComm(group, 0))
-	plan := must(NewPlan(comm, model, nil))
+	comm := must(NewLocalComm(group, 0))
+	plan := must(NewCollectivePlan(comm, model, nil))
 	if err := errors.Join(group.Close(), group.Close(), plan.Close()); err != nil {
 		t.Error(err)
 	}
-	_, err := NewComm(group, 0)
+	_, err := NewLocalComm(group, 0)
 	refusedWith(t, StatusInvalidHandle, "this Local is closed", err)
 	_, err = NewCollection(comm, model, plan, nil)
 	refusedWith(t, StatusInvalidHandle, "this Plan is closed", err)
-	_, err = NewComm(new(Local), 0)
+	_, err = NewLocalComm(new(Local), 0)
 	refusedWith(t, StatusInvalidHandle, "closed", err)
-	_, err = NewPlan(nil, model, nil)
+	_, err = NewCollectivePlan(nil, model, nil)
 	refusedWith(t, StatusInvalidHandle, "", err)
 	comm.Close()
 	model.Close()
-	_, err = model.JSON()
+	_, err = model.ToJSON()
 	refusedWith(t, StatusInvalidHandle, "this Model is closed", err)
 	refusedWith(t, StatusInvalidArgument, "", Run(-1, func(*Comm) error { return nil }))
 }
@@ -79,8 +79,8 @@ func TestOptionsAreCheckedWhereTheyAreUsed(t *testing.T) {
 	defer model.Close()
 	_, err = model.AddTable("a", 3, 4, new(TableOptions).MinColumns(0))
 	refusedWith(t, StatusInvalidArgument, "MIN_COLUMNS", err)
-	if must(model.AddTable("a", 3, 4, table)) != 0 || must(model.AddTable("b", 3, 4, table)) != 1 || !strings.Contains(must(model.JSON()), "float16") {
-		t.Error(must(model.JSON()))
+	if must(model.AddTable("a", 3, 4, table)) != 0 || must(model.AddTable("b", 3, 4, table)) != 1 || !strings.Contains(must(model.ToJSON()), "float16") {
+		t.Error(must(model.ToJSON()))
 	}
 }
 
@@ -144,8 +144,8 @@ func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
 	lookup := func() *Lookup {
 		model := must(NewModel())
 		err := model.AddFeature(must(model.AddTable("a", 3, dim, nil)), "id", PoolingSum)
-		comm := must(NewComm(must(NewLocal(1, 1)), 0))
-		lookup, failure := NewLookup(must(NewCollection(comm, model, must(NewPlan(comm, model, nil)), nil)), nil)
+		comm := must(NewLocalComm(must(NewLocal(1, 1)), 0))
+		lookup, failure := NewLookup(must(NewCollection(comm, model, must(NewCollectivePlan(comm, model, nil)), nil)), nil)
 		if err = errors.Join(err, failure); err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,19 @@ func (o *OptimizerOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindOptimizer)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *OptimizerOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindOptimizer, key)
+	return value(o.settings, OptionsKindOptimizer, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *OptimizerOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindOptimizer, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *OptimizerOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindOptimizer, key, capi.Options_get_f64)
 }
 
 // Optimizer sets OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
@@ -102,9 +112,19 @@ func (o *TableOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindTable)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *TableOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindTable, key)
+	return value(o.settings, OptionsKindTable, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *TableOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindTable, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *TableOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindTable, key, capi.Options_get_f64)
 }
 
 // Dtype sets DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
@@ -175,9 +195,19 @@ func (o *PlanOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindPlan)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *PlanOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindPlan, key)
+	return value(o.settings, OptionsKindPlan, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *PlanOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindPlan, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *PlanOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindPlan, key, capi.Options_get_f64)
 }
 
 // Sharding sets SHARDING: shardrec_sharding; default AUTO.
@@ -220,9 +250,19 @@ func (o *CollectionOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindCollection)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *CollectionOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindCollection, key)
+	return value(o.settings, OptionsKindCollection, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *CollectionOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindCollection, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *CollectionOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindCollection, key, capi.Options_get_f64)
 }
 
 // Seed sets SEED: ; default 0; kinds COLLECTION and MLP.
@@ -310,9 +350,19 @@ func (o *LookupOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindLookup)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *LookupOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindLookup, key)
+	return value(o.settings, OptionsKindLookup, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *LookupOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindLookup, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *LookupOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindLookup, key, capi.Options_get_f64)
 }
 
 // WeightGradient sets WEIGHT_GRADIENT: 0 or 1; 1: backward computes the gradients of the ids' weights; the
@@ -332,9 +382,19 @@ func (o *DdpOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindDdp)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *DdpOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindDdp, key)
+	return value(o.settings, OptionsKindDdp, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *DdpOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindDdp, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *DdpOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindDdp, key, capi.Options_get_f64)
 }
 
 // Threads sets THREADS: in [1, 1024]; default: this rank's part of the processors that it shares with the
@@ -433,9 +493,19 @@ func (o *MlpOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindMlp)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *MlpOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindMlp, key)
+	return value(o.settings, OptionsKindMlp, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *MlpOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindMlp, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *MlpOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindMlp, key, capi.Options_get_f64)
 }
 
 // Optimizer sets OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
@@ -532,9 +602,19 @@ func (o *MeshOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindMesh)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *MeshOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindMesh, key)
+	return value(o.settings, OptionsKindMesh, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *MeshOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindMesh, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *MeshOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindMesh, key, capi.Options_get_f64)
 }
 
 // Placement sets PLACEMENT: shardrec_placement; default INTRA_NODE_SYNC.
@@ -553,9 +633,19 @@ func (o *CommOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindComm)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *CommOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindComm, key)
+	return value(o.settings, OptionsKindComm, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *CommOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindComm, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *CommOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindComm, key, capi.Options_get_f64)
 }
 
 // Engine sets ENGINE: shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env.
@@ -603,9 +693,19 @@ func (o *RendezvousOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindRendezvous)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *RendezvousOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindRendezvous, key)
+	return value(o.settings, OptionsKindRendezvous, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *RendezvousOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindRendezvous, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *RendezvousOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindRendezvous, key, capi.Options_get_f64)
 }
 
 // Address sets ADDRESS: a name or an address of this machine to listen at; default 127.0.0.1. Any other than
@@ -663,9 +763,19 @@ func (o *CheckpointOptions) native() (*capi.Handle, error) {
 	return o.made(OptionsKindCheckpoint)
 }
 
-// Text is a value as text, such as an enumerator's name.
+// Text is a value, set or by default, as text, such as an enumerator's name.
 func (o *CheckpointOptions) Text(key Option) (string, error) {
-	return o.text(OptionsKindCheckpoint, key)
+	return value(o.settings, OptionsKindCheckpoint, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *CheckpointOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindCheckpoint, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *CheckpointOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindCheckpoint, key, capi.Options_get_f64)
 }
 
 // KeepLast sets KEEP_LAST: >= 0: checkpoints of the run that stay after a commit, the new one included; 0

@@ -45,14 +45,14 @@ func (s *settings) made(kind OptionsKind) (*capi.Handle, error) {
 	return options, nil
 }
 
-func (s *settings) text(kind OptionsKind, key Option) (string, error) {
+func value[T any](s settings, kind OptionsKind, key Option, get func(*capi.Handle, int32, *T) error) (T, error) {
+	var out T
 	options, err := s.made(kind)
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	defer options.Close()
-	var out string
-	err = capi.Options_get_text(options, int32(key), &out)
+	err = get(options, int32(key), &out)
 	return out, err
 }
 

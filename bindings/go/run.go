@@ -34,7 +34,7 @@ func RunContext(ctx context.Context, n int, body func(ctx context.Context, comm 
 		}
 	}()
 	for rank := range r.comms {
-		if r.comms[rank], err = NewComm(group, rank); err != nil {
+		if r.comms[rank], err = NewLocalComm(group, rank); err != nil {
 			return err
 		}
 	}

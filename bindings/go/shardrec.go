@@ -8,6 +8,7 @@ package shardrec
 import (
 	"fmt"
 	"log/slog"
+	"time"
 	"unsafe"
 
 	"shardrec.org/shardrec/internal/capi"
@@ -58,34 +59,23 @@ func Matrix[T Number](values []T, rows, columns int) Tensor {
 	return Tensor{capi.Matrix(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), rows, columns, columns)}
 }
 
-// LiveObjects is the number of open handles of this process.
-func LiveObjects() (int64, error) {
-	var out int64
-	err := capi.Live_objects(&out)
-	return out, err
-}
-
-// Capabilities is what the library can do on this machine, as JSON.
-func Capabilities() (string, error) {
-	var out string
-	err := capi.Capabilities(&out)
-	return out, err
-}
-
-// Probe measures this machine's memory in about three seconds and keeps the result for later processes.
-// threads 0: all processors. It returns JSON (probe.h).
-func Probe(threads int) (string, error) {
-	var out string
-	err := capi.Probe(int32(threads), nil, &out)
-	return out, err
-}
-
-// ProbeCached is what an earlier Probe kept, as JSON.
-func ProbeCached() (string, error) {
-	var out string
-	err := capi.Probe_cached(&out)
-	return out, err
-}
-
 // Hash64 is XXH3-64, the same value in every language.
 func Hash64(seed uint64, bytes []byte) uint64 { return capi.Hash64(seed, bytes) }
+
+// LogMessage is a message of the library's log.
+type LogMessage struct {
+	Level LogLevel
+	Rank  int // of which it tells; -1: none
+	Text  string
+}
+
+// NextLogMessage takes the oldest message of the library's log, and waits so long for one; nil when none came.
+func NextLogMessage(timeout time.Duration) (*LogMessage, error) {
+	var level, rank int32
+	var text string
+	err := capi.Log_next(int32(timeout/time.Millisecond), &level, &rank, &text)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return &LogMessage{LogLevel(level), int(rank), text}, nil
+}

@@ -25,7 +25,7 @@ func trainRank(t *testing.T, comm *Comm) error {
 	sgd, zeros, rowWise := new(OptimizerOptions).LearningRate(rate), new(TableOptions).Init(InitZeros), new(PlanOptions).Sharding(ShardingRowWise)
 	model := must(NewModel())
 	err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), model.SetOptimizer(sgd), model.AddFeature(must(model.AddTable(table, rows, dim, zeros)), "id", PoolingSum))
-	plan := must(NewPlan(comm, model, rowWise))
+	plan := must(NewCollectivePlan(comm, model, rowWise))
 	tables := must(NewCollection(comm, model, plan, nil))
 	lookup := must(NewLookup(tables, nil))
 	weights := make([]float32, rows*dim)
@@ -62,7 +62,7 @@ func step(lookup *Lookup, rank int) error {
 	for i := range out {
 		out[i] += float32(rank + 1 + i%dim)
 	}
-	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(),
+	return errors.Join(err, lookup.SetGradient(0, Matrix(out, batch, dim)), lookup.SendGradients(false),
 		lookup.Backward())
 }
 
@@ -98,8 +98,8 @@ func TestCollectivesOnTensors(t *testing.T) {
 			rows[i] = float32(rank)
 		}
 		got := make([]float32, 3)
-		err = errors.Join(err, comm.AllToAll(Vector(rows), sent, Vector(got), received),
-			comm.AllToAll(Vector(all), nil, Vector(all), nil))
+		err = errors.Join(err, comm.AllToAll(Vector(rows), Vector(sent), Vector(got), Vector(received)),
+			comm.AllToAll(Vector(all), Tensor{}, Vector(all), Tensor{}))
 		if got[0] != 1 || got[1] != 2 || got[2] != 2 || all[2] != int32(rank+5) {
 			t.Errorf("rank %d received %v and %v", rank, got, all)
 		}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""call_counter.py API.xml > calls.c: a library to preload, which passes every function of the C API on, and at the end of
-the process adds the names of those that were called to the file that SHARDREC_CALLS names."""
+"""call_counter.py API.xml > calls.c: a library to preload, which passes every function of the C API on, and adds the
+names of those that are called to the file that SHARDREC_CALLS names."""
 
 import sys
 
@@ -16,21 +16,22 @@ def c_type(type_):
 
 def main():
     api = swigxml.load(sys.argv[1])
-    out = ["#define _GNU_SOURCE", "#include <dlfcn.h>", "#include <stdio.h>", "#include <stdlib.h>",
-           '#include "shardrec/shardrec.h"', "", f"static _Atomic char called[{len(api.functions)}];"]
-    for i, f in enumerate(api.functions):
+    out = ["#define _GNU_SOURCE", "#include <dlfcn.h>", "#include <fcntl.h>", "#include <stdlib.h>", "#include <string.h>",
+           "#include <unistd.h>", '#include "shardrec/shardrec.h"', "",
+           "/* At the first call, for a host may end without running destructors, as Go's do. */",
+           "static void tell(_Atomic char *told, const char *line) {",
+           '  const char *path = *told ? 0 : getenv("SHARDREC_CALLS");',
+           "  int file = path == 0 ? -1 : open(path, O_WRONLY | O_APPEND | O_CREAT, 0666);", "  if (file < 0) return;",
+           "  *told = write(file, line, strlen(line)) > 0;", "  close(file);", "}"]
+    for f in api.functions:
         parameters = ", ".join(f"{c_type(p.type)} a{n}" for n, p in enumerate(f.parameters)) or "void"
         passed = ", ".join(f"a{n}" for n in range(len(f.parameters)))
         result = c_type(f.result)
         returns = "" if result == "void" else "return "
         out += [f"{result} {f.name}({parameters}) {{", f"  static {result} (*_Atomic next)({parameters});",
+                "  static _Atomic char told;",
                 f'  if (next == 0) next = ({result} (*)({parameters}))dlsym(RTLD_NEXT, "{f.name}");',
-                f"  called[{i}] = 1;", f"  {returns}next({passed});", "}"]
-    names = ", ".join(f'"{f.name}"' for f in api.functions)
-    out += [f"static const char *const names[] = {{{names}}};", "__attribute__((destructor)) static void tell(void) {",
-            '  const char *path = getenv("SHARDREC_CALLS");', '  FILE *file = path == 0 ? 0 : fopen(path, "a");',
-            "  if (file == 0) return;", f"  for (int i = 0; i < {len(api.functions)}; ++i)",
-            '    if (called[i]) fprintf(file, "%s\\n", names[i]);', "  fclose(file);", "}"]
+                f'  tell(&told, "{f.name}\\n");', f"  {returns}next({passed});", "}"]
     print("\n".join(out))
 
 

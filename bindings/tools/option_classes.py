@@ -59,9 +59,15 @@ def go(kinds):
         out += ["", f"// {name} are options of {WORDS[kind.name]}. Unset ones, and all of nil, have their defaults.",
                 f"type {name} struct{{ settings }}", "", f"func (o *{name}) native() (*capi.Handle, error) {{",
                 "\tif o == nil {", "\t\treturn nil, nil", "\t}", f"\treturn o.made(OptionsKind{kind.name.capitalize()})", "}",
-                "", "// Text is a value as text, such as an enumerator's name.",
+                "", "// Text is a value, set or by default, as text, such as an enumerator's name.",
                 f"func (o *{name}) Text(key Option) (string, error) {{",
-                f"\treturn o.text(OptionsKind{kind.name.capitalize()}, key)", "}"]
+                f"\treturn value(o.settings, OptionsKind{kind.name.capitalize()}, key, capi.Options_get_text)", "}",
+                "", "// Int is a value that is an integer, set or by default; an enumerator's number.",
+                f"func (o *{name}) Int(key Option) (int64, error) {{",
+                f"\treturn value(o.settings, OptionsKind{kind.name.capitalize()}, key, capi.Options_get_i64)", "}",
+                "", "// Float is a value that is a real number, set or by default.",
+                f"func (o *{name}) Float(key Option) (float64, error) {{",
+                f"\treturn value(o.settings, OptionsKind{kind.name.capitalize()}, key, capi.Options_get_f64)", "}"]
         for option in kind.options:
             key = "Option" + camel(option.key.lower().split("_"))
             type_ = plain.get(option.type) or enum_name(option)
@@ -85,8 +91,12 @@ def rust(kinds):
                 f"pub struct {name}(pub(crate) Settings);", "", f"impl Default for {name} {{", "    fn default() -> Self {",
                 f"        {name}(Settings::new(OptionsKind::{kind.name.capitalize()}))", "    }", "}", "", f"impl {name} {{",
                 "    /// All defaults.", "    pub fn new() -> Self {", "        Self::default()", "    }", "",
-                "    /// A value as text, such as an enumerator's name.",
-                "    pub fn text(&self, key: OptionKey) -> crate::Result<String> {", "        self.0.text(key)", "    }"]
+                "    /// A value, set or by default, as text, such as an enumerator's name.",
+                "    pub fn text(&self, key: OptionKey) -> crate::Result<String> {", "        self.0.text(key)", "    }", "",
+                "    /// A value that is an integer, set or by default; an enumerator's number.",
+                "    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {", "        self.0.integer(key)", "    }", "",
+                "    /// A value that is a real number, set or by default.",
+                "    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {", "        self.0.real(key)", "    }"]
         for option in kind.options:
             type_ = plain.get(option.type) or enum_name(option)
             value = made.get(option.type, "Value::Integer(value.value())")

@@ -808,9 +808,12 @@ _gostring_ _wrap_comm_create_capi(intgo _swig_go_0, int _swig_go_1, int _swig_go
   arg2 = (int32_t)_swig_go_1;
   arg3 = (int32_t)_swig_go_2;
   
-  arg4 = (char *)malloc((size_t)_swig_go_3.n + 1);
-  memcpy(arg4, _swig_go_3.p, (size_t)_swig_go_3.n);
-  arg4[_swig_go_3.n] = '\0';
+  arg4 = NULL;
+  if (_swig_go_3.n > 0) {
+    arg4 = (char *)malloc((size_t)_swig_go_3.n + 1);
+    memcpy(arg4, _swig_go_3.p, (size_t)_swig_go_3.n);
+    arg4[_swig_go_3.n] = '\0';
+  }
   
   arg5 = (shardrec_options *)_swig_go_4;
   arg6 = (shardrec_comm **)_swig_go_5;

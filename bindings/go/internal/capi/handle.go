@@ -11,20 +11,24 @@ import (
 )
 
 // Handle holds the ticket of a native object until it is closed or collected; nil is C's NULL. What must not
-// be collected before it is, is kept by Parents.
+// be collected before it is, is kept by it.
 type Handle struct {
 	ticket  atomic.Uintptr
 	cleanup runtime.Cleanup
-	destroy func(*uintptr)
-	kind    string
-	parents []*Handle
+	state   *state
+	version atomic.Int32 // of views of its memory
 }
 
-// dropped is what outlives a Handle.
-type dropped struct {
+// state is what outlives a Handle until the native object has ended.
+type state struct {
 	ticket  uintptr
 	destroy func(*uintptr)
 	kind    string
+
+	mutex   sync.Mutex
+	kept    []any
+	forever runtime.Pinner
+	batch   runtime.Pinner
 }
 
 // Report is told of the first handle of each kind that was collected without Close.
@@ -32,29 +36,87 @@ var Report func(kind string)
 
 var reported sync.Map
 
-func (d dropped) end() {
-	ticket := d.ticket
-	d.destroy(&ticket)
-	if _, before := reported.LoadOrStore(d.kind, true); !before && Report != nil {
-		Report(d.kind)
+func (s *state) end() {
+	ticket := s.ticket
+	s.destroy(&ticket)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.kept = nil
+	s.batch.Unpin()
+	s.forever.Unpin()
+}
+
+func (s *state) dropped() {
+	s.end()
+	if _, before := reported.LoadOrStore(s.kind, true); !before && Report != nil {
+		Report(s.kind)
 	}
 }
 
 // Open takes over a ticket that is not 0.
 func (h *Handle) Open(kind string, ticket uintptr, destroy func(*uintptr), parents ...*Handle) {
-	h.kind, h.destroy, h.parents = kind, destroy, parents
-	h.cleanup = runtime.AddCleanup(h, dropped.end, dropped{ticket, destroy, kind})
+	h.state = &state{ticket: ticket, destroy: destroy, kind: kind}
+	for _, parent := range parents {
+		h.state.kept = append(h.state.kept, parent)
+	}
+	h.cleanup = runtime.AddCleanup(h, (*state).dropped, h.state)
 	h.ticket.Store(ticket)
 }
 
 // Close may be called more than once, on any goroutine, during calls.
 func (h *Handle) Close() {
-	ticket := h.ticket.Swap(0)
-	if ticket == 0 {
+	if h.ticket.Swap(0) == 0 {
 		return
 	}
 	h.cleanup.Stop()
-	h.destroy(&ticket)
+	h.state.end()
+}
+
+// Keep holds what the native object uses until it ends.
+func (h *Handle) Keep(used any) {
+	if h.state == nil {
+		return
+	}
+	h.state.mutex.Lock()
+	defer h.state.mutex.Unlock()
+	h.state.kept = append(h.state.kept, used)
+}
+
+// Pin holds the memory of a tensor where it is until the native object ends.
+func (h *Handle) Pin(tensor Tensor) {
+	if h.state == nil || tensor.data == nil {
+		return
+	}
+	h.state.mutex.Lock()
+	defer h.state.mutex.Unlock()
+	h.state.forever.Pin(tensor.data)
+}
+
+// PinBatch is Pin until the next PinBatch.
+func (h *Handle) PinBatch(tensors ...Tensor) {
+	if h.state == nil {
+		return
+	}
+	h.state.mutex.Lock()
+	defer h.state.mutex.Unlock()
+	h.state.batch.Unpin()
+	for _, tensor := range tensors {
+		if tensor.data != nil {
+			h.state.batch.Pin(tensor.data)
+		}
+	}
+}
+
+// Invalidate ends all views of the native object's memory.
+func (h *Handle) Invalidate() { h.version.Add(1) }
+
+// Version of views that are valid now.
+func (h *Handle) Version() int32 { return h.version.Load() }
+
+// Check is an error where the handle is closed.
+func (h *Handle) Check() error {
+	_, err := h.get()
+	return err
 }
 
 // get is the ticket for a call; the wrapper keeps h alive until the call has returned.
@@ -65,9 +127,9 @@ func (h *Handle) get() (uintptr, error) {
 	if ticket := h.ticket.Load(); ticket != 0 {
 		return ticket, nil
 	}
-	kind := h.kind
-	if kind == "" {
-		kind = "handle"
+	kind := "handle"
+	if h.state != nil {
+		kind = h.state.kind
 	}
 	return 0, refuse(C.SHARDREC_INVALID_HANDLE, fmt.Sprintf("this %s is closed", kind))
 }

@@ -43,3 +43,12 @@ func (t Tensor) Float32s() []float32 {
 	}
 	return unsafe.Slice((*float32)(t.data), t.first>>16*columns)
 }
+
+// Layout is the dtype and the shape.
+func (t Tensor) Layout() (dtype int32, shape []int) {
+	shape = []int{t.first >> 16}
+	if t.first&1 != 0 {
+		shape = append(shape, t.second&0xffffffff)
+	}
+	return int32(t.first>>1&0x7fff) | 1<<16, shape
+}

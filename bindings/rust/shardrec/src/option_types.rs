@@ -20,9 +20,19 @@ impl OptimizerOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
@@ -127,9 +137,19 @@ impl TableOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// DTYPE: shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
@@ -215,9 +235,19 @@ impl PlanOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// SHARDING: shardrec_sharding; default AUTO.
@@ -272,9 +302,19 @@ impl CollectionOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// SEED: ; default 0; kinds COLLECTION and MLP.
@@ -378,9 +418,19 @@ impl LookupOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// WEIGHT_GRADIENT: 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks;
@@ -408,9 +458,19 @@ impl DdpOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// THREADS: in \[1, 1024\]; default: this rank's part of the processors that it shares with the other ranks of its
@@ -526,9 +586,19 @@ impl MlpOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// OPTIMIZER: shardrec_optimizer; tables: SGD; layers: SGD.
@@ -643,9 +713,19 @@ impl MeshOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// PLACEMENT: shardrec_placement; default INTRA_NODE_SYNC.
@@ -672,9 +752,19 @@ impl CommOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// ENGINE: shardrec_engine; default: as the environment says; for shardrec_comm_create_from_env.
@@ -734,9 +824,19 @@ impl RendezvousOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// ADDRESS: a name or an address of this machine to listen at; default 127.0.0.1. Any other than loopback needs
@@ -808,9 +908,19 @@ impl CheckpointOptions {
         Self::default()
     }
 
-    /// A value as text, such as an enumerator's name.
+    /// A value, set or by default, as text, such as an enumerator's name.
     pub fn text(&self, key: OptionKey) -> crate::Result<String> {
         self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
     }
 
     /// KEEP_LAST: \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all.

@@ -55,6 +55,18 @@ impl Settings {
         Ok(made)
     }
 
+    pub(crate) fn integer(&self, key: OptionKey) -> Result<i64> {
+        let (made, mut out) = (self.made()?, 0);
+        check(unsafe { sys::shardrec_options_get_i64(made.0, key.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    pub(crate) fn real(&self, key: OptionKey) -> Result<f64> {
+        let (made, mut out) = (self.made()?, 0.0);
+        check(unsafe { sys::shardrec_options_get_f64(made.0, key.raw(), &mut out) })?;
+        Ok(out)
+    }
+
     pub(crate) fn text(&self, key: OptionKey) -> Result<String> {
         let made = self.made()?;
         take_text(|out| unsafe { sys::shardrec_options_get_text(made.0, key.raw(), out) })

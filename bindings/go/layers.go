@@ -1,0 +1,130 @@
+package shardrec
+
+import (
+	"runtime"
+
+	"shardrec.org/shardrec/internal/capi"
+)
+
+// View is a compact FLOAT32 tensor in the library's own memory: a parameter, a gradient, a state. It keeps its owner
+// from being collected, and is refused once the owner is closed or has got another layer.
+type View struct {
+	raw     capi.Tensor
+	owner   *capi.Handle
+	version int32
+}
+
+func viewOf(raw capi.Tensor, owner *capi.Handle) View { return View{raw, owner, owner.Version()} }
+
+func (v View) values() ([]float32, error) {
+	if err := v.owner.Check(); err != nil {
+		return nil, err
+	}
+	if v.version != v.owner.Version() {
+		return nil, refusal(StatusInvalidState, "this view is of a stack that has got another layer since")
+	}
+	return v.raw.Float32s(), nil
+}
+
+// Values are the elements, copied, row after row.
+func (v View) Values() ([]float32, error) {
+	values, err := v.values()
+	defer runtime.KeepAlive(v.owner)
+	return append([]float32(nil), values...), err
+}
+
+// Set writes as many elements as there are.
+func (v View) Set(values []float32) error {
+	to, err := v.values()
+	if err != nil {
+		return err
+	}
+	if len(values) != len(to) {
+		return refusal(StatusInvalidArgument, "another number of values than elements")
+	}
+	copy(to, values)
+	runtime.KeepAlive(v.owner)
+	return nil
+}
+
+// AddLinear appends a linear layer of so many outputs, 1 to 65536. Views of parameters that were made before are
+// refused from now on.
+func (m *Mlp) AddLinear(outputs int, activation Activation) error {
+	m.raw().Invalidate()
+	return capi.Mlp_add_linear(m.raw(), int64(outputs), int32(activation))
+}
+
+// Forward is the stack's output [batch, outputs of the last layer] for input [batch, inputs], FLOAT32. The input is
+// read again by Backward, and held until the next Forward.
+func (m *Mlp) Forward(input, output Tensor) error {
+	m.raw().PinBatch(input.raw)
+	return capi.Mlp_forward(m.raw(), input.raw, output.raw)
+}
+
+// Backward computes the gradients of the parameters and of the input (the zero Tensor: not wanted), for the batch of
+// the last Forward.
+func (m *Mlp) Backward(outputGradient, inputGradient Tensor) error {
+	return capi.Mlp_backward(m.raw(), outputGradient.raw, inputGradient.raw)
+}
+
+// Parameter is a parameter and its gradient.
+func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
+	var values, gradients capi.Tensor
+	if err = capi.Mlp_parameter(m.raw(), int32(index), &values, &gradients); err != nil {
+		return View{}, View{}, err
+	}
+	return viewOf(values, m.raw()), viewOf(gradients, m.raw()), nil
+}
+
+// Forward writes the dense vectors [batch, dim] and their dot products with the embeddings [batch, features * dim], and
+// of these with each other, all FLOAT32. Both inputs are read again by Backward, and held until the next Forward.
+func (i *Interaction) Forward(dense, embeddings, output Tensor) error {
+	i.raw().PinBatch(dense.raw, embeddings.raw)
+	return capi.Interaction_forward(i.raw(), dense.raw, embeddings.raw, output.raw)
+}
+
+// Backward overwrites the gradients of both inputs of the last Forward.
+func (i *Interaction) Backward(outputGradient, denseGradient, embeddingGradient Tensor) error {
+	return capi.Interaction_backward(i.raw(), outputGradient.raw, denseGradient.raw, embeddingGradient.raw)
+}
+
+// AddParameter adds a parameter of the host, in the same order on every rank, and returns its index. gradient the zero
+// Tensor: memory of the library, or of SetFlatGradient. Both are held where they are until Close.
+func (d *Ddp) AddParameter(name string, parameter, gradient Tensor) (int, error) {
+	d.raw().Pin(parameter.raw)
+	d.raw().Pin(gradient.raw)
+	var out int64
+	err := capi.Ddp_add_parameter(d.raw(), name, parameter.raw, gradient.raw, &out)
+	return int(out), err
+}
+
+// SetFlatGradient gives the memory in which the gradients of all parameters that are added without one lie one behind
+// the other. It is held where it is until Close.
+func (d *Ddp) SetFlatGradient(gradients Tensor) error {
+	d.raw().Pin(gradients.raw)
+	return capi.Ddp_set_flat_gradient(d.raw(), gradients.raw)
+}
+
+// Gradient is a parameter's gradient; after Commit.
+func (d *Ddp) Gradient(index int) (View, error) {
+	var out capi.Tensor
+	err := capi.Ddp_gradient(d.raw(), int64(index), &out)
+	return viewOf(out, d.raw()), err
+}
+
+// State is an optimizer state of a parameter, 0 or 1; after Commit.
+func (d *Ddp) State(index, state int) (View, error) {
+	var out capi.Tensor
+	err := capi.Ddp_state(d.raw(), int64(index), int32(state), &out)
+	return viewOf(out, d.raw()), err
+}
+
+// TensorInfo says what a tensor of the open checkpoint is, that a rank had set.
+func (c *Checkpoint) TensorInfo(name string, rank int) (Dtype, []int, error) {
+	var out capi.Tensor
+	if err := capi.Checkpoint_tensor_info(c.raw(), name, int32(rank), &out); err != nil {
+		return 0, nil, err
+	}
+	dtype, shape := out.Layout()
+	return Dtype(dtype), shape, nil
+}

@@ -1,0 +1,265 @@
+package shardrec_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "shardrec.org/shardrec"
+)
+
+// Every method of every handle, for what it is there for; bindings/run counts the functions of C that were called.
+
+func ok(t *testing.T, holds bool, what ...any) {
+	t.Helper()
+	if !holds {
+		t.Error(what...)
+	}
+}
+
+func TestTheLibraryItself(t *testing.T) {
+	ok(t, strings.Contains(must(Capabilities()), "engines"))
+	err := errors.Join(SetLogLevel(LogLevelWarning), TraceStart(1000))
+	if message := must(NextLogMessage(0)); message != nil {
+		t.Error(message)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, cancelled := Probe(ctx, 1)
+	ok(t, errors.Is(cancelled, context.Canceled) || cancelled == nil, cancelled)
+	control := must(NewControl())
+	err = errors.Join(err, control.Cancel())
+	_, cancelled = Probe(WithControl(context.Background(), control), 1)
+	ok(t, errors.Is(cancelled, ErrCancelled) && must(control.Progress()).Done == 0, cancelled)
+	control.Close()
+	probed, failure := ProbeCached()
+	if errors.Is(failure, ErrNotFound) {
+		probed, failure = Probe(context.Background(), 1)
+	}
+	ok(t, strings.Contains(probed, "{") && strings.Contains(must(TraceJSON()), "traceEvents"), failure)
+	TraceStop()
+	gradient, probabilities := make([]float32, 2), make([]float32, 2)
+	loss := must(BceWithLogits(Vector([]float32{0, 0}), Vector([]float32{1, 0}), Vector(probabilities), Vector(gradient)))
+	ok(t, math.Abs(loss-math.Ln2) < 1e-6 && probabilities[0] == 0.5 && gradient[0] == -0.25, loss)
+	ok(t, must(new(PlanOptions).BatchSize(7).Int(OptionBatchSize)) == 7 && must(new(PlanOptions).BagLength(2).Float(OptionBagLength)) == 2)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func reachModel() *Model {
+	model, adagrad := must(NewModel()), new(OptimizerOptions).Optimizer(OptimizerAdagrad).LearningRate(1)
+	a, b := must(model.AddTable("a", 10, 4, new(TableOptions).Init(InitZeros))), must(model.AddTable("b", 6, 2, nil))
+	must(0, errors.Join(model.SetOptimizer(adagrad), model.SetTableOptimizer(b, adagrad.LearningRate(0.5)),
+		model.AddFeature(a, "x", PoolingSum), model.AddFeature(b, "y", PoolingMean)))
+	return model
+}
+
+func TestPlansByHand(t *testing.T) {
+	model, topology := reachModel(), must(NewTopology(2, 2))
+	ok(t, must(model.TableCount()) == 2 && must(model.FeatureCount()) == 2)
+	ok(t, must(model.FeatureColumns(1)) == ModelFeatureColumns{Column: 4, Columns: 2, Width: 6})
+	same, other := must(ModelFromJSON(must(model.ToJSON()))), must(TopologyFromJSON(must(topology.ToJSON())))
+	plan := must(NewPlan(same, other, new(PlanOptions).Sharding(ShardingRowWise)))
+	again := must(PlanFromJSON(model, must(plan.ToJSON())))
+	empty := must(NewEmptyPlan(model, topology))
+	err := errors.Join(plan.Check(), empty.AddBox(0, 1, 0, 10, 0, 4), empty.AddReplicated(1),
+		empty.SetReplication(1, ReplicationRows), empty.Check())
+	ok(t, err == nil && strings.Contains(must(plan.ToText()), "a") && must(again.BoxCount(0)) == must(plan.BoxCount(0)), err)
+	ok(t, must(empty.Box(0, 0)) == PlanBox{Rank: 1, Rows: 10, Cols: 4} && must(empty.BoxBytes(0, 0)).Weights == 160)
+	for _, handle := range []interface{ Close() error }{model, topology, same, other, plan, again, empty} {
+		handle.Close()
+	}
+}
+
+func onRanks(t *testing.T, body func(comm *Comm) error) {
+	t.Helper()
+	err := Run(2, func(comm *Comm) error { return errors.Join(body(comm), comm.Shutdown()) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLookupsInEveryForm(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "tables")
+	onRanks(t, func(comm *Comm) error {
+		sum := []float32{1, float32(must(comm.Rank()))}
+		err := errors.Join(comm.Check(), comm.AllReduce(Vector(sum), ReductionSum))
+		ok(t, sum[0] == 2 && sum[1] == 1 && must(comm.Get(CommPropertyStepSeconds)) == 600, sum)
+		model := reachModel()
+		defer model.Close()
+		plan := must(NewCollectivePlan(comm, model, nil))
+		defer plan.Close()
+		tables := must(NewCollection(comm, model, plan, nil))
+		defer tables.Close()
+		lookup := must(NewLookup(tables, new(LookupOptions).WeightGradient(true)))
+		defer lookup.Close()
+		out, gradient := make([]float32, 12), make([]float32, 3)
+		view, ids, weights := Matrix(out, 2, 6), Vector([]int64{1, 2, 3}), Vector([]float32{1, 1, 2})
+		err = errors.Join(err, lookup.BeginOffsets(2, ids, Vector([]int64{0, 1, 2, 2, 3}), weights))
+		ok(t, must(lookup.OutputShape(0)) == LookupOutputShape{Rows: 2, Columns: 6})
+		err = errors.Join(err, lookup.Forward(0, view))
+		ok(t, !must(lookup.AllDone()))
+		for i := range out {
+			out[i] = 1
+		}
+		err = errors.Join(err, lookup.SetGradient(0, view), lookup.Accumulate(), lookup.WeightGradient(Vector(gradient)),
+			lookup.BeginVariable(2, Vector([]int64{1, 2}), Vector([]int64{0, 0, 0, 1}), ids, Vector([]int64{1, 1, 1}), Tensor{}),
+			lookup.Forward(0, view), lookup.SetGradient(0, view), lookup.Backward())
+		ok(t, must(tables.Step()) == 1)
+		err = errors.Join(err, lookup.Begin(2, ids, Vector([]int64{1, 1, 1, 0}), Tensor{}), lookup.Forward(0, view), lookup.Skip(),
+			lookup.Begin(0, Tensor{}, Tensor{}, Tensor{}), lookup.Forward(0, Matrix(out, 0, 6)))
+		ok(t, must(lookup.AllDone()))
+		row := make([]float32, 4)
+		err = errors.Join(err, tables.SetStep(7), tables.SetLearningRate(0.1), tables.SetTableLearningRate(1, 0.2), tables.SetFrozen(0, true),
+			tables.Write(0, TablePartWeights, 9, 1, Matrix([]float32{1, 2, 3, 4}, 1, 4)), tables.Read(0, TablePartWeights, 9, 1, Matrix(row, 1, 4)))
+		ok(t, row[3] == 4 && must(tables.Step()) == 7 && must(tables.Stat(CollectionStatSteps)) >= 1)
+		ok(t, must(tables.TableStat(0, TableStatIds)) >= 0 && must(tables.StatReal(CollectionStatSecondsLookup)) >= 0)
+		ok(t, strings.Contains(must(comm.OperationsJSON()), "["))
+		return errors.Join(err, tables.Save(context.Background(), folder), tables.Load(context.Background(), folder))
+	})
+}
+
+func TestMeshes(t *testing.T) {
+	onRanks(t, func(comm *Comm) error {
+		mesh, model := must(NewMesh(comm, 1, new(MeshOptions).Placement(PlacementSync))), reachModel()
+		plan := must(NewCollectivePlanOnMesh(mesh, model, nil))
+		tables := must(NewCollectionOnMesh(mesh, model, plan, nil))
+		sharding, replica := must(mesh.ShardingComm()), must(mesh.ReplicaComm())
+		ok(t, must(mesh.Place()).ReplicaSize == 2 && must(sharding.Size()) == 1 && must(replica.Size()) == 2)
+		err := tables.Sync()
+		for _, handle := range []interface{ Close() error }{tables, plan, model, sharding, replica, mesh} {
+			handle.Close()
+		}
+		return err
+	})
+}
+
+func TestLayersInGroups(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "layers")
+	onRanks(t, func(comm *Comm) error {
+		mlp := must(NewMlp(2, new(MlpOptions).Optimizer(OptimizerAdam).LearningRate(0.1).Seed(3)))
+		interaction, ddp := must(NewInteraction(1, 2, nil)), must(NewDdp(comm, nil))
+		defer interaction.Close()
+		defer ddp.Close()
+		err := mlp.AddLinear(2, ActivationNone)
+		early, _, _ := mlp.Parameter(0)
+		err = errors.Join(err, mlp.AddLinear(2, ActivationNone))
+		_, stale := early.Values()
+		weight, _, failure := mlp.Parameter(0)
+		before := must(weight.Values())
+		ok(t, errors.Is(stale, ErrInvalidState) && must(mlp.ParameterCount()) == 4 && len(before) == 4, stale)
+		must(ddp.AddMlp("stack", mlp))
+		in, dense, gradient, joined := []float32{1, float32(must(comm.Rank()) + 1)}, make([]float32, 2), make([]float32, 2), make([]float32, 3)
+		err = errors.Join(err, failure, ddp.Commit(), ddp.Begin(true), mlp.Forward(Matrix(in, 1, 2), Matrix(dense, 1, 2)),
+			interaction.Forward(Matrix(dense, 1, 2), Matrix([]float32{3, 4}, 1, 2), Matrix(joined, 1, 3)),
+			interaction.Backward(Matrix([]float32{1, 1, 1}, 1, 3), Matrix(gradient, 1, 2), Matrix(make([]float32, 2), 1, 2)))
+		ok(t, must(interaction.Outputs()) == 3 && gradient[0] == 4 && gradient[1] == 5, gradient)
+		err = errors.Join(err, mlp.Backward(Matrix(gradient, 1, 2), Tensor{}), ddp.End(), ddp.Wait(), mlp.SetLearningRate(0.01), mlp.Step())
+		ok(t, before[0] != must(weight.Values())[0])
+		err = errors.Join(err, mlp.ZeroGradient(), ddp.CheckEqual())
+		if must(comm.Rank()) == 0 {
+			err = errors.Join(err, mlp.Save(path))
+		}
+		err = errors.Join(err, comm.Barrier(), weight.Set(make([]float32, 4)), mlp.Load(path))
+		ok(t, must(weight.Values())[0] != 0 && StatusOf(weight.Set(nil)) == StatusInvalidArgument)
+		mlp.Close()
+		_, stale = weight.Values()
+		ok(t, errors.Is(stale, ErrInvalidHandle), stale)
+		return err
+	})
+}
+
+func TestOwnParameters(t *testing.T) {
+	onRanks(t, func(comm *Comm) error {
+		weight, bias, flat := []float32{1, 2}, []float32{3}, make([]float32, 3)
+		ddp := must(NewDdp(comm, new(DdpOptions).FirstBucketBytes(1).Unused(UnusedZero)))
+		defer ddp.Close()
+		ok(t, must(ddp.AddParameter("weight", Vector(weight), Tensor{})) == 0 && must(ddp.AddParameter("bias", Vector(bias), Tensor{})) == 1)
+		err := errors.Join(ddp.SetFlatGradient(Vector(flat)), ddp.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerAdagrad).LearningRate(1)),
+			ddp.Commit(), ddp.Begin(true))
+		flat[0], flat[1] = 3, 3
+		err = errors.Join(err, ddp.MarkReady(0, 1), ddp.MarkUnused(1, 1), ddp.End(), ddp.Wait())
+		ok(t, must(ddp.BucketOf(1)) == 0 && len(must(must(ddp.Gradient(0)).Values())) == 2 && must(ddp.ClipGradNorm(1)) > 4)
+		err = errors.Join(err, ddp.Step())
+		ok(t, weight[0] < 0.1 && must(must(ddp.State(0, 0)).Values())[0] > 0, weight)
+		err = errors.Join(err, ddp.ZeroGradients(), ddp.SetLearningRate(0.5), ddp.AllReduce(), ddp.Broadcast(1), ddp.CheckEqual(), ddp.Join())
+		ok(t, strings.Contains(must(ddp.Statistics()), "buckets"))
+		return err
+	})
+}
+
+func TestCheckpoints(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "run")
+	onRanks(t, func(comm *Comm) error {
+		weight, model, ctx := []float32{1, 2}, reachModel(), context.Background()
+		plan := must(NewCollectivePlan(comm, model, new(PlanOptions).Sharding(ShardingRowWise)))
+		tables, mlp, ddp := must(NewCollection(comm, model, plan, nil)), must(NewMlp(2, nil)), must(NewDdp(comm, nil))
+		checkpoint := must(NewCheckpoint(comm, root, new(CheckpointOptions).KeepLast(2)))
+		must(ddp.AddParameter("weight", Vector(weight), Tensor{}))
+		position := []int64{int64(must(comm.Rank()))}
+		err := errors.Join(mlp.AddLinear(1, ActivationNone), ddp.Commit(), checkpoint.AddCollection("tables", tables), checkpoint.AddMlp("layers", mlp),
+			checkpoint.AddDdp("own", ddp), checkpoint.SetTensor("position", Vector(position)), checkpoint.Commit(ctx, 5))
+		weight[0] = 9
+		err = errors.Join(err, checkpoint.Open(5), checkpoint.Load(ctx), checkpoint.GetTensor("position", 1, Vector(position)), checkpoint.Verify(ctx))
+		ok(t, must(checkpoint.Step()) == 5 && weight[0] == 1 && position[0] == 1, weight, position)
+		dtype, shape, failure := checkpoint.TensorInfo("position", 1)
+		ok(t, dtype == DtypeInt64 && len(shape) == 1 && shape[0] == 1, dtype, shape, failure)
+		saved, boxes, layers := must(checkpoint.Model("tables")), must(checkpoint.Plan("tables")), must(checkpoint.Mlp("layers", nil))
+		ok(t, must(saved.TableCount()) == 2 && must(boxes.BoxCount(0)) >= 1 && must(layers.ParameterCount()) == 2)
+		ok(t, strings.Contains(must(checkpoint.ContentsJSON()), "tables") && strings.Contains(must(CheckpointListJSON(root)), "5"))
+		for _, handle := range []interface{ Close() error }{saved, boxes, layers, checkpoint, ddp, mlp, tables, plan, model} {
+			handle.Close()
+		}
+		return err
+	})
+}
+
+func TestMetrics(t *testing.T) {
+	onRanks(t, func(comm *Comm) error {
+		metrics := must(NewMetrics(comm))
+		defer metrics.Close()
+		err := errors.Join(metrics.Update(Vector([]float32{0.9, 0.1}), Vector([]float32{1, 0})), metrics.Compute())
+		ok(t, must(metrics.Get(MetricAuc)) == 1 && strings.Contains(must(MetricsText()), "shardrec"))
+		return errors.Join(err, metrics.Reset())
+	})
+}
+
+// Two ranks that meet as processes do, each on a goroutine of its own.
+func TestRanksMeet(t *testing.T) {
+	t.Setenv("WORLD_SIZE", "")
+	_, err := NewCommFromEnv(new(CommOptions).Engine(EngineGloo))
+	ok(t, errors.Is(err, ErrInvalidArgument), err)
+	rendezvous := must(NewRendezvous(nil))
+	defer rendezvous.Close()
+	token := must(rendezvous.Token())
+	var ranks sync.WaitGroup
+	for rank := range 2 {
+		ranks.Add(1)
+		go func() {
+			defer ranks.Done()
+			comm, err := NewComm(EngineGloo, rank, 2, token, new(CommOptions).SetupSeconds(60))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer comm.Close()
+			ok(t, must(comm.Rank()) == rank)
+			if err := errors.Join(comm.Set(CommPropertyStepSeconds, 60), comm.Barrier(), comm.Shutdown()); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	done := make(chan struct{})
+	go func() { ranks.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(2 * time.Minute):
+		t.Error("they do not meet")
+	}
+}
