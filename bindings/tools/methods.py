@@ -58,6 +58,7 @@ class Method:
     makes: str = ""  # the kind of handle that it makes
     doc: list = field(default_factory=list)
     self_arg: str = None  # name of the handle in the C function; None: static
+    is_const: bool = False  # the handle is only read
 
 
 def place(function, api):
@@ -79,7 +80,7 @@ def place(function, api):
         elif base in kinds and len(pointers) == 2:
             method.makes = base
         elif base in kinds and not method.args and method.self_arg is None:
-            method.owner, method.self_arg = base, p.name
+            method.owner, method.self_arg, method.is_const = base, p.name, pointers == ["const"]
         elif base in kinds:
             method.args.append(Arg(p.name, "handle", base))
         elif base == "tensor" and pointers == ["const"]:

@@ -2,9 +2,12 @@
 //! API (shardrec.h is the manual). Handles are types that destroy themselves, in any order; statuses are
 //! `Result`s; tensors are slices that the library reads and writes in place and does not keep.
 
+mod ddp;
 mod enums;
 mod error;
 mod handles;
+mod layers;
+mod methods;
 mod option_types;
 mod options;
 mod run;
@@ -12,37 +15,52 @@ mod tensor;
 
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
-pub use handles::{Collection, Comm, Local, Lookup, Model, Plan};
+pub use ddp::{Ddp, DdpStep};
+pub use handles::{
+    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology,
+};
+pub use layers::{InteractionPass, MlpPass, Parameter};
+pub use methods::*;
 pub use option_types::*;
 pub use run::run;
 pub use shardrec_sys as sys;
 pub use tensor::{Element, View, ViewMut};
 
-/// Number of open handles of this process.
-pub fn live_objects() -> Result<i64> {
-    let mut out = 0;
-    // SAFETY: out outlives the call.
-    error::check(unsafe { sys::shardrec_live_objects(&mut out) })?;
-    Ok(out)
+/// A message of the library's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogMessage {
+    /// Its level.
+    pub level: LogLevel,
+    /// Of which it tells; None: of none.
+    pub rank: Option<i32>,
+    /// One sentence.
+    pub text: String,
 }
 
-/// What the library can do on this machine, as JSON.
-pub fn capabilities() -> Result<String> {
-    // SAFETY: out is writable during the call.
-    error::take_text(|out| unsafe { sys::shardrec_capabilities(out) })
+/// Takes the oldest message of the library's log, and waits so long for one; None when none came.
+pub fn next_log_message(timeout: std::time::Duration) -> Result<Option<LogMessage>> {
+    let milliseconds = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+    let (mut level, mut rank, mut text) = (sys::SHARDREC_LOG_OFF, -1, std::ptr::null_mut());
+    // SAFETY: the out-parameters outlive the call; the text is ours to free.
+    unsafe {
+        error::check(sys::shardrec_log_next(milliseconds, &mut level, &mut rank, &mut text))?;
+        if text.is_null() {
+            return Ok(None);
+        }
+        let message = LogMessage {
+            level: LogLevel::of(level).unwrap_or(LogLevel::Error),
+            rank: (rank >= 0).then_some(rank),
+            text: std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned(),
+        };
+        sys::shardrec_text_free(text);
+        Ok(Some(message))
+    }
 }
 
-/// Measures this machine's memory in about three seconds and keeps the result for later processes.
-/// threads 0: all processors. JSON (probe.h).
-pub fn probe(threads: i32) -> Result<String> {
-    // SAFETY: out is writable during the call; there is no control.
-    error::take_text(|out| unsafe { sys::shardrec_probe(threads, std::ptr::null_mut(), out) })
-}
-
-/// What an earlier probe kept, as JSON.
-pub fn probe_cached() -> Result<String> {
-    // SAFETY: out is writable during the call.
-    error::take_text(|out| unsafe { sys::shardrec_probe_cached(out) })
+/// The version of the C API that the library serves: major * 1000 + minor.
+pub fn api_version() -> i32 {
+    // SAFETY: it takes nothing.
+    unsafe { sys::shardrec_api_version() }
 }
 
 /// XXH3-64, the same value in every language.

@@ -67,11 +67,6 @@ impl<'a> ViewMut<'a> {
     }
 }
 
-/// NULL for None.
-pub(crate) fn pointer(view: &Option<View<'_>>) -> *const sys::shardrec_tensor {
-    view.as_ref().map_or(std::ptr::null(), |view| &view.raw)
-}
-
 fn check_size(length: usize, rows: usize, columns: usize) {
     let needed = rows.checked_mul(columns);
     assert!(needed.is_some_and(|n| n <= length), "a matrix of {rows} x {columns} in a slice of {length}");

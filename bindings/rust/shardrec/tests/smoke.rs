@@ -64,7 +64,7 @@ fn train_rank(comm: &Comm) -> Result<()> {
     let zeros = TableOptions::new().init(Init::Zeros);
     let row_wise = PlanOptions::new().sharding(Sharding::RowWise);
     let mut model = Model::new()?;
-    model.set_optimizer(&sgd)?;
+    model.set_optimizer(Some(&sgd))?;
     let table = model.add_table(TABLE, ROWS as i64, DIM as i64, Some(&zeros))?;
     model.add_feature(table, "id", Pooling::Sum)?;
     let plan = Plan::collective(comm, &model, Some(&row_wise))?;
@@ -113,12 +113,13 @@ fn exchange_tensors(comm: &Comm) -> Result<()> {
     let rows = vec![rank as f32; 3 * rank as usize];
     let mut got = [0f32; 3];
     let sent = [i64::from(rank); 3];
-    comm.all_to_all(View::vector(&rows), Some(&sent), ViewMut::vector(&mut got), Some(&[0, 1, 2]))?;
+    let (sent, received) = (Some(View::vector(&sent)), Some(View::vector(&[0i64, 1, 2])));
+    comm.all_to_all(View::vector(&rows), sent, ViewMut::vector(&mut got), received)?;
     assert_eq!(got, [1.0, 2.0, 2.0]);
     let mut transposed = [0; 3];
     comm.all_to_all(View::vector(&all), None, ViewMut::vector(&mut transposed), None)?;
     assert_eq!(transposed, [rank + 5; 3]);
-    let pair = comm.split(if rank == 2 { None } else { Some(0) }, -rank)?;
+    let pair = comm.split(if rank == 2 { -1 } else { 0 }, -rank)?;
     assert_eq!(pair.is_none(), rank == 2);
     if let Some(pair) = pair {
         assert_eq!((pair.size()?, pair.rank()?), (2, 1 - rank));
@@ -141,7 +142,7 @@ fn step(lookup: &mut Lookup, rank: usize) -> Result<()> {
         *value += (rank + 1 + i % DIM) as f32;
     }
     lookup.set_gradient(0, View::matrix(&out, BATCH, DIM))?;
-    lookup.send_gradients()?;
+    lookup.send_gradients(false)?;
     lookup.backward()
 }
 

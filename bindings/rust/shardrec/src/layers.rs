@@ -1,0 +1,135 @@
+//! Layers: what the library reads again in backward is borrowed until then.
+
+use shardrec_sys as sys;
+
+use crate::enums::{Activation, Dtype};
+use crate::error::{c_text, check, Result};
+use crate::handles::{Checkpoint, Interaction, Mlp};
+use crate::tensor::{View, ViewMut};
+
+// SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
+// the call. What forward keeps is borrowed by the pass that it returns, and read again by its backward only.
+
+/// A parameter of a stack and its gradient, copied, row after row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameter {
+    /// The parameter.
+    pub value: Vec<f32>,
+    /// Of the last backward.
+    pub gradient: Vec<f32>,
+}
+
+/// A batch on its way through a stack. Dropping it is evaluation.
+#[must_use = "dropped, there is no backward"]
+pub struct MlpPass<'a> {
+    mlp: &'a mut Mlp,
+    input: View<'a>,
+}
+
+impl Mlp {
+    /// Appends a linear layer of so many outputs, 1 to 65536.
+    pub fn add_linear(&mut self, outputs: i64, activation: Activation) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_add_linear(self.0, outputs, activation.raw()) })
+    }
+
+    /// The output \[batch, outputs of the last layer\] for input \[batch, inputs\], both of f32.
+    pub fn forward<'a>(&'a mut self, input: View<'a>, output: ViewMut<'_>) -> Result<MlpPass<'a>> {
+        check(unsafe { sys::shardrec_mlp_forward(self.0, &input.raw, &output.raw) })?;
+        Ok(MlpPass { mlp: self, input })
+    }
+
+    /// A parameter and its gradient. Between the begin and the wait of a DDP step that has this stack, what it
+    /// holds is being written.
+    pub fn parameter(&self, index: i32) -> Result<Parameter> {
+        let (value, gradient) = self.views(index)?;
+        // SAFETY: compact views of f32 that live as long as the stack has no other layer.
+        unsafe { Ok(Parameter { value: floats(&value).to_vec(), gradient: floats(&gradient).to_vec() }) }
+    }
+
+    /// Writes a parameter: as many values as it has elements.
+    pub fn set_parameter(&mut self, index: i32, values: &[f32]) -> Result<()> {
+        let (value, _) = self.views(index)?;
+        // SAFETY: as in parameter; nobody else has the stack.
+        let to = unsafe { std::slice::from_raw_parts_mut(value.data.cast::<f32>(), elements(&value)) };
+        assert_eq!(to.len(), values.len(), "another number of values than elements");
+        to.copy_from_slice(values);
+        Ok(())
+    }
+
+    fn views(&self, index: i32) -> Result<(sys::shardrec_tensor, sys::shardrec_tensor)> {
+        let (mut value, mut gradient) = (empty(), empty());
+        check(unsafe { sys::shardrec_mlp_parameter(self.0, index, &mut value, &mut gradient) })?;
+        Ok((value, gradient))
+    }
+}
+
+impl MlpPass<'_> {
+    /// Gradients of the parameters, and of the input where it is wanted.
+    pub fn backward(self, output_gradient: View<'_>, input_gradient: Option<ViewMut<'_>>) -> Result<()> {
+        let input_gradient = input_gradient.as_ref().map_or(std::ptr::null(), |view| &view.raw);
+        let _read_again = &self.input;
+        check(unsafe { sys::shardrec_mlp_backward(self.mlp.0, &output_gradient.raw, input_gradient) })
+    }
+}
+
+/// A batch on its way through an interaction. Dropping it is evaluation.
+#[must_use = "dropped, there is no backward"]
+pub struct InteractionPass<'a> {
+    interaction: &'a mut Interaction,
+    inputs: (View<'a>, View<'a>),
+}
+
+impl Interaction {
+    /// Writes the dense vectors \[batch, dim\] and their dot products with the embeddings \[batch, features *
+    /// dim\], and of these with each other, all of f32.
+    pub fn forward<'a>(
+        &'a mut self,
+        dense: View<'a>,
+        embeddings: View<'a>,
+        output: ViewMut<'_>,
+    ) -> Result<InteractionPass<'a>> {
+        check(unsafe {
+            sys::shardrec_interaction_forward(self.0, &dense.raw, &embeddings.raw, &output.raw)
+        })?;
+        Ok(InteractionPass { interaction: self, inputs: (dense, embeddings) })
+    }
+}
+
+impl InteractionPass<'_> {
+    /// Overwrites the gradients of both inputs.
+    pub fn backward(self, output: View<'_>, dense: ViewMut<'_>, embeddings: ViewMut<'_>) -> Result<()> {
+        let _read_again = &self.inputs;
+        check(unsafe {
+            sys::shardrec_interaction_backward(self.interaction.0, &output.raw, &dense.raw, &embeddings.raw)
+        })
+    }
+}
+
+impl Checkpoint {
+    /// The dtype and the shape of a tensor of the open checkpoint that a rank had set.
+    pub fn tensor_info(&mut self, name: &str, rank: i32) -> Result<(Dtype, Vec<i64>)> {
+        let name = c_text(name)?;
+        let mut out = empty();
+        check(unsafe { sys::shardrec_checkpoint_tensor_info(self.0, name.as_ptr(), rank, &mut out) })?;
+        let dtype = Dtype::of(sys::shardrec_dtype(out.dtype as u32)).unwrap_or(Dtype::Uint8);
+        Ok((dtype, out.shape[..out.ndim as usize].to_vec()))
+    }
+}
+
+pub(crate) fn empty() -> sys::shardrec_tensor {
+    // SAFETY: plain numbers and a pointer, for all of which zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+pub(crate) fn elements(view: &sys::shardrec_tensor) -> usize {
+    view.shape[..view.ndim as usize].iter().product::<i64>() as usize
+}
+
+/// # Safety
+/// A compact view of f32 that lives as long as the result.
+pub(crate) unsafe fn floats<'a>(view: &sys::shardrec_tensor) -> &'a [f32] {
+    if elements(view) == 0 {
+        return &[];
+    }
+    std::slice::from_raw_parts(view.data.cast::<f32>(), elements(view))
+}

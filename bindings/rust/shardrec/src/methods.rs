@@ -1,0 +1,1495 @@
+// Made by bindings/tools/rust_methods.py from bindings/shardrec.i; do not edit.
+//! The functions of the C API as methods of their handles.
+
+// SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
+// the call, and the library keeps none of them.
+
+use shardrec_sys as sys;
+
+use crate::enums::{CollectionStat, CommProperty, Engine, LogLevel, Metric, Pooling, Reduction, Replication, TablePart, TableStat};
+use crate::error::{c_text, check, take_text, Result};
+use crate::ddp::Ddp;
+use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology};
+use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, TableOptions};
+use crate::options::with;
+use crate::tensor::{View, ViewMut};
+
+/// What this library can do on this machine, as JSON:
+/// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu"\],
+///  "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
+/// engines: local, and those whose plug-ins are installed. cpu_target
+/// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
+/// once, at the first use). Where it names none of cpu_targets, this call and those that make
+/// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
+/// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+/// Since 0.1.
+pub fn capabilities() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_capabilities(out) })
+}
+
+/// Handles of any kind that are open in this process, or closed with a call still inside.
+/// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
+pub fn live_objects() -> Result<i64> {
+    let mut out = 0i64;
+    check(unsafe { sys::shardrec_live_objects(&mut out) })?;
+    Ok(out)
+}
+
+/// Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
+/// Since 0.1.
+pub fn set_log_level(level: LogLevel) -> Result<()> {
+    check(unsafe { sys::shardrec_log_set_level(level.raw()) })
+}
+
+/// Sigmoid and binary cross-entropy, averaged over the batch.
+/// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
+/// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
+/// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
+/// label outside 0 .. 1, with its position). Any thread. Since 0.1.
+pub fn bce_with_logits(logits: View<'_>, labels: View<'_>, probabilities: Option<ViewMut<'_>>, gradient: Option<ViewMut<'_>>) -> Result<f64> {
+    let mut out_loss = 0f64;
+    check(unsafe { sys::shardrec_bce_with_logits(&logits.raw, &labels.raw, probabilities.as_ref().map_or(std::ptr::null(), |view| &view.raw), gradient.as_ref().map_or(std::ptr::null(), |view| &view.raw), &mut out_loss) })?;
+    Ok(out_loss)
+}
+
+/// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": \[{"step",
+/// "directory", "bytes", "commit"}, ...\]} in the order in which they were committed. Reads manifests
+/// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
+/// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+pub fn checkpoint_list_json(directory: &str) -> Result<String> {
+    let directory = c_text(directory)?;
+    take_text(|out| unsafe { sys::shardrec_checkpoint_list_json(directory.as_ptr(), out) })
+}
+
+/// Counters of all open communicators and collections of this process in Prometheus' text exposition
+/// format (text/plain; version=0.0.4): families shardrec_\*, counters with the suffix _total, times in
+/// seconds, sizes in bytes. Labels: comm (number of the communicator in this process, from 0), rank,
+/// collection (number of the collection on its communicator, the same on all ranks), and exchange,
+/// phase or table:
+/// shardrec_live_objects                      shardrec_comm_up
+/// shardrec_steps_total                       shardrec_table_memory_bytes, _buffer_memory_bytes
+/// shardrec_exchange_bytes_total{exchange}    shardrec_ids_sent_total, _ids_looked_up_total
+/// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
+/// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
+/// shardrec_table_ids_out_of_range_total{table}
+/// Families are added by later releases, never renamed. out_text: freed by the caller.
+/// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
+/// Since 0.1.
+pub fn metrics_text() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_metrics_text(out) })
+}
+
+/// Starts the trace of this process: the phases of every step of every rank, from now on. A trace that
+/// was taken before is forgotten.
+/// events: how many are kept, in \[1, 2^24\], of 40 bytes each, allocated at once; when there are more,
+/// the   oldest are dropped. A training step has about 14 on each rank.
+/// Off (the default), an event costs a few instructions; on, about 0.1 us.
+/// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
+pub fn trace_start(events: i64) -> Result<()> {
+    check(unsafe { sys::shardrec_trace_start(events) })
+}
+
+/// Ends the trace; what was recorded stays until the next start. Never fails. Any thread. Since 0.1.
+pub fn trace_stop() {
+    unsafe { sys::shardrec_trace_stop() }
+}
+
+/// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
+/// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
+/// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
+/// "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
+/// caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
+/// otherData:
+/// start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
+/// start_unix_nanoseconds     the same moment by the wall clock
+/// clocks                     of the last 16 communicators between processes, measured when they were
+///                            made: reference (names the measurement, the same on all ranks), rank,
+///                            offset_nanoseconds (rank 0's monotonic clock less this process'),
+///                            uncertainty_nanoseconds (half of the shortest round trip). Clocks of
+///                            different machines drift apart, by some ms in an hour
+/// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
+pub fn trace_json() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_trace_json(out) })
+}
+
+/// Measures copies, gathers of random rows and updates of rows by row size, with one thread and with
+/// `threads`: which prefetch, distance, page size and kind of stores is fastest, and how fast. Stores
+/// the profile in the cache, unless other work disturbed it ("quiet" is then false); where it cannot
+/// be stored, it is returned all the same, with a warning in the log.
+/// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
+/// machine's; the machine should have nothing else to do.
+/// threads: in \[0, 4096\]; 0: all processors that this process may use.
+/// control: progress and cancellation, NULL for none.
+/// out_text: freed by the caller; a JSON object of
+/// "version"       4
+/// "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
+///                 of the caches that one processor reaches, 0 where unknown
+/// "table_bytes"   that the rows were spread over
+/// "seconds"       that it took
+/// "quiet"         false: other work disturbed the measurement
+/// "copies"        \[{"threads", "gb_per_second"}\], bytes read and written
+/// "rows"          \[{"access": "gather" | "update", "row_bytes", "bag_length" (0 for updates),
+/// "threads",
+///                 the fastest way: "hint": "none" | "t0" | "t1" | "nta", "distance_rows" (prefetched
+///                 ahead), "pages": "huge" | "small", "stores": "plain" | "streaming",
+/// "gb_per_second",
+///                 "kernel_hint": "t0" | "t1", "kernel_distance_rows": how this library's kernels
+/// prefetch,
+///                 measured with them and one thread,
+///                 and others, each missing where it was not measured: "by_hint": GB/s of each hint at
+///                 its best distance with huge pages and plain stores, "streaming": with streaming
+///                 stores, "small_pages": the fastest way in small pages}\]
+/// 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
+/// per id, and the row and 4 bytes of state twice.
+/// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
+/// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
+pub fn probe(threads: i32, control: Option<&Control>) -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe(threads, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
+}
+
+/// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
+/// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
+/// Since 0.1.
+pub fn probe_cached() -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe_cached(out) })
+}
+
+/// What [`Control::progress`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ControlProgress {
+    /// See there.
+    pub done: i64,
+    /// See there.
+    pub total: i64,
+}
+
+impl Control {
+    /// out: owned by the caller; may serve one call after another (progress starts anew with each).
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new() -> Result<Control> {
+        Control::made_by(|out| unsafe { sys::shardrec_control_create(out) })
+    }
+
+    /// Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
+    /// this control is cancelled too. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn cancel(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_control_cancel(self.0) })
+    }
+
+    /// Bytes done and bytes in all of the work at hand; 0, 0 before it starts. Each may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn progress(&self) -> Result<ControlProgress> {
+        let mut out_done = 0i64;
+        let mut out_total = 0i64;
+        check(unsafe { sys::shardrec_control_progress(self.0, &mut out_done, &mut out_total) })?;
+        Ok(ControlProgress { done: out_done, total: out_total })
+    }
+}
+
+impl Local {
+    /// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
+    /// (rank r is on node r / ranks_per_node; the last node may be smaller).
+    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Local> {
+        Local::made_by(|out| unsafe { sys::shardrec_local_create(ranks, ranks_per_node, out) })
+    }
+}
+
+impl Comm {
+    /// Joins the group as `rank`. Does not wait for the others: the first collective call does.
+    /// rank in \[0, ranks), each at most once per group. out: owned by the caller.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn join(group: &Local, rank: i32) -> Result<Comm> {
+        Comm::made_by(|out| unsafe { sys::shardrec_comm_create_local(group.0, rank, out) })
+    }
+
+    /// Joins a group of ranks that are processes, or several in one process each on a thread of its own.
+    /// Collective, blocking: returns when every rank has come, at most after the option
+    /// COMM_SETUP_SECONDS.
+    /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
+    /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
+    /// options: kind COMM, NULL: defaults. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
+    /// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
+    /// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
+    /// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
+    pub fn new(engine: Engine, rank: i32, size: i32, token: Option<&str>, options: Option<&CommOptions>) -> Result<Comm> {
+        let token = token.map(c_text).transpose()?;
+        with(options.map(|o| &o.0), |made| Comm::made_by(|out| unsafe { sys::shardrec_comm_create(engine.raw(), rank, size, token.as_ref().map_or(std::ptr::null(), |text| text.as_ptr()), made, out) }))
+    }
+
+    /// The same, as environment variables say:
+    /// RANK, WORLD_SIZE                   this rank and the number of ranks
+    /// LOCAL_RANK, LOCAL_WORLD_SIZE       its place among the ranks of its node; optional
+    /// SHARDREC_TOKEN                     of a rendezvous; without it rank 0 holds one itself
+    /// SHARDREC_TOKEN_FILE                and writes its token to this file, on a disk that all share,
+    ///                                    until all have come; readable by its user only, and removed
+    ///                                    then. Read only where it is a regular file, no symbolic
+    ///                                    link, that belongs to the user of the rank (effective) or to
+    ///                                    root and that nobody else may write to; else
+    ///                                    INVALID_ARGUMENT: who may write it says where ranks connect.
+    ///                                    What follows is optional, for rank 0. Or all know:
+    /// MASTER_ADDR, SHARDREC_PORT         where the ranks find rank 0 (never MASTER_PORT: launchers
+    ///                                    hold that one)
+    /// SHARDREC_SECRET                    the same on all ranks
+    /// SHARDREC_JOB, SHARDREC_BIND, SHARDREC_ALLOW_PLAIN_TCP
+    ///                                    name of the group; where rank 0 listens, if not at
+    ///                                    MASTER_ADDR; 1: other machines may take part
+    /// SHARDREC_INTERFACE                 network interface or address of this rank's machine, where
+    ///                                    the option INTERFACE is not set
+    /// SHARDREC_ENGINE                    gloo (default) or mpi, where the option ENGINE is not set;
+    ///                                    for mpi nothing else is read
+    /// Each SHARDREC_ variable that is set is checked, also on ranks that do not need it.
+    /// Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
+    /// them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
+    /// that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
+    /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
+    /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
+    /// `shardrec launch` sets them for processes of one machine. Collective, blocking.
+    /// Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1.
+    pub fn from_env(options: Option<&CommOptions>) -> Result<Comm> {
+        with(options.map(|o| &o.0), |made| Comm::made_by(|out| unsafe { sys::shardrec_comm_create_from_env(made, out) }))
+    }
+
+    /// This rank's number and the number of ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+    /// Any thread. Since 0.1.
+    pub fn rank(&self) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_comm_rank(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// `shardrec_comm_size`.
+    pub fn size(&self) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_comm_size(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Changes a property of this rank's communicator for later calls, such as a deadline.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    pub fn set(&self, key: CommProperty, value: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_set_f64(self.0, key.raw(), value) })
+    }
+
+    /// `shardrec_comm_get_f64`.
+    pub fn get(&self, key: CommProperty) -> Result<f64> {
+        let mut out = 0f64;
+        check(unsafe { sys::shardrec_comm_get_f64(self.0, key.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    /// OK while the communicator lives; the status that killed it afterwards (its sentence becomes this
+    /// thread's error). Any thread. Since 0.1.
+    pub fn check(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_status(self.0) })
+    }
+
+    /// The last 1,000 operations of this rank on the communicator, as JSON: what it did, or waits for,
+    /// when a peer is late or gone. {"rank", "size", "now_seconds", "operations": \[{"number",
+    /// "purpose" (control, input, output, dense or statistics), "sequence" (of the operations
+    /// of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
+    /// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
+    /// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...\]}, the oldest
+    /// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
+    /// Also of a communicator that is dead or closed. out_text: freed by the caller with
+    /// shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
+    /// blocking; any thread, also while another waits. Since 0.1.
+    pub fn operations_json(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_comm_operations_json(self.0, out) })
+    }
+
+    /// Returns when every rank has called it. Collective, blocking.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
+    pub fn barrier(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_barrier(self.0) })
+    }
+
+    /// Reduces a compact tensor over the ranks, in place; every rank gets the same bits (pairwise tree
+    /// over the rank number). dtype FLOAT32, FLOAT64, INT32 or INT64; same dtype and number of elements
+    /// on all ranks. Collective, blocking. Errors: as shardrec_comm_barrier; INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
+    pub fn all_reduce(&self, tensor: ViewMut<'_>, reduction: Reduction) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction.raw()) })
+    }
+
+    /// Copies the elements of tensor on rank root over those of tensor on all others. dtype and number of
+    /// elements are the same on all ranks. root: in \[0, ranks), the same on all ranks. Since 0.1.
+    pub fn broadcast(&self, tensor: ViewMut<'_>, root: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_broadcast(self.0, &tensor.raw, root) })
+    }
+
+    /// Gathers tensor of every rank: out holds the elements of rank 0, then those of rank 1, and so on, on
+    /// all ranks. out: the dtype of tensor and `ranks` times its elements, such as \[ranks, n\] or
+    /// \[ranks \* n\] for \[n\]. dtype and number of elements are the same on all ranks. Since 0.1.
+    pub fn all_gather(&self, tensor: View<'_>, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_gather(self.0, &tensor.raw, &out.raw) })
+    }
+
+    /// Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
+    /// equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
+    /// FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
+    /// reduction are the same on all ranks. Since 0.1.
+    pub fn reduce_scatter(&self, tensor: View<'_>, out: ViewMut<'_>, reduction: Reduction) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_reduce_scatter(self.0, &tensor.raw, &out.raw, reduction.raw()) })
+    }
+
+    /// Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
+    /// receives theirs: the first send_counts\[0\] rows go to rank 0, the next send_counts\[1\] to rank 1, and
+    /// so on; out holds receive_counts\[0\] rows of rank 0, then those of rank 1, and so on.
+    /// send_counts, receive_counts: INT64 \[ranks\], compact, adding up to the rows of tensor and of out;
+    /// NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
+    /// the row length of tensor, which are the same on all ranks, also where a rank has no rows.
+    /// The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
+    /// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
+    /// communicator lives on. Since 0.1.
+    pub fn all_to_all(&self, tensor: View<'_>, send_counts: Option<View<'_>>, out: ViewMut<'_>, receive_counts: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_all_to_all(self.0, &tensor.raw, send_counts.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, receive_counts.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
+    /// comm). color \< 0: this rank is in none of them, and \*out becomes NULL.
+    /// The part is a communicator as any other, for collectives, collections and splits. It begins with
+    /// comm's deadlines and has its own from then on; whatever fails on it, comm and the other parts live
+    /// on. It ends with comm: closing, aborting or destroying comm, or a failure of it, ends its parts, and
+    /// their parts. Handles may be destroyed in any order. Ranks of one node stay one in the part where
+    /// equal blocks of its ranks tell the nodes apart; elsewhere each of its ranks is a node of its own.
+    /// out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
+    /// communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
+    /// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
+    /// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn split(&self, color: i32, key: i32) -> Result<Option<Comm>> {
+        let made = Comm::made_by(|out| unsafe { sys::shardrec_comm_split(self.0, color, key, out) })?;
+        // NULL: there is nothing to own.
+        Ok(if made.0.is_null() { None } else { Some(made) })
+    }
+
+    /// The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
+    /// handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1.
+    pub fn shutdown(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_comm_close(self.0) })
+    }
+
+    /// Ends the communicator on every rank: collective calls that wait, and all later ones, return
+    /// ABORTED with this rank's number and reason (UTF-8, NULL allowed). Never blocks. Any thread.
+    /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn abort(&self, reason: &str) -> Result<()> {
+        let reason = c_text(reason)?;
+        check(unsafe { sys::shardrec_comm_abort(self.0, reason.as_ptr()) })
+    }
+}
+
+impl Rendezvous {
+    /// Starts the server: a thread and a listening socket. Does not wait for ranks.
+    /// options: kind RENDEZVOUS or NULL (this machine only, a free port, a random secret). out: owned by
+    /// the caller. Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
+    /// others and SECRET or ALLOW_PLAIN_TCP is not set), INVALID_STATE (the port is taken), INVALID_HANDLE,
+    /// CLOSED, BUSY for options, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(options: Option<&RendezvousOptions>) -> Result<Rendezvous> {
+        with(options.map(|o| &o.0), |made| Rendezvous::made_by(|out| unsafe { sys::shardrec_rendezvous_create(made, out) }))
+    }
+
+    /// What a rank needs to join: at most 512 bytes of printable ASCII without spaces. It holds the secret:
+    /// treat it as one. out_text: freed by the caller with shardrec_text_free.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn token(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_rendezvous_token(self.0, out) })
+    }
+}
+
+/// What [`Model::feature_columns`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelFeatureColumns {
+    /// See there.
+    pub column: i64,
+    /// See there.
+    pub columns: i64,
+    /// See there.
+    pub width: i64,
+}
+
+impl Model {
+    /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
+    /// caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new() -> Result<Model> {
+        Model::made_by(|out| unsafe { sys::shardrec_model_create(std::ptr::null(), out) })
+    }
+
+    /// Adds a table of rows x dim elements.
+    /// name: UTF-8, not empty, unique. rows in \[1, 2^40\], dim in \[1, 65536\]. options: kind TABLE or NULL.
+    /// out_table: its index, 0 for the first one added; may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn add_table(&mut self, name: &str, rows: i64, dim: i64, options: Option<&TableOptions>) -> Result<i32> {
+        let name = c_text(name)?;
+        let mut out_table = 0i32;
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_add_table(self.0, name.as_ptr(), rows, dim, made, &mut out_table) }))?;
+        Ok(out_table)
+    }
+
+    /// Adds a feature that is looked up in `table`; several features may share one. Its index is the
+    /// number of features added before it, and batches list the features in that order.
+    /// name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
+    /// step updates each row once, by the sum of all its gradients.
+    /// Errors: as shardrec_model_add_table. Since 0.1.
+    pub fn add_feature(&mut self, table: i32, name: &str, pooling: Pooling) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling.raw()) })
+    }
+
+    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
+    /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
+    /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
+    /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
+    /// SGD              w -= lr \* g; L2: w -= lr \* (g + lam \* w); DECOUPLE: w = w \* (1 - lr \* lam) - lr
+    /// \* g
+    /// ADAGRAD          h += e^2, e = g (+ lam \* w for L2); w = c \* w - lr \* e / (sqrt(h) + eps);
+    ///                  c = 1, 1 - lr \* lam (DECOUPLE). h: "sum" (Duchi et al. 2011)
+    /// ROWWISE_ADAGRAD  h += sum(e^2) / D, e = g (+ lam \* w for L2); r = lr / (sqrt(h) + eps);
+    ///                  w = c \* w - r \* g; c = 1, 1 - r \* lam (L2), 1 - lr \* lam (DECOUPLE). h: "sum", one
+    ///                  a row (as in FBGEMM)
+    /// ADAM             m = b1 \* m + (1 - b1) \* g; v = b2 \* v + (1 - b2) \* g^2; M = m / (1 - b1^k);
+    ///                  V = v / (1 - b2^k); w -= lr \* (M / (sqrt(V) + eps) + lam \* w). m: "exp_avg",
+    ///                  v: "exp_avg_sq" (Kingma and Ba 2015; decay of Loshchilov and Hutter 2019)
+    /// PARTIAL_ROWWISE_ADAM  as ADAM, v one a row: v = b2 \* v + (1 - b2) \* sum(g^2) / D
+    /// LAMB             r = M / (sqrt(V) + eps) + lam \* w; w -= lr \* q \* r; q = norm(w) / norm(r), 1 where
+    ///                  either is 0. m, v as ADAM (You et al. 2020)
+    /// PARTIAL_ROWWISE_LAMB  as LAMB, v one a row as in PARTIAL_ROWWISE_ADAM
+    /// LARS_SGD         a = lr \* eta \* norm(w) / (norm(g) + lam \* norm(w)), lr where norm(w) or the
+    ///                  denominator is 0; m = momentum \* m + a \* (g + lam \* w); w -= m.
+    ///                  m: "momentum_buffer" (You et al. 2017)
+    /// WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
+    /// partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
+    /// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
+    /// after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
+    /// row whose gradient is 0 is stepped. Arithmetic and states are float32.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, made) }))
+    }
+
+    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
+    /// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
+    pub fn set_table_optimizer(&mut self, table: i32, options: Option<&OptimizerOptions>) -> Result<()> {
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_table_optimizer(self.0, table, made) }))
+    }
+
+    /// Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
+    pub fn table_count(&self) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_model_table_count(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// `shardrec_model_feature_count`.
+    pub fn feature_count(&self) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_model_feature_count(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// First column and number of columns of a pooled feature in output 0, and the number of columns of
+    /// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
+    /// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
+    /// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+    /// Since 0.1.
+    pub fn feature_columns(&self, feature: i32) -> Result<ModelFeatureColumns> {
+        let mut out_column = 0i64;
+        let mut out_columns = 0i64;
+        let mut out_width = 0i64;
+        check(unsafe { sys::shardrec_model_feature_columns(self.0, feature, &mut out_column, &mut out_columns, &mut out_width) })?;
+        Ok(ModelFeatureColumns { column: out_column, columns: out_columns, width: out_width })
+    }
+
+    /// The model as JSON, every key spelled out:
+    /// {"format": "shardrec-model-1",
+    ///  "optimizer": {"type": "rowwise_adagrad", "learning_rate": 0.1, "eps": 1e-08, ...},
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "dtype": "float32", "init": "uniform", ...}\],
+    ///  "features": \[{"name": "user_id", "table": "user", "pooling": "sum"}\]}
+    /// "optimizer", of the model and of a table that has one of its own; the keys, their values and their
+    /// defaults are those of options of kind OPTIMIZER:
+    /// "type" (OPTIMIZER), "learning_rate", "eps", "weight_decay", "weight_decay_mode", "max_gradient",
+    /// "beta1", "beta2", "momentum", "eta", "max_norm", "row_statistics"
+    /// A table; but for the first three, as options of kind TABLE:
+    /// "name"               text
+    /// "rows", "dim"        integers
+    /// "dtype", "init", "rounding", "out_of_range"
+    /// "init_min", "init_max"  numbers; left out where they are at their defaults
+    /// "allowed_sharding"   array of kinds of sharding, such as \["row_wise", "grid"\]; left out: all
+    /// "allowed_ranks"      text such as "0-3, 7"; left out: all
+    /// "min_columns"        integer; left out: 1
+    /// "optimizer"          left out where it is the model's
+    /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
+    /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
+    /// order of their indices.
+    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
+    pub fn to_json(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_model_to_json(self.0, out) })
+    }
+
+    /// Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
+    /// feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
+    /// and keys that stand twice are refused. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
+    pub fn from_json(json: &str) -> Result<Model> {
+        let json = c_text(json)?;
+        Model::made_by(|out| unsafe { sys::shardrec_model_from_json(json.as_ptr(), out) })
+    }
+}
+
+impl Topology {
+    /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
+    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Topology> {
+        Topology::made_by(|out| unsafe { sys::shardrec_topology_create(ranks, ranks_per_node, out) })
+    }
+
+    /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
+    /// out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn to_json(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_topology_to_json(self.0, out) })
+    }
+
+    /// Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
+    /// needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
+    /// says where), OUT_OF_MEMORY. Since 0.1.
+    pub fn from_json(json: &str) -> Result<Topology> {
+        let json = c_text(json)?;
+        Topology::made_by(|out| unsafe { sys::shardrec_topology_from_json(json.as_ptr(), out) })
+    }
+}
+
+/// What [`Plan::placed_box`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanBox {
+    /// See there.
+    pub rank: i32,
+    /// See there.
+    pub row: i64,
+    /// See there.
+    pub rows: i64,
+    /// See there.
+    pub col: i64,
+    /// See there.
+    pub cols: i64,
+}
+
+/// What [`Plan::box_bytes`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanBoxBytes {
+    /// See there.
+    pub weights: i64,
+    /// See there.
+    pub states: i64,
+}
+
+impl Plan {
+    /// Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
+    /// profile. options: kind PLAN or NULL.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(model: &Model, topology: &Topology, options: Option<&PlanOptions>) -> Result<Plan> {
+        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_create(model.0, topology.0, made, out) }))
+    }
+
+    /// Plans the model on the ranks of a communicator: rank 0 plans, every rank gets its plan, after a
+    /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
+    /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
+    /// (setup deadline).
+    /// Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
+    /// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn collective(comm: &Comm, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
+        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, made, out) }))
+    }
+
+    /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
+    /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
+    pub fn create_empty(model: &Model, topology: &Topology) -> Result<Plan> {
+        Plan::made_by(|out| unsafe { sys::shardrec_plan_create_empty(model.0, topology.0, out) })
+    }
+
+    /// Adds the box rows \[row, row + rows) x columns \[col, col + cols) of a table, owned by `rank`.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
+    /// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
+    pub fn add_box(&mut self, table: i32, rank: i32, row: i64, rows: i64, col: i64, cols: i64) -> Result<()> {
+        check(unsafe { sys::shardrec_plan_add_box(self.0, table, rank, row, rows, col, cols) })
+    }
+
+    /// Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
+    /// Since 0.1.
+    pub fn add_replicated(&mut self, table: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_plan_add_replicated(self.0, table) })
+    }
+
+    /// Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
+    /// options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
+    /// SAMPLES, ROWS or DENSE). Since 0.1.
+    pub fn set_replication(&mut self, table: i32, replication: Replication) -> Result<()> {
+        check(unsafe { sys::shardrec_plan_set_replication(self.0, table, replication.raw()) })
+    }
+
+    /// Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
+    /// collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
+    /// and a cell that has none. Since 0.1.
+    pub fn check(&self) -> Result<()> {
+        check(unsafe { sys::shardrec_plan_check(self.0) })
+    }
+
+    /// Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+    pub fn box_count(&self, table: i32) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_plan_box_count(self.0, table, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
+    /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
+    pub fn placed_box(&self, table: i32, placed_box: i32) -> Result<PlanBox> {
+        let mut out_rank = 0i32;
+        let mut out_row = 0i64;
+        let mut out_rows = 0i64;
+        let mut out_col = 0i64;
+        let mut out_cols = 0i64;
+        check(unsafe { sys::shardrec_plan_box(self.0, table, placed_box, &mut out_rank, &mut out_row, &mut out_rows, &mut out_col, &mut out_cols) })?;
+        Ok(PlanBox { rank: out_rank, row: out_row, rows: out_rows, col: out_col, cols: out_cols })
+    }
+
+    /// Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
+    /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
+    /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
+    /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
+    /// collection allocates, its buffers aside. Each out may be NULL.
+    /// Errors: as shardrec_plan_box. Since 0.1.
+    pub fn box_bytes(&self, table: i32, placed_box: i32) -> Result<PlanBoxBytes> {
+        let mut out_weights = 0i64;
+        let mut out_states = 0i64;
+        check(unsafe { sys::shardrec_plan_box_bytes(self.0, table, placed_box, &mut out_weights, &mut out_states) })?;
+        Ok(PlanBoxBytes { weights: out_weights, states: out_states })
+    }
+
+    /// The plan as JSON:
+    /// {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,
+    ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
+    /// "replication": "samples")
+    ///              "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
+    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
+    pub fn to_json(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_plan_to_json(self.0, out) })
+    }
+
+    /// The plan as an aligned table for people: a line per table (rows, dim, bytes of weights and
+    /// of optimizer states on all ranks together, kind of sharding, number of boxes, ranks), then the bytes
+    /// of each rank. At most 40 tables and 40 ranks are listed.
+    /// As shardrec_plan_to_json. Since 0.1.
+    pub fn to_text(&self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_plan_to_text(self.0, out) })
+    }
+
+    /// Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
+    /// Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn from_json(model: &Model, json: &str) -> Result<Plan> {
+        let json = c_text(json)?;
+        Plan::made_by(|out| unsafe { sys::shardrec_plan_from_json(model.0, json.as_ptr(), out) })
+    }
+
+    /// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
+    /// shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
+    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
+    /// shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
+    /// Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
+    /// Since 0.1.
+    pub fn collective_on_mesh(mesh: &Mesh, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
+        with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective_on_mesh(mesh.0, model.0, made, out) }))
+    }
+}
+
+impl Collection {
+    /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
+    /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
+    /// caller; keeps what it needs of comm, copies model and plan.
+    /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
+    /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+    /// thread that the system does not start.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
+    /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
+    /// bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
+    pub fn new(comm: &Comm, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
+        with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create(comm.0, model.0, plan.0, made, out) }))
+    }
+
+    /// Number of applied updates (accumulated lookups count once, with their update), the same on all
+    /// ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    pub fn step(&self) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_collection_step(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Sets the number of applied updates, which the bias correction of Adam and LAMB and stochastic
+    /// rounding go by, as when a training goes on elsewhere; set the same on all ranks before the same
+    /// step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1.
+    pub fn set_step(&mut self, step: i64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_step(self.0, step) })
+    }
+
+    /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
+    /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+    /// Since 0.1.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_learning_rate(self.0, learning_rate) })
+    }
+
+    /// Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
+    /// Since 0.1.
+    pub fn set_table_learning_rate(&mut self, table: i32, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_table_learning_rate(self.0, table, learning_rate) })
+    }
+
+    /// Freezes a table (1) or trains it again (0): a frozen one is looked up, but backward changes neither
+    /// its weights nor its states. Its gradients are dropped, not put off: those of a lookup whose
+    /// accumulate comes while it is frozen are never applied, also where it is trained again before the
+    /// next backward; those that were accumulated before are dropped by a backward that comes while it is
+    /// frozen, and applied by one that comes after it is trained again.
+    /// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+    pub fn set_frozen(&mut self, table: i32, frozen: bool) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_set_frozen(self.0, table, frozen.into()) })
+    }
+
+    /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
+    /// stride; weights of 16 bits are widened.
+    /// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
+    /// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
+    /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
+    /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, &out.raw) })
+    }
+
+    /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+    /// are rounded to nearest. Writing states too is a warm start. Ranges of several
+    /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
+    /// Errors: as shardrec_collection_read. Since 0.1.
+    pub fn write(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: View<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, &values.raw) })
+    }
+
+    /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
+    /// stride, unit column stride; as shardrec_collection_read otherwise.
+    /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; NULL
+    /// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+    /// another table or part. Ids are checked on the rank that gives them: one that is no row is
+    /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
+    /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
+    /// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+    /// Since 0.1.
+    pub fn read_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, out: Option<ViewMut<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// Writes the rows of a table that ids name from values, float32, \[ids, width\]; ids and values as in
+    /// shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+    /// written more than once, the last entry of the highest rank stays. Replicas are all written.
+    /// After an error that ends the communicator, some of the rows may have been written. Collective,
+    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1.
+    pub fn write_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, values: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
+    /// calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
+    /// must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
+    /// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
+    /// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
+    /// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
+    /// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
+    /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
+    /// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn save(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
+        let directory = c_text(directory)?;
+        check(unsafe { sys::shardrec_collection_save(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
+    /// into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
+    /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
+    /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
+    /// block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
+    /// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
+    /// UNSUPPORTED.
+    /// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
+    /// CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
+    /// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+    /// Since 0.1.
+    pub fn load(&mut self, directory: &str, control: Option<&Control>) -> Result<()> {
+        let directory = c_text(directory)?;
+        check(unsafe { sys::shardrec_collection_load(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+    pub fn stat(&self, stat: CollectionStat) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_collection_stat_i64(self.0, stat.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    /// A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
+    /// thread. Since 0.1.
+    pub fn table_stat(&self, table: i32, stat: TableStat) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_collection_table_stat_i64(self.0, table, stat.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    /// A time in seconds. As shardrec_collection_stat_i64. Since 0.1.
+    pub fn stat_real(&self, stat: CollectionStat) -> Result<f64> {
+        let mut out = 0f64;
+        check(unsafe { sys::shardrec_collection_stat_f64(self.0, stat.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    /// As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
+    /// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
+    /// are collective over its sharding group.
+    /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
+    /// decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
+    /// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+    /// and option.
+    /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
+    /// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
+    pub fn create_on_mesh(mesh: &Mesh, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
+        with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create_on_mesh(mesh.0, model.0, plan.0, made, out) }))
+    }
+
+    /// Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
+    /// over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
+    /// are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
+    /// ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
+    /// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+    /// the collection is as before (set what differs and call again). Local SGD with averaging, as
+    /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
+    /// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
+    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+    /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+    /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
+    /// averaged in part, or waits for a rank that has stopped.
+    /// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn sync(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_sync(self.0) })
+    }
+}
+
+/// What [`Lookup::output_shape`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LookupOutputShape {
+    /// See there.
+    pub rows: i64,
+    /// See there.
+    pub columns: i64,
+}
+
+impl Lookup {
+    /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
+    /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
+    /// keeps the collection's tables alive.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
+    pub fn new(collection: &Collection, options: Option<&LookupOptions>) -> Result<Lookup> {
+        with(options.map(|o| &o.0), |made| Lookup::made_by(|out| unsafe { sys::shardrec_lookup_create(collection.0, made, out) }))
+    }
+
+    /// Starts the exchange of a batch's ids.
+    /// batch_size: samples of this rank, \>= 0.
+    /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
+    /// no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+    /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
+    /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
+    /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
+    /// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+    /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
+    /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
+    /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
+    /// the lookup has begun and not forwarded. Since 0.1.
+    pub fn begin(&mut self, batch_size: i64, values: Option<View<'_>>, lengths: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_begin(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// As shardrec_lookup_begin, with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
+    /// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
+    pub fn begin_offsets(&mut self, batch_size: i64, values: Option<View<'_>>, offsets: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_begin_offsets(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), offsets.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
+    /// the same bag, it is given once (TorchRec's variable batch size).
+    /// batch_size: samples of this rank, rows of output 0.
+    /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature.
+    /// inverse: \[features \* batch_size\], INT32 or INT64, feature-major: the bag of each sample, in
+    /// \[0, batch_sizes\[feature\]). Row s of output 0 holds bag inverse\[f \* batch_size + s\] of each pooled
+    /// feature f; the gradients of samples that share a bag are added up in ascending order, before
+    /// anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
+    /// not read.
+    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as shardrec_lookup_begin; values
+    /// NULL: no more data (batch_size 0, all others NULL).
+    /// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
+    /// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
+    pub fn begin_variable(&mut self, batch_size: i64, batch_sizes: Option<View<'_>>, inverse: Option<View<'_>>, values: Option<View<'_>>, lengths: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_begin_variable(self.0, batch_size, batch_sizes.as_ref().map_or(std::ptr::null(), |view| &view.raw), inverse.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
+    }
+
+    /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
+    /// pooled features: \[batch_size, width\] (shardrec_model_feature_columns). Output 1 + k, the k-th
+    /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
+    /// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
+    /// Since 0.1.
+    pub fn output_shape(&self, output: i32) -> Result<LookupOutputShape> {
+        let mut out_rows = 0i64;
+        let mut out_columns = 0i64;
+        check(unsafe { sys::shardrec_lookup_output_shape(self.0, output, &mut out_rows, &mut out_columns) })?;
+        Ok(LookupOutputShape { rows: out_rows, columns: out_columns })
+    }
+
+    /// Finishes the exchange, looks up and writes an output.
+    /// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
+    /// or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride \>= columns.
+    /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
+    /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
+    /// afterwards).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
+    /// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
+    /// above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+    /// was; after any other error it may be written in part, since this rank's own rows are looked up
+    /// while the others' are under way. Since 0.1.
+    pub fn forward(&mut self, output: i32, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_forward(self.0, output, &out.raw) })
+    }
+
+    /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
+    /// all ranks: the end of an epoch when ranks have different numbers of batches.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    pub fn all_done(&self) -> Result<bool> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_lookup_all_done(self.0, &mut out) })?;
+        Ok(out != 0)
+    }
+
+    /// Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
+    /// It is read before the call returns (unless BORROW). Not collective. May be called again before
+    /// backward; the last one counts. Every output with elements needs one: give zeros where the loss does
+    /// not depend on it.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
+    /// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
+    pub fn set_gradient(&mut self, output: i32, gradient: View<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_set_gradient(self.0, output, &gradient.raw) })
+    }
+
+    /// Sends this rank's gradients now, so that they travel while the host computes what the tables do not
+    /// need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
+    /// step: the same bits as without this call. A rank may call it or not, whatever the others do.
+    /// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
+    /// one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+    /// The step has the learning rates and frozen tables of now: what is set before backward counts from
+    /// the next step on. The gradient of an output that is missing is told by backward, as without this
+    /// call. Gradients that are BORROWed must stay, unchanged, until backward (or accumulate) has returned,
+    /// or the lookup is destroyed: other ranks may read them in the meantime.
+    /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
+    /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
+    /// another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+    /// changed. begin and set_gradient of other lookups are fine.
+    /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
+    /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
+    /// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
+    pub fn send_gradients(&mut self, accumulate: bool) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_send_gradients(self.0, accumulate.into()) })
+    }
+
+    /// Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
+    /// Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
+    /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
+    /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
+    /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
+    /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
+    /// send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn backward(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_backward(self.0) })
+    }
+
+    /// In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
+    /// collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
+    /// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
+    /// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
+    /// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
+    /// weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
+    /// kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
+    /// Since 0.1.
+    pub fn accumulate(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_accumulate(self.0) })
+    }
+
+    /// The gradients of the loss of this rank's samples with respect to the weights of its ids: for an id
+    /// of a bag, the sum over columns of its row, as it was just before the step of this backward, times
+    /// the output gradient of the bag, divided by the bag's length for MEAN; neither divided by
+    /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
+    /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
+    /// after backward (or accumulate), up to the next begin.
+    /// out: \[ids\], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    pub fn weight_gradient(&self, out: ViewMut<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_weight_gradient(self.0, &out.raw) })
+    }
+
+    /// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
+    /// INVALID_STATE also after send_gradients. Since 0.1.
+    pub fn skip(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_skip(self.0) })
+    }
+}
+
+/// What [`Mesh::place`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeshPlace {
+    /// See there.
+    pub sharding_rank: i32,
+    /// See there.
+    pub sharding_size: i32,
+    /// See there.
+    pub replica_rank: i32,
+    /// See there.
+    pub replica_size: i32,
+}
+
+impl Mesh {
+    /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
+    /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
+    /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
+    /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
+    /// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
+        with(options.map(|o| &o.0), |made| Mesh::made_by(|out| unsafe { sys::shardrec_mesh_create(comm.0, sharding_group_size, made, out) }))
+    }
+
+    /// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
+    /// (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
+    /// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
+    pub fn place(&self) -> Result<MeshPlace> {
+        let mut out_sharding_rank = 0i32;
+        let mut out_sharding_size = 0i32;
+        let mut out_replica_rank = 0i32;
+        let mut out_replica_size = 0i32;
+        check(unsafe { sys::shardrec_mesh_place(self.0, &mut out_sharding_rank, &mut out_sharding_size, &mut out_replica_rank, &mut out_replica_size) })?;
+        Ok(MeshPlace { sharding_rank: out_sharding_rank, sharding_size: out_sharding_size, replica_rank: out_replica_rank, replica_size: out_replica_size })
+    }
+
+    /// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
+    /// shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+    /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
+    /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
+    /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
+    /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
+    /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
+    /// order: the mesh's may go before. out: owned by the caller.
+    /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
+    /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+    /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
+    /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn sharding_comm(&self) -> Result<Comm> {
+        Comm::made_by(|out| unsafe { sys::shardrec_mesh_sharding_comm(self.0, out) })
+    }
+
+    /// `shardrec_mesh_replica_comm`.
+    pub fn replica_comm(&self) -> Result<Comm> {
+        Comm::made_by(|out| unsafe { sys::shardrec_mesh_replica_comm(self.0, out) })
+    }
+}
+
+impl Ddp {
+    /// Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
+    /// must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
+    /// (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
+    /// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
+    /// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
+    /// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+    pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
+        with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_ddp_set_optimizer(self.raw, made) }))
+    }
+
+    /// Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
+    /// and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
+    /// size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
+    /// Collective, blocking (setup deadline).
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
+    /// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
+    /// parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
+    /// ABORTED. Since 0.1.
+    pub fn commit(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_commit(self.raw) })
+    }
+
+    /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
+    /// one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
+    /// Since 0.1.
+    pub fn bucket_of(&self, index: i64) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_ddp_bucket_of(self.raw, index, &mut out) })?;
+        Ok(out)
+    }
+
+    /// A whole step with sync: begin, all parameters ready, end, wait. Collective, blocking. Errors: as these.
+    /// Since 0.1.
+    pub fn all_reduce(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_all_reduce(self.raw) })
+    }
+
+    /// For a rank without more batches: takes part in the others' steps with zeros, until all ranks have
+    /// joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
+    /// values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
+    /// Collective, blocking; each step of the others counts anew for the deadline. Errors: as
+    /// shardrec_ddp_wait, shardrec_ddp_broadcast. Since 0.1.
+    pub fn join(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_join(self.raw) })
+    }
+
+    /// Sets all gradients to zero; between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
+    /// Since 0.1.
+    pub fn zero_gradients(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_zero_gradients(self.raw) })
+    }
+
+    /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
+    /// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
+    /// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, \>= 0.
+    /// out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
+    /// Since 0.1.
+    pub fn clip_grad_norm(&mut self, max_norm: f64) -> Result<f64> {
+        let mut out_norm = 0f64;
+        check(unsafe { sys::shardrec_ddp_clip_grad_norm(self.raw, max_norm, &mut out_norm) })?;
+        Ok(out_norm)
+    }
+
+    /// One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;
+    /// DDP_STEP_IN_BACKWARD). Since 0.1.
+    pub fn step(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_step(self.raw) })
+    }
+
+    /// Sets the learning rate from the next step on; the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
+    /// BUSY, INVALID_ARGUMENT, INVALID_STATE (no optimizer; inside a step). Since 0.1.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_set_learning_rate(self.raw, learning_rate) })
+    }
+
+    /// Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
+    /// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
+    /// and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn check_equal(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_check_equal(self.raw) })
+    }
+
+    /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
+    /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+    /// INVALID_ARGUMENT (root). Since 0.1.
+    pub fn broadcast(&mut self, root: i32) -> Result<()> {
+        check(unsafe { sys::shardrec_ddp_broadcast(self.raw, root) })
+    }
+
+    /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
+    /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
+    /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
+    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
+    /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// OUT_OF_MEMORY. Since 0.1.
+    pub fn statistics(&mut self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_ddp_statistics(self.raw, out) })
+    }
+}
+
+impl Mlp {
+    /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
+    /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
+    /// ACCUMULATE_GRADIENTS).
+    /// SGD           w -= lr \* g
+    /// MOMENTUM_SGD  b = momentum \* b + g; w -= lr \* b; b: "momentum", 0 at first
+    /// ADAGRAD       h += g^2; w -= lr \* g / (sqrt(h) + eps); h: "sum"             (Duchi et al. 2011)
+    /// ADAM          m, v as exponential means of g, g^2: "mean", "square";
+    ///               r = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps);
+    ///               w -= lr \* r                                                   (Kingma, Ba 2015)
+    /// LAMB          m, v, r as ADAM; w -= lr \* q \* r, q = norm(w) / norm(r) over the whole parameter,
+    ///               1 where either is 0                                           (You et al. 2020)
+    /// with weight decay L2: g + lam \* w for g; DECOUPLE: w \*= 1 - lr \* lam before the step, of LAMB
+    /// r + lam \* w for r (ADAM with DECOUPLE is AdamW, Loshchilov and Hutter 2019). g is first clamped
+    /// to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
+    /// Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
+    /// block of 16384 elements, added up in float64 by ascending block.
+    /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
+    /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
+    pub fn new(inputs: i64, options: Option<&MlpOptions>) -> Result<Mlp> {
+        with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_mlp_create(inputs, made, out) }))
+    }
+
+    /// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT. Since 0.1.
+    pub fn parameter_count(&self) -> Result<i32> {
+        let mut out = 0i32;
+        check(unsafe { sys::shardrec_mlp_parameter_count(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
+    /// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+    pub fn zero_gradient(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_zero_gradient(self.0) })
+    }
+
+    /// One optimizer step on all parameters with their gradients, which stay as they are. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
+    pub fn step(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_step(self.0) })
+    }
+
+    /// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT. Since 0.1.
+    pub fn set_learning_rate(&mut self, learning_rate: f64) -> Result<()> {
+        check(unsafe { sys::shardrec_mlp_set_learning_rate(self.0, learning_rate) })
+    }
+
+    /// Saves parameters, optimizer state and step count to a safetensors file with a checksum / loads them
+    /// into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
+    /// keep the same states, so that a stack of one takes a file of the other). Several may save to one
+    /// path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
+    /// tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1.
+    pub fn save(&self, path: &str) -> Result<()> {
+        let path = c_text(path)?;
+        check(unsafe { sys::shardrec_mlp_save(self.0, path.as_ptr()) })
+    }
+
+    /// `shardrec_mlp_load`.
+    pub fn load(&mut self, path: &str) -> Result<()> {
+        let path = c_text(path)?;
+        check(unsafe { sys::shardrec_mlp_load(self.0, path.as_ptr()) })
+    }
+}
+
+impl Interaction {
+    /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
+    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
+    /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(features: i64, dim: i64, options: Option<&MlpOptions>) -> Result<Interaction> {
+        with(options.map(|o| &o.0), |made| Interaction::made_by(|out| unsafe { sys::shardrec_interaction_create(features, dim, made, out) }))
+    }
+
+    /// Number of columns of its output: dim + (features + 1) \* features / 2. Errors: INVALID_HANDLE, CLOSED,
+    /// INVALID_ARGUMENT. Since 0.1.
+    pub fn outputs(&self) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_interaction_outputs(self.0, &mut out) })?;
+        Ok(out)
+    }
+}
+
+impl Checkpoint {
+    /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
+    /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
+    /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
+    /// options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+    /// Not collective, but all ranks of comm create their handles on it in the same order.
+    /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(comm: &Comm, directory: &str, options: Option<&CheckpointOptions>) -> Result<Checkpoint> {
+        let directory = c_text(directory)?;
+        with(options.map(|o| &o.0), |made| Checkpoint::made_by(|out| unsafe { sys::shardrec_checkpoint_create(comm.0, directory.as_ptr(), made, out) }))
+    }
+
+    /// Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
+    /// were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
+    /// count, a learning rate that was set), or the parameters of a DDP handle (likewise, where it has an
+    /// optimizer; then after its commit). What is added is written
+    /// by every later commit and filled by load. name: UTF-8, at most 255 bytes, no '/', unique among all
+    /// that is added or set; the same on all ranks. The handles stay the caller's and must not be
+    /// destroyed before the last commit or load. A collection must be made on the handle's communicator or
+    /// on a mesh of it. Layers and DDP parameters are the same on all ranks; commit checks that.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (name, another
+    /// communicator), OUT_OF_MEMORY. Since 0.1.
+    pub fn add_collection(&mut self, name: &str, collection: &Collection) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_add_collection(self.0, name.as_ptr(), collection.0) })
+    }
+
+    /// `shardrec_checkpoint_add_mlp`.
+    pub fn add_mlp(&mut self, name: &str, mlp: &Mlp) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_add_mlp(self.0, name.as_ptr(), mlp.0) })
+    }
+
+    /// `shardrec_checkpoint_add_ddp`.
+    pub fn add_ddp(&mut self, name: &str, ddp: &Ddp) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_add_ddp(self.0, name.as_ptr(), ddp.raw) })
+    }
+
+    /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set
+    /// before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
+    /// Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:
+    /// shardrec_checkpoint_get_tensor reads those of any rank. tensor: compact, copied; NULL takes the
+    /// name out again. name: as shardrec_checkpoint_add_collection.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
+    /// NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1.
+    pub fn set_tensor(&mut self, name: &str, tensor: View<'_>) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_set_tensor(self.0, name.as_ptr(), &tensor.raw) })
+    }
+
+    /// Writes a checkpoint of all that was added and set, and makes it the newest. step: \>= 0, a number
+    /// of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
+    /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
+    /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
+    /// the first replica, and must have been averaged since their last step (INVALID_STATE).
+    /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
+    /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
+    /// before is as it was; only where a disk fails in the last moment and does not let that be undone
+    /// (IO_ERROR) the new one may stay, whole. Errors: INVALID_HANDLE, CLOSED (also: what was added is
+    /// destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
+    /// holds checkpoints of a run that this handle has not opened; another job commits there now, or has
+    /// committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
+    /// and path; also where a rank does not see the same directory), MISMATCH
+    /// (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
+    /// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
+    pub fn commit(&mut self, step: i64, control: Option<&Control>) -> Result<()> {
+        check(unsafe { sys::shardrec_checkpoint_commit(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
+    /// part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
+    /// commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
+    /// blocking (setup deadline). After an error the checkpoint that was open before stays open.
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
+    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
+    /// 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn open(&mut self, step: i64) -> Result<()> {
+        check(unsafe { sys::shardrec_checkpoint_open(self.0, step) })
+    }
+
+    /// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
+    /// is open), INVALID_ARGUMENT. Since 0.1.
+    pub fn step(&self) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_checkpoint_step(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// Fills all that was added from the open checkpoint, whatever plan, number of ranks and replicas
+    /// wrote it. Names, shapes, dtypes and optimizers must agree; what the checkpoint holds beside is
+    /// left out. Tables are read once, by all ranks together, and sent to those that hold them; every
+    /// byte is verified as it is read. Layers and DDP parameters change last, after all is read.
+    /// A load that fails before it has written to a table changes nothing. One that fails later (a
+    /// damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
+    /// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
+    /// parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
+    /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
+    /// open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
+    /// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
+    /// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
+    /// TIMEOUT, ABORTED. Since 0.1.
+    pub fn load(&mut self, control: Option<&Control>) -> Result<()> {
+        check(unsafe { sys::shardrec_checkpoint_load(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
+    /// one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
+    /// NULL; its optimizer keys are replaced by those of the checkpoint. out: owned by the caller.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (the
+    /// name; a checkpoint of an earlier release holds no model and plan), INVALID_ARGUMENT, CORRUPT_DATA,
+    /// UNSUPPORTED (of a later release), OUT_OF_MEMORY. Since 0.1.
+    pub fn model(&mut self, name: &str) -> Result<Model> {
+        let name = c_text(name)?;
+        Model::made_by(|out| unsafe { sys::shardrec_checkpoint_model(self.0, name.as_ptr(), out) })
+    }
+
+    /// `shardrec_checkpoint_plan`.
+    pub fn plan(&mut self, name: &str) -> Result<Plan> {
+        let name = c_text(name)?;
+        Plan::made_by(|out| unsafe { sys::shardrec_checkpoint_plan(self.0, name.as_ptr(), out) })
+    }
+
+    /// `shardrec_checkpoint_mlp`.
+    pub fn mlp(&mut self, name: &str, options: Option<&MlpOptions>) -> Result<Mlp> {
+        let name = c_text(name)?;
+        with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_checkpoint_mlp(self.0, name.as_ptr(), made, out) }))
+    }
+
+    /// Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
+    /// unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
+    /// CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+    pub fn get_tensor(&mut self, name: &str, rank: i32, out: ViewMut<'_>) -> Result<()> {
+        let name = c_text(name)?;
+        check(unsafe { sys::shardrec_checkpoint_get_tensor(self.0, name.as_ptr(), rank, &out.raw) })
+    }
+
+    /// Reads the whole open checkpoint and compares every checksum; the ranks share the work.
+    /// control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
+    /// Since 0.1.
+    pub fn verify(&mut self, control: Option<&Control>) -> Result<()> {
+        check(unsafe { sys::shardrec_checkpoint_verify(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
+    }
+
+    /// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
+    /// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
+    /// out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn contents_json(&mut self) -> Result<String> {
+        take_text(|out| unsafe { sys::shardrec_checkpoint_contents_json(self.0, out) })
+    }
+}
+
+impl Metrics {
+    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    pub fn new(comm: &Comm) -> Result<Metrics> {
+        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.0, out) })
+    }
+
+    /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].
+    /// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
+    /// (with the position), OUT_OF_MEMORY. Since 0.1.
+    pub fn update(&mut self, probabilities: View<'_>, labels: View<'_>) -> Result<()> {
+        check(unsafe { sys::shardrec_metrics_update(self.0, &probabilities.raw, &labels.raw) })
+    }
+
+    /// Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
+    /// (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+    pub fn compute(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_metrics_compute(self.0) })
+    }
+
+    /// A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),
+    /// NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
+    pub fn get(&self, metric: Metric) -> Result<f64> {
+        let mut out = 0f64;
+        check(unsafe { sys::shardrec_metrics_get(self.0, metric.raw(), &mut out) })?;
+        Ok(out)
+    }
+
+    /// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+    pub fn reset(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_metrics_reset(self.0) })
+    }
+}

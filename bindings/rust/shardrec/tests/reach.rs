@@ -1,0 +1,343 @@
+//! Every method of every handle, for what it is there for; bindings/run counts the functions of C that were called.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use shardrec::*;
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("shardrec-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_string()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|e| e.kind)
+}
+
+#[test]
+fn the_library_itself() {
+    assert!(capabilities().unwrap().contains("engines") && api_version() >= sys::SHARDREC_API_VERSION);
+    set_log_level(LogLevel::Warning).unwrap();
+    assert_eq!(next_log_message(Duration::ZERO).unwrap(), None);
+    let control = Control::new().unwrap();
+    assert_eq!(control.progress().unwrap().done, 0);
+    control.cancel().unwrap();
+    assert_eq!(kind(probe(1, Some(&control))), Some(ErrorKind::Cancelled));
+    let probed = match probe_cached() {
+        Err(e) if e.kind == ErrorKind::NotFound => probe(1, None).unwrap(),
+        cached => cached.unwrap(),
+    };
+    assert!(probed.contains('{'));
+    trace_start(1000).unwrap();
+    assert!(trace_json().unwrap().contains("traceEvents"));
+    trace_stop();
+    assert_eq!(PlanOptions::new().batch_size(7).integer(OptionKey::BatchSize).unwrap(), 7);
+    assert_eq!(PlanOptions::new().bag_length(2).real(OptionKey::BagLength).unwrap(), 2.0);
+    let (mut probabilities, mut gradient) = ([0f32; 2], [0f32; 2]);
+    let (p, g) = (ViewMut::vector(&mut probabilities), ViewMut::vector(&mut gradient));
+    let loss =
+        bce_with_logits(View::vector(&[0f32; 2]), View::vector(&[1f32, 0.0]), Some(p), Some(g)).unwrap();
+    assert!((loss - 2f64.ln()).abs() < 1e-6 && probabilities[0] == 0.5 && gradient[0] == -0.25);
+}
+
+fn small_model() -> Result<Model> {
+    let mut model = Model::new()?;
+    let adagrad = OptimizerOptions::new().optimizer(Optimizer::Adagrad).learning_rate(1);
+    model.set_optimizer(Some(&adagrad))?;
+    let a = model.add_table("a", 10, 4, Some(&TableOptions::new().init(Init::Zeros)))?;
+    let b = model.add_table("b", 6, 2, None)?;
+    model.set_table_optimizer(b, Some(&adagrad.learning_rate(0.5)))?;
+    model.add_feature(a, "x", Pooling::Sum)?;
+    model.add_feature(b, "y", Pooling::Mean)?;
+    Ok(model)
+}
+
+#[test]
+fn plans_by_hand() {
+    let (model, topology) = (small_model().unwrap(), Topology::new(2, 2).unwrap());
+    assert_eq!((model.table_count().unwrap(), model.feature_count().unwrap()), (2, 2));
+    assert_eq!(model.feature_columns(1).unwrap(), ModelFeatureColumns { column: 4, columns: 2, width: 6 });
+    let same = Model::from_json(&model.to_json().unwrap()).unwrap();
+    let other = Topology::from_json(&topology.to_json().unwrap()).unwrap();
+    let row_wise = PlanOptions::new().sharding(Sharding::RowWise);
+    let plan = Plan::new(&same, &other, Some(&row_wise)).unwrap();
+    plan.check().unwrap();
+    assert!(plan.to_text().unwrap().contains('a'));
+    let again = Plan::from_json(&model, &plan.to_json().unwrap()).unwrap();
+    assert_eq!(again.box_count(0).unwrap(), plan.box_count(0).unwrap());
+    let mut empty = Plan::create_empty(&model, &topology).unwrap();
+    empty.add_box(0, 1, 0, 10, 0, 4).unwrap();
+    empty.add_replicated(1).unwrap();
+    empty.set_replication(1, Replication::Rows).unwrap();
+    empty.check().unwrap();
+    let placed = empty.placed_box(0, 0).unwrap();
+    assert_eq!((placed.rank, placed.rows, placed.cols), (1, 10, 4));
+    assert_eq!(empty.box_bytes(0, 0).unwrap().weights, 160);
+}
+
+#[test]
+fn lookups_in_every_form() {
+    let folder = Folder::new("tables");
+    run(2, |comm: &Comm| -> Result<()> {
+        comm.check()?;
+        let mut sum = [1f32, comm.rank()? as f32];
+        comm.all_reduce(ViewMut::vector(&mut sum), Reduction::Sum)?;
+        assert_eq!((sum, comm.get(CommProperty::StepSeconds)?), ([2.0, 1.0], 600.0));
+        let model = small_model()?;
+        let plan = Plan::collective(comm, &model, None)?;
+        let mut tables = Collection::new(comm, &model, &plan, None)?;
+        let mut lookup = Lookup::new(&tables, Some(&LookupOptions::new().weight_gradient(true)))?;
+        let (ids, weights) = ([1i64, 2, 3], [1f32, 1.0, 2.0]);
+        let (mut out, mut gradient) = ([1f32; 12], [0f32; 3]);
+        let offsets = [0i64, 1, 2, 2, 3];
+        let (values, bags) = (Some(View::vector(&ids)), Some(View::vector(&offsets)));
+        lookup.begin_offsets(2, values, bags, Some(View::vector(&weights)))?;
+        assert_eq!(lookup.output_shape(0)?, LookupOutputShape { rows: 2, columns: 6 });
+        lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
+        assert!(!lookup.all_done()?);
+        lookup.set_gradient(0, View::matrix(&[1f32; 12], 2, 6))?;
+        lookup.accumulate()?;
+        lookup.weight_gradient(ViewMut::vector(&mut gradient))?;
+        let (sizes, inverse, lengths) = ([1i64, 2], [0i64, 0, 0, 1], [1i64, 1, 1]);
+        let (sizes, inverse) = (Some(View::vector(&sizes)), Some(View::vector(&inverse)));
+        lookup.begin_variable(2, sizes, inverse, values, Some(View::vector(&lengths)), None)?;
+        lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
+        lookup.set_gradient(0, View::matrix(&out, 2, 6))?;
+        lookup.backward()?;
+        assert_eq!(tables.step()?, 1);
+        lookup.begin(2, values, Some(View::vector(&[1i64, 1, 1, 0])), None)?;
+        lookup.forward(0, ViewMut::matrix(&mut out, 2, 6))?;
+        lookup.skip()?;
+        lookup.begin(0, None, None, None)?;
+        lookup.forward(0, ViewMut::matrix(&mut out, 0, 6))?;
+        assert!(lookup.all_done()?);
+        tables.set_step(7)?;
+        tables.set_learning_rate(0.1)?;
+        tables.set_table_learning_rate(1, 0.2)?;
+        tables.set_frozen(0, true)?;
+        let mut row = [0f32; 4];
+        tables.write(0, TablePart::Weights, 9, 1, View::matrix(&[1f32, 2.0, 3.0, 4.0], 1, 4))?;
+        tables.read(0, TablePart::Weights, 9, 1, ViewMut::matrix(&mut row, 1, 4))?;
+        assert_eq!((row[3], tables.step()?), (4.0, 7));
+        assert!(tables.stat(CollectionStat::Steps)? >= 1 && tables.table_stat(0, TableStat::Ids)? >= 0);
+        assert!(tables.stat_real(CollectionStat::SecondsLookup)? >= 0.0);
+        assert!(comm.operations_json()?.contains('['));
+        tables.save(&folder.path("tables"), None)?;
+        tables.load(&folder.path("tables"), None)?;
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn meshes() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let mesh = Mesh::new(comm, 1, Some(&MeshOptions::new().placement(Placement::Sync)))?;
+        let model = small_model()?;
+        let plan = Plan::collective_on_mesh(&mesh, &model, None)?;
+        let mut tables = Collection::create_on_mesh(&mesh, &model, &plan, None)?;
+        let (sharding, replica) = (mesh.sharding_comm()?, mesh.replica_comm()?);
+        assert_eq!((mesh.place()?.replica_size, sharding.size()?, replica.size()?), (2, 1, 2));
+        tables.sync()?;
+        drop((sharding, replica));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn layers_in_groups() {
+    let folder = Folder::new("layers");
+    run(2, |comm: &Comm| -> Result<()> {
+        let adam = MlpOptions::new().optimizer(Optimizer::Adam).learning_rate(0.1).seed(3);
+        let (mut mlp, mut interaction) = (Mlp::new(2, Some(&adam))?, Interaction::new(1, 2, None)?);
+        mlp.add_linear(2, Activation::None)?;
+        mlp.add_linear(2, Activation::None)?;
+        let before = mlp.parameter(0)?.value;
+        assert_eq!((mlp.parameter_count()?, before.len(), interaction.outputs()?), (4, 4, 3));
+        let mut ddp = Ddp::new(comm, None)?;
+        ddp.add_mlp("stack", &mlp)?;
+        ddp.commit()?;
+        let step = ddp.begin(true)?;
+        let input = [1f32, comm.rank()? as f32 + 1.0];
+        let (mut dense, mut joined, mut gradient, mut unused) = ([0f32; 2], [0f32; 3], [0f32; 2], [0f32; 2]);
+        let pass = mlp.forward(View::matrix(&input, 1, 2), ViewMut::matrix(&mut dense, 1, 2))?;
+        let embeddings = [3f32, 4.0];
+        let (d, e) = (View::matrix(&dense, 1, 2), View::matrix(&embeddings, 1, 2));
+        let other = interaction.forward(d, e, ViewMut::matrix(&mut joined, 1, 3))?;
+        let (g, u) = (ViewMut::matrix(&mut gradient, 1, 2), ViewMut::matrix(&mut unused, 1, 2));
+        other.backward(View::matrix(&[1f32; 3], 1, 3), g, u)?;
+        assert_eq!(gradient, [4.0, 5.0]);
+        pass.backward(View::matrix(&gradient, 1, 2), None)?;
+        step.wait()?;
+        mlp.set_learning_rate(0.01)?;
+        mlp.step()?;
+        assert_ne!(mlp.parameter(0)?.value, before);
+        mlp.zero_gradient()?;
+        ddp.check_equal()?;
+        if comm.rank()? == 0 {
+            mlp.save(&folder.path("layers"))?;
+        }
+        comm.barrier()?;
+        mlp.set_parameter(0, &[0.0; 4])?;
+        mlp.load(&folder.path("layers"))?;
+        assert_ne!(mlp.parameter(0)?.value, [0.0; 4]);
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn own_parameters() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let options = DdpOptions::new().first_bucket_bytes(1).unused(Unused::Zero);
+        let mut ddp = Ddp::new(comm, Some(&options))?;
+        assert_eq!(
+            (ddp.add_parameter("weight", vec![1.0, 2.0])?, ddp.add_parameter("bias", vec![3.0])?),
+            (0, 1)
+        );
+        ddp.set_flat_gradient(vec![0.0; 3])?;
+        let adagrad = OptimizerOptions::new().optimizer(Optimizer::Adagrad).learning_rate(1);
+        ddp.set_optimizer(Some(&adagrad))?;
+        ddp.commit()?;
+        assert_eq!((ddp.bucket_of(1)?, ddp.gradient(0)?.len()), (0, 2));
+        let mut step = ddp.begin(true)?;
+        step.gradient_mut(0)?.fill(3.0);
+        step.mark_ready(0, 1)?;
+        assert_eq!(kind(step.gradient_mut(0)), Some(ErrorKind::InvalidState)); // the library's now
+        step.mark_unused(1, 1)?;
+        step.wait()?;
+        assert!(ddp.clip_grad_norm(1.0)? > 4.0);
+        ddp.step()?;
+        assert!(ddp.parameter(0)?[0] < 0.1 && ddp.state(0, 0)?[0] > 0.0);
+        ddp.zero_gradients()?;
+        ddp.set_learning_rate(0.5)?;
+        ddp.gradient_mut(1)?[0] = 1.0;
+        ddp.all_reduce()?;
+        ddp.parameter_mut(1)?[0] = comm.rank()? as f32;
+        ddp.broadcast(1)?;
+        assert_eq!(ddp.parameter(1)?[0], 1.0);
+        ddp.check_equal()?;
+        ddp.join()?;
+        assert!(ddp.statistics()?.contains("buckets"));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_step_that_was_dropped_locks_its_memory() {
+    run(1, |comm: &Comm| -> Result<()> {
+        let mut ddp = Ddp::new(comm, None)?;
+        ddp.add_parameter("weight", vec![1.0])?;
+        ddp.commit()?;
+        drop(ddp.begin(true)?);
+        assert_eq!(kind(ddp.parameter(0)), Some(ErrorKind::InvalidState));
+        assert_eq!(kind(ddp.gradient_mut(0)), Some(ErrorKind::InvalidState));
+        assert_eq!(kind(ddp.begin(true)), Some(ErrorKind::InvalidState));
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn checkpoints() {
+    let folder = Folder::new("run");
+    run(2, |comm: &Comm| -> Result<()> {
+        let model = small_model()?;
+        let plan = Plan::collective(comm, &model, Some(&PlanOptions::new().sharding(Sharding::RowWise)))?;
+        let tables = Collection::new(comm, &model, &plan, None)?;
+        let (mut mlp, mut ddp) = (Mlp::new(2, None)?, Ddp::new(comm, None)?);
+        mlp.add_linear(1, Activation::None)?;
+        ddp.add_parameter("weight", vec![1.0, 2.0])?;
+        ddp.commit()?;
+        let mut checkpoint =
+            Checkpoint::new(comm, &folder.path("run"), Some(&CheckpointOptions::new().keep_last(2)))?;
+        checkpoint.add_collection("tables", &tables)?;
+        checkpoint.add_mlp("layers", &mlp)?;
+        checkpoint.add_ddp("own", &ddp)?;
+        let mut position = [i64::from(comm.rank()?)];
+        checkpoint.set_tensor("position", View::vector(&position))?;
+        checkpoint.commit(5, None)?;
+        ddp.parameter_mut(0)?[0] = 9.0;
+        checkpoint.open(5)?;
+        checkpoint.load(None)?;
+        assert_eq!((checkpoint.step()?, ddp.parameter(0)?[0]), (5, 1.0));
+        assert_eq!(checkpoint.tensor_info("position", 1)?, (Dtype::Int64, vec![1]));
+        checkpoint.get_tensor("position", 1, ViewMut::vector(&mut position))?;
+        assert_eq!(position, [1]);
+        let (saved, boxes) = (checkpoint.model("tables")?, checkpoint.plan("tables")?);
+        let layers = checkpoint.mlp("layers", None)?;
+        assert_eq!((saved.table_count()?, layers.parameter_count()?), (2, 2));
+        assert!(boxes.box_count(0)? >= 1);
+        checkpoint.verify(None)?;
+        assert!(checkpoint.contents_json()?.contains("tables"));
+        assert!(checkpoint_list_json(&folder.path("run"))?.contains('5'));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn metrics_over_ranks() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let mut metrics = Metrics::new(comm)?;
+        metrics.update(View::vector(&[0.9f32, 0.1]), View::vector(&[1f32, 0.0]))?;
+        metrics.compute()?;
+        assert_eq!(metrics.get(Metric::Auc)?, 1.0);
+        assert!(metrics_text()?.contains("shardrec"));
+        metrics.reset()?;
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+#[test]
+fn the_first_failure_ends_the_others() {
+    let start = std::time::Instant::now();
+    let failed = run(3, |comm: &Comm| -> std::result::Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if comm.rank()? == 1 {
+            return Err("of its own".into());
+        }
+        comm.barrier()?;
+        Ok(())
+    });
+    assert_eq!(failed.unwrap_err().to_string(), "of its own");
+    assert!(start.elapsed() < Duration::from_secs(2), "their deadline is 600 s");
+}
+
+/// Two ranks that meet as processes do, each on a thread of its own.
+#[test]
+fn ranks_meet() {
+    let alone = Comm::from_env(Some(&CommOptions::new().engine(Engine::Gloo)));
+    assert_eq!(kind(alone), Some(ErrorKind::InvalidArgument)); // there is no such environment
+    let rendezvous = Rendezvous::new(None).unwrap();
+    let token = rendezvous.token().unwrap();
+    std::thread::scope(|scope| {
+        for rank in 0..2 {
+            let token = &token;
+            scope.spawn(move || -> Result<()> {
+                let options = CommOptions::new().setup_seconds(60);
+                let comm = Comm::new(Engine::Gloo, rank, 2, Some(token), Some(&options))?;
+                assert_eq!(comm.rank()?, rank);
+                comm.barrier()?;
+                comm.shutdown()
+            });
+        }
+    });
+}

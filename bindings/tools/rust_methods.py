@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""rust_methods.py API.xml INCLUDE_DIR > methods.rs: the functions of the C API as methods of their handles."""
+
+import sys
+
+import headers
+import methods
+import rust_enums
+
+NAMES = {
+    "comm_create": "new", "comm_create_local": "join", "comm_create_from_env": "from_env", "comm_close": "shutdown",
+    "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "collection_stat_i64": "stat",
+    "collection_stat_f64": "stat_real", "collection_table_stat_i64": "table_stat", "log_set_level": "set_log_level",
+}
+# Handles that several threads may use at once.
+SHARED = {"comm", "control", "mesh"}
+RAW = {"ddp": "raw"}  # the field of a type that is by hand
+# A step of DDP, during which the library writes: by hand, like what keeps memory.
+BY_HAND = {"ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
+TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
+CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
+RESERVED = {"box": "placed_box", "type": "kind"}
+
+
+def pascal(words):
+    return "".join(w[:1].upper() + w[1:] for w in words)
+
+
+def enum_name(c_name):
+    name = pascal(c_name.split("_"))
+    return rust_enums.NAMES.get(name, name)
+
+
+def name_of(method):
+    name = NAMES.get(method.function) or ("new" if method.function == f"{method.makes}_create" else "_".join(method.words))
+    return RESERVED.get(name, name)
+
+
+def type_of(arg):
+    text = {"text": "&str", "tensor": "View<'_>", "tensor_out": "ViewMut<'_>"}.get(arg.kind)
+    if text is None:
+        if arg.kind == "enum":
+            return enum_name(arg.of)
+        if arg.kind == "handle":
+            return "&" + pascal([arg.of])
+        if arg.kind == "options":
+            return f"Option<&{arg.of.capitalize()}Options>"
+        if arg.kind == "control":
+            return "Option<&Control>"
+        return TYPES[arg.kind]
+    return f"Option<{text}>" if arg.nullable else text
+
+
+def variable(arg):
+    return RESERVED.get(arg.name, arg.name)
+
+
+def passed(arg):
+    name = variable(arg)
+    if arg.kind in ("tensor", "tensor_out") and arg.nullable:
+        return f"{name}.as_ref().map_or(std::ptr::null(), |view| &view.raw)"
+    if arg.kind == "text" and arg.nullable:
+        return f"{name}.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())"
+    return {"enum": f"{name}.raw()", "flag": f"{name}.into()", "tensor": f"&{name}.raw", "tensor_out": f"&{name}.raw",
+            "text": f"{name}.as_ptr()", "handle": f"{name}.{RAW.get(arg.of, '0')}",
+            "control": f"{name}.map_or(std::ptr::null_mut(), |control| control.0)",
+            "options": "made" if arg.of else "std::ptr::null()"}.get(arg.kind, name)
+
+
+def write(method):
+    name = name_of(method)
+    receiver = []
+    if method.self_arg:
+        receiver = ["&self" if method.owner in SHARED or method.is_const else "&mut self"]
+    parameters = receiver + [f"{variable(a)}: {type_of(a)}" for a in method.args if a.kind != "options" or a.of]
+    ordered = ([f"self.{RAW.get(method.owner, '0')}"] if method.self_arg else []) + [passed(a) for a in method.args]
+    options = next((variable(a) for a in method.args if a.kind == "options" and a.of), None)
+    texts = [f"        let {variable(a)} = {variable(a)}.map(c_text).transpose()?;" if a.nullable else
+             f"        let {variable(a)} = c_text({variable(a)})?;" for a in method.args if a.kind == "text"]
+    text_out = method.outs and method.outs[0].kind == "text"
+    outs = [f"&mut {o.name}" for o in method.outs if o.kind != "text"]
+    call = f"unsafe {{ sys::shardrec_{method.function}({', '.join(ordered + outs + (['out'] if text_out or method.makes else []))}) }}"
+
+    def around(text):
+        return f"with({options}.map(|o| &o.0), |made| {text})" if options else text
+
+    body, record = list(texts), []
+    if method.function == "trace_stop":
+        returned = None
+        body.append(f"        {call}")
+    elif method.makes:
+        made = pascal([method.makes])
+        if method.function in methods.MAYBE:
+            returned = f"Result<Option<{made}>>"
+            body += [f"        let made = {around(f'{made}::made_by(|out| {call})')}?;",
+                     "        // NULL: there is nothing to own.", "        Ok(if made.0.is_null() { None } else { Some(made) })"]
+        else:
+            returned = f"Result<{made}>"
+            body.append(f"        {around(f'{made}::made_by(|out| {call})')}")
+    elif text_out:
+        returned = "Result<String>"
+        body.append(f"        {around(f'take_text(|out| {call})')}")
+    elif not method.outs:
+        returned = "Result<()>"
+        body.append(f"        {around(f'check({call})')}")
+    else:
+        body += [f"        let mut {o.name} = {CARRIED[o.kind]};" for o in method.outs]
+        body.append(f"        {around(f'check({call})')}?;")
+        values = [o.name + (" != 0" if o.kind == "flag" else "") for o in method.outs]
+        if len(values) == 1:
+            returned = f"Result<{TYPES[method.outs[0].kind]}>"
+            body.append(f"        Ok({values[0]})")
+        else:
+            kind = pascal([method.owner]) + pascal(method.words)
+            fields = [o.name.removeprefix("out_") for o in method.outs]
+            record = ["", f"/// What [`{pascal([method.owner])}::{name}`] returns.", "#[derive(Clone, Copy, Debug, PartialEq, Eq)]",
+                      f"pub struct {kind} {{"]
+            for o, f in zip(method.outs, fields):
+                record += [f"    /// See there.", f"    pub {f}: {TYPES[o.kind]},"]
+            record.append("}")
+            returned = f"Result<{kind}>"
+            body.append(f"        Ok({kind} {{ {', '.join(f'{f}: {v}' for f, v in zip(fields, values))} }})")
+    doc = list(headers.rustdoc(method.doc or [f"`shardrec_{method.function}`."], "    "))
+    arrow = f" -> {returned}" if returned else ""
+    # Clippy's limit on arguments is for hands.
+    lint = ["    #[allow(clippy::too_many_arguments)]"] if len(parameters) > 7 else []
+    return record, ["", *doc, *lint, f"    pub fn {name}({', '.join(parameters)}){arrow} {{", *body, "    }"]
+
+
+def main():
+    every = [m for m in methods.load(sys.argv[1], sys.argv[2]) if m.function not in BY_HAND]
+    enums = sorted({enum_name(a.of) for m in every for a in m.args if a.kind == "enum"})
+    options = sorted({f"{a.of.capitalize()}Options" for m in every for a in m.args if a.kind == "options" and a.of})
+    handles = sorted({pascal([m.owner]) for m in every if m.owner} | {pascal([m.makes]) for m in every if m.makes})
+    out = ["// Made by bindings/tools/rust_methods.py from bindings/shardrec.i; do not edit.",
+           "//! The functions of the C API as methods of their handles.", "",
+           "// SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive",
+           "// the call, and the library keeps none of them.", "",
+           "use shardrec_sys as sys;", "", f"use crate::enums::{{{', '.join(enums)}}};",
+           "use crate::error::{c_text, check, take_text, Result};", "use crate::ddp::Ddp;",
+           f"use crate::handles::{{{', '.join(h for h in handles if h != 'Ddp')}}};",
+           f"use crate::option_types::{{{', '.join(options)}}};", "use crate::options::with;",
+           "use crate::tensor::{View, ViewMut};"]
+    for owner in dict.fromkeys(m.owner for m in every):
+        records, members = [], []
+        for method in (m for m in every if m.owner == owner):
+            record, lines = write(method)
+            records += record
+            members += lines
+        if owner:
+            out += [*records, "", f"impl {pascal([owner])} {{", *members[1:], "}"]
+        else:
+            out += [line[4:] if line.startswith("    ") else line for line in members]
+    print("\n".join(out))
+
+
+if __name__ == "__main__":
+    main()
