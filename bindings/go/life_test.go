@@ -138,6 +138,24 @@ func TestDroppedHandlesAreClosedAndReportedOnce(t *testing.T) {
 	}
 }
 
+func TestTheLogGoesToTheHostsLogger(t *testing.T) {
+	var logged messages
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- ForwardLog(ctx, slog.New(slog.NewTextHandler(&logged, nil))) }()
+	err := Run(2, func(comm *Comm) error {
+		if must(comm.Rank()) == 1 {
+			time.Sleep(400 * time.Millisecond)
+		}
+		return errors.Join(comm.Set(CommPropertyWarnSeconds, 0.05), comm.Barrier())
+	})
+	eventually(t, "nobody was told", func() bool { return logged.count("rank 1") > 0 })
+	cancel()
+	if err = errors.Join(err, <-ended); err != nil {
+		t.Error(err)
+	}
+}
+
 // A communicator's end would end the training on it.
 func TestParentsLiveAsLongAsTheirChildren(t *testing.T) {
 	live := must(LiveObjects())

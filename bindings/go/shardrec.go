@@ -6,6 +6,7 @@
 package shardrec
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -78,4 +79,24 @@ func NextLogMessage(timeout time.Duration) (*LogMessage, error) {
 		return nil, err
 	}
 	return &LogMessage{LogLevel(level), int(rank), text}, nil
+}
+
+// ForwardLog passes the messages of the library's log on to a logger until ctx ends; on a goroutine of its own.
+func ForwardLog(ctx context.Context, logger *slog.Logger) error {
+	levels := map[LogLevel]slog.Level{LogLevelDebug: slog.LevelDebug, LogLevelInfo: slog.LevelInfo, LogLevelWarning: slog.LevelWarn}
+	for ctx.Err() == nil {
+		message, err := NextLogMessage(200 * time.Millisecond)
+		if err != nil {
+			return err
+		}
+		if message == nil {
+			continue
+		}
+		level, known := levels[message.Level]
+		if !known {
+			level = slog.LevelError
+		}
+		logger.Log(ctx, level, message.Text, "rank", message.Rank)
+	}
+	return nil
 }

@@ -63,3 +63,20 @@
     Capi.log_next(timeoutMilliseconds, level, rank, text);
     return text[0] == null ? null : new LogMessage(LogLevel.of(level[0]), rank[0], text[0]);
   }
+
+  /** Ends the forwarding of the log. */
+  public interface LogForwarding extends AutoCloseable {
+    @Override
+    void close();
+  }
+
+  /**
+   * Passes the messages of the library's log on to a logger, on a thread of its own, until the result is closed.
+   *
+   * @param logger such as System.getLogger("org.shardrec")
+   * @return what ends it
+   */
+  public static LogForwarding forwardLog(System.Logger logger) {
+    LogForwarder forwarder = new LogForwarder(logger);
+    return forwarder::close;
+  }

@@ -7,6 +7,7 @@ mod enums;
 mod error;
 mod handles;
 mod layers;
+mod log;
 mod methods;
 mod option_types;
 mod options;
@@ -20,6 +21,7 @@ pub use handles::{
     Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology,
 };
 pub use layers::{InteractionPass, MlpPass, Parameter};
+pub use log::LogForwarder;
 pub use methods::*;
 pub use option_types::*;
 pub use run::run;

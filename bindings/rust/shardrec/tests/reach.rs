@@ -33,7 +33,6 @@ fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
 fn the_library_itself() {
     assert!(capabilities().unwrap().contains("engines") && api_version() >= sys::SHARDREC_API_VERSION);
     set_log_level(LogLevel::Warning).unwrap();
-    assert_eq!(next_log_message(Duration::ZERO).unwrap(), None);
     let control = Control::new().unwrap();
     assert_eq!(control.progress().unwrap().done, 0);
     control.cancel().unwrap();
@@ -305,6 +304,24 @@ fn metrics_over_ranks() {
         comm.shutdown()
     })
     .unwrap();
+}
+
+#[test]
+fn the_log_goes_to_the_hosts_sink() {
+    assert_eq!(next_log_message(Duration::ZERO).unwrap(), None);
+    let (sender, messages) = std::sync::mpsc::channel();
+    let forwarder = LogForwarder::new(move |message| sender.send(message).unwrap());
+    run(2, |comm: &Comm| -> Result<()> {
+        comm.set(CommProperty::WarnSeconds, 0.05)?;
+        if comm.rank()? == 1 {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        comm.barrier()
+    })
+    .unwrap();
+    let message = messages.recv_timeout(Duration::from_secs(10)).unwrap();
+    assert!(message.level == LogLevel::Warning && message.text.contains("rank 1"), "{message:?}");
+    drop(forwarder);
 }
 
 #[test]

@@ -22,6 +22,7 @@ public final class LifeTest {
     failuresHaveClasses();
     optionsAreCheckedWhereTheyAreUsed();
     stepsAllocateNothing();
+    theLogGoesToTheHostsLogger();
     ranksEndWithTheFirstThatFails();
     interruptsEndAllRanks();
     eventually("live objects at the end", () -> ShardRec.liveObjects() == 0);
@@ -57,18 +58,7 @@ public final class LifeTest {
   static void droppedHandlesAreClosedAndReportedOnce() throws InterruptedException {
     List<String> messages = new CopyOnWriteArrayList<>();
     Logger logger = Logger.getLogger("org.shardrec");
-    Handler handler = new Handler() {
-      @Override
-      public void publish(LogRecord entry) {
-        messages.add(entry.getMessage());
-      }
-
-      @Override
-      public void flush() {}
-
-      @Override
-      public void close() {}
-    };
+    Handler handler = recorder(messages);
     logger.addHandler(handler);
     logger.setUseParentHandlers(false);
     for (int i = 0; i < 20_000; ++i) new Model();
@@ -101,6 +91,41 @@ public final class LifeTest {
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = Comm.createLocal(new Local(1, 1), 0);
     return new Lookup(new EmbeddingCollection(comm, model, Plan.collective(comm, model, null), null), null);
+  }
+
+  static void theLogGoesToTheHostsLogger() throws Exception {
+    List<String> messages = new CopyOnWriteArrayList<>();
+    Handler handler = recorder(messages);
+    Logger logger = Logger.getLogger("org.shardrec.test");
+    logger.addHandler(handler);
+    logger.setUseParentHandlers(false);
+    ShardRec.LogForwarding forwarding = ShardRec.forwardLog(System.getLogger("org.shardrec.test"));
+    try {
+      ShardRec.run(2, comm -> {
+        comm.set(CommProperty.WARN_SECONDS, 0.05);
+        if (comm.rank() == 1) Thread.sleep(400);
+        comm.barrier();
+      });
+      eventually("nobody was told", () -> messages.stream().anyMatch(text -> text.contains("rank 1")));
+    } finally {
+      forwarding.close();
+    }
+    logger.removeHandler(handler);
+  }
+
+  static Handler recorder(List<String> messages) {
+    return new Handler() {
+      @Override
+      public void publish(LogRecord entry) {
+        messages.add(entry.getMessage());
+      }
+
+      @Override
+      public void flush() {}
+
+      @Override
+      public void close() {}
+    };
   }
 
   static void stepsAllocateNothing() {
