@@ -2,7 +2,9 @@
 """java_classes.py API.xml INCLUDE_DIR PARTS FOLDER: a class of org.shardrec per handle, with a method per function of the C
 API, and ShardRec with those of the library. PARTS/Name.java holds members that are written by hand."""
 
+import html
 import pathlib
+import re
 import sys
 
 import headers
@@ -83,6 +85,23 @@ def parents(method):
     return ", ".join(kept)
 
 
+def documented(method):
+    """The header's comment, then what Javadoc wants to be said of each parameter: what the comment says of it, if it does."""
+    text = " ".join(method.doc) or f"shardrec_{method.function}."
+    tags = []
+    for a in method.args:
+        if a.kind == "options" and not a.of:
+            continue
+        said = re.search(rf"(?:^|[.;] ){a.name}: ([^.;]+)", text)
+        tags.append(f"@param {camel(a.name.split('_'))} {said[1] if said else 'as above'}")
+    if method.outs or method.makes and method.function != f"{method.makes}_create":
+        tags.append("@return " + ("the new handle" if method.makes else "what it asks for"))
+    lines = java_enums.javadoc([text], "  ").split("\n")
+    escaped = [html.escape(tag, quote=False) for tag in tags]
+    wrapped = [line for tag in escaped for line in headers.wrapped(tag, "   * ")]
+    return [*lines[:-1], *(["   *"] if tags else []), *wrapped, lines[-1]]
+
+
 def creator(method):
     """A constructor for what is called create, else a method that returns the new handle."""
     made = class_of(method.makes)
@@ -117,9 +136,9 @@ def member(method):
     lines.append("  }")
     if many:
         fields = ", ".join(f"{TYPES[o.kind]} {out_name(o)}" for o in method.outs)
-        lines = [f"  /** What {name_of(method)} returns. */", f"  public record {record}({fields}) {{}}", ""] + [
-            *java_enums.javadoc(method.doc or [f"shardrec_{method.function}."], "  ").split("\n"), *lines]
-        return lines
+        tags = [f"   * @param {out_name(o)} see there" for o in method.outs]
+        lines = ["  /**", f"   * What {name_of(method)} returns.", "   *", *tags, "   */",
+                 f"  public record {record}({fields}) {{}}", "", *documented(method), *lines]
     return lines
 
 
@@ -146,9 +165,8 @@ def main():
             out += ["", by_hand]
         for method in own:
             lines = member(method)
-            documented = lines[0].lstrip().startswith("/**")
-            out += ["", *([] if documented else java_enums.javadoc(method.doc or [f"shardrec_{method.function}."],
-                                                                   "  ").split("\n")), *lines]
+            has_comment = lines[0].lstrip().startswith("/**")
+            out += ["", *([] if has_comment else documented(method)), *lines]
         out.append("}\n")
         (folder / f"{name}.java").write_text("\n".join(out))
 

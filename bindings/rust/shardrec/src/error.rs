@@ -31,7 +31,9 @@ pub struct ErrorParts {
     pub limit: Option<i64>,
     /// The sequence number of the operation.
     pub sequence: Option<i64>,
+    /// Name of the table.
     pub table: Option<String>,
+    /// Name of the feature.
     pub feature: Option<String>,
     /// The operation that failed, such as "forward".
     pub operation: Option<String>,
@@ -39,6 +41,7 @@ pub struct ErrorParts {
     pub path: Option<String>,
 }
 
+/// What the calls of this crate return.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl fmt::Display for Error {

@@ -1,6 +1,8 @@
-//! Train recommendation models whose embedding tables are larger than one device: a thin layer over the C
-//! API (shardrec.h is the manual). Handles are types that destroy themselves, in any order; statuses are
+//! Train recommendation models whose embedding tables are larger than one device: the C API
+//! (shardrec.h is the manual) as types. Handles are types that destroy themselves, in any order; statuses are
 //! `Result`s; tensors are slices that the library reads and writes in place and does not keep.
+
+#![deny(missing_docs)]
 
 mod ddp;
 mod enums;

@@ -6,6 +6,7 @@ use shardrec_sys as sys;
 
 /// An element of a tensor.
 pub trait Element: Copy + private::Sealed {
+    /// The C API's number of it.
     const DTYPE: sys::shardrec_dtype;
 }
 
@@ -44,6 +45,7 @@ pub struct ViewMut<'a> {
 }
 
 impl<'a> View<'a> {
+    /// All of the slice.
     pub fn vector<T: Element>(values: &'a [T]) -> View<'a> {
         View { raw: raw(values.as_ptr(), &[values.len()]), memory: PhantomData }
     }
@@ -56,6 +58,7 @@ impl<'a> View<'a> {
 }
 
 impl<'a> ViewMut<'a> {
+    /// All of the slice.
     pub fn vector<T: Element>(values: &'a mut [T]) -> ViewMut<'a> {
         ViewMut { raw: raw(values.as_mut_ptr(), &[values.len()]), memory: PhantomData }
     }

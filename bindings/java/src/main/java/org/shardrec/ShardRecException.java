@@ -115,7 +115,10 @@ public class ShardRecException extends RuntimeException {
     }
   }
 
+  /** Of the C API. */
   private final int code;
+
+  /** Status, its name, the sentence, five numbers and four texts; empty: the error has no such part. */
   private final String[] parts;
 
   ShardRecException(String[] parts) {
@@ -164,62 +167,110 @@ public class ShardRecException extends RuntimeException {
     };
   }
 
-  /** Never null: a status of a later release is shown as the first of its family, and statusName has its name. */
+  /**
+   * Never null: a status of a later release is shown as the first of its family, and statusName has its name.
+   *
+   * @return never null: a status of a later release is shown as the first of its family, and statusName has its name
+   */
   public Status status() {
     return statusOf(code);
   }
 
-  /** Such as "SHARDREC_TIMEOUT". */
+  /**
+   * Such as "SHARDREC_TIMEOUT".
+   *
+   * @return such as "SHARDREC_TIMEOUT"
+   */
   public String statusName() {
     return parts[1];
   }
 
-  /** What was wrong, where, what would be accepted. */
+  /**
+   * What was wrong, where, what would be accepted.
+   *
+   * @return what was wrong, where, what would be accepted
+   */
   public String sentence() {
     return parts[2];
   }
 
-  /** The rank at fault. */
+  /**
+   * The rank at fault.
+   *
+   * @return the rank at fault
+   */
   public OptionalLong rank() {
     return number(3);
   }
 
-  /** Index into the array at fault. */
+  /**
+   * Index into the array at fault.
+   *
+   * @return index into the array at fault
+   */
   public OptionalLong position() {
     return number(4);
   }
 
-  /** The value that was refused. */
+  /**
+   * The value that was refused.
+   *
+   * @return the value that was refused
+   */
   public OptionalLong value() {
     return number(5);
   }
 
-  /** What would have been accepted, exclusive. */
+  /**
+   * What would have been accepted, exclusive.
+   *
+   * @return what would have been accepted, exclusive
+   */
   public OptionalLong limit() {
     return number(6);
   }
 
-  /** The sequence number of the operation. */
+  /**
+   * The sequence number of the operation.
+   *
+   * @return the sequence number of the operation
+   */
   public OptionalLong sequence() {
     return number(7);
   }
 
-  /** Name of the table; null where the error has none. */
+  /**
+   * Name of the table; null where the error has none.
+   *
+   * @return name of the table; null where the error has none
+   */
   public String table() {
     return text(8);
   }
 
-  /** Name of the feature; null where the error has none. */
+  /**
+   * Name of the feature; null where the error has none.
+   *
+   * @return name of the feature; null where the error has none
+   */
   public String feature() {
     return text(9);
   }
 
-  /** The operation that failed, such as "forward"; null where the error has none. */
+  /**
+   * The operation that failed, such as "forward"; null where the error has none.
+   *
+   * @return the operation that failed, such as "forward"; null where the error has none
+   */
   public String operation() {
     return text(10);
   }
 
-  /** The file or directory; null where the error has none. */
+  /**
+   * The file or directory; null where the error has none.
+   *
+   * @return the file or directory; null where the error has none
+   */
   public String path() {
     return text(11);
   }

@@ -147,44 +147,92 @@ public final class Tensor {
     return tensor;
   }
 
+  /**
+   * A vector of INT64.
+   *
+   * @param values a direct buffer, from its position to its limit
+   * @return a view
+   */
   public static Tensor vector(LongBuffer values) {
     checkOrder(values.order());
     return vector(values.slice(), Dtype.INT64);
   }
 
+  /**
+   * A vector of INT32.
+   *
+   * @param values a direct buffer, from its position to its limit
+   * @return a view
+   */
   public static Tensor vector(IntBuffer values) {
     checkOrder(values.order());
     return vector(values.slice(), Dtype.INT32);
   }
 
+  /**
+   * A vector of FLOAT32.
+   *
+   * @param values a direct buffer, from its position to its limit
+   * @return a view
+   */
   public static Tensor vector(FloatBuffer values) {
     checkOrder(values.order());
     return vector(values.slice(), Dtype.FLOAT32);
   }
 
-  /** Compact rows. */
+  /**
+   * A matrix of FLOAT32 with compact rows.
+   *
+   * @param values a direct buffer, from its position on
+   * @param rows how many
+   * @param columns elements of a row
+   * @return a view
+   */
   public static Tensor matrix(FloatBuffer values, long rows, long columns) {
     return matrix(values, rows, columns, columns);
   }
 
-  /** Rows that start rowStride elements apart. */
+  /**
+   * A matrix of FLOAT32 whose rows start rowStride elements apart.
+   *
+   * @param values a direct buffer, from its position on
+   * @param rows how many
+   * @param columns elements of a row
+   * @param rowStride elements
+   * @return a view
+   */
   public static Tensor matrix(FloatBuffer values, long rows, long columns, long rowStride) {
     checkOrder(values.order());
     return new Tensor(
         values.slice(), Dtype.FLOAT32, new long[] {rows, columns}, new long[] {rowStride, 1});
   }
 
-  /** A direct buffer of floats in native order. */
+  /**
+   * A direct buffer of floats in native order.
+   *
+   * @param length of the buffer
+   * @return zeros
+   */
   public static FloatBuffer floats(int length) {
     return bytes(length, Float.BYTES).asFloatBuffer();
   }
 
-  /** A direct buffer of the values in native order. */
+  /**
+   * A direct buffer of the values in native order.
+   *
+   * @param values to be copied
+   * @return the buffer, at its first element
+   */
   public static LongBuffer longs(long... values) {
     return bytes(values.length, Long.BYTES).asLongBuffer().put(values).rewind();
   }
 
-  /** A direct buffer of the values in native order. */
+  /**
+   * A direct buffer of the values in native order.
+   *
+   * @param values to be copied
+   * @return the buffer, at its first element
+   */
   public static IntBuffer ints(int... values) {
     return bytes(values.length, Integer.BYTES).asIntBuffer().put(values).rewind();
   }
