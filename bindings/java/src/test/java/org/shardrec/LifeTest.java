@@ -3,8 +3,13 @@ package org.shardrec;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
@@ -23,6 +28,9 @@ public final class LifeTest {
     optionsAreCheckedWhereTheyAreUsed();
     stepsAllocateNothing();
     theLogGoesToTheHostsLogger();
+    errorsBelongToTheirCall();
+    collectionsDuringTrainingChangeNothing();
+    whatIsDroppedLeavesNothing();
     ranksEndWithTheFirstThatFails();
     interruptsEndAllRanks();
     eventually("live objects at the end", () -> ShardRec.liveObjects() == 0);
@@ -91,6 +99,91 @@ public final class LifeTest {
     model.addFeature(model.addTable("a", 3, 4, null), "id", Pooling.SUM);
     Comm comm = Comm.createLocal(new Local(1, 1), 0);
     return new Lookup(new EmbeddingCollection(comm, model, Plan.collective(comm, model, null), null), null);
+  }
+
+  static void errorsBelongToTheirCall() throws Exception {
+    Thread[] threads = new Thread[16];
+    AtomicReference<Throwable> failure = new AtomicReference<>();
+    for (int t = 0; t < threads.length; ++t) {
+      long own = -1 - t;
+      threads[t] = new Thread(() -> {
+        try (Model model = new Model()) {
+          for (int i = 0; i < 500; ++i) {
+            fails(Status.INVALID_ARGUMENT, String.valueOf(own), () -> model.addTable("a", own, 4, null));
+          }
+        } catch (Throwable thrown) {
+          failure.set(thrown);
+        }
+      });
+      threads[t].start();
+    }
+    for (Thread thread : threads) thread.join();
+    if (failure.get() != null) throw new AssertionError(failure.get());
+  }
+
+  /** Weights of two ranks whose every buffer is made anew and dropped, with or without a collector that never rests. */
+  static void collectionsDuringTrainingChangeNothing() throws Exception {
+    float[] calm = trained();
+    AtomicBoolean ended = new AtomicBoolean();
+    Thread storm = new Thread(() -> {
+      while (!ended.get()) System.gc();
+    });
+    storm.start();
+    float[] stormy = trained();
+    ended.set(true);
+    storm.join();
+    check(Arrays.equals(calm, stormy) && calm[4] != 0, "other weights: " + Arrays.toString(stormy));
+  }
+
+  static float[] trained() throws Exception {
+    AtomicReference<float[]> weights = new AtomicReference<>();
+    ShardRec.run(2, comm -> {
+      Model model = new Model();
+      model.addFeature(model.addTable("a", 6, 4, null), "id", Pooling.SUM);
+      Plan plan = Plan.collective(comm, model, new PlanOptions().sharding(Sharding.ROW_WISE));
+      EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null);
+      Lookup lookup = new Lookup(tables, null);
+      Mlp mlp = new Mlp(4, new MlpOptions().seed(1));
+      mlp.addLinear(2, Activation.NONE);
+      for (int step = 0; step < 100; ++step) {
+        FloatBuffer out = Tensor.floats(8), gradient = Tensor.floats(8);
+        lookup.begin(2, Tensor.vector(Tensor.longs(step % 6, 1, comm.rank())), Tensor.vector(Tensor.longs(2, 1)), null);
+        lookup.forward(0, Tensor.matrix(out, 2, 4));
+        mlp.forward(Tensor.matrix(out, 2, 4), Tensor.matrix(Tensor.floats(4), 2, 2));
+        mlp.backward(Tensor.matrix(Tensor.floats(4).put(0, 1).put(3, 1), 2, 2), Tensor.matrix(gradient, 2, 4));
+        lookup.setGradient(0, Tensor.matrix(gradient, 2, 4));
+        lookup.backward();
+      }
+      FloatBuffer all = Tensor.floats(24);
+      tables.read(0, TablePart.WEIGHTS, 0, 6, Tensor.matrix(all, 6, 4));
+      float[] copy = new float[24];
+      all.get(copy);
+      weights.set(copy);
+      comm.shutdown();
+    });
+    return weights.get();
+  }
+
+  static void whatIsDroppedLeavesNothing() throws Exception {
+    long after1000 = 0;
+    for (int cycle = 1; cycle <= 10_000; ++cycle) {
+      dropAModel();
+      if (cycle % 1000 != 0) continue;
+      eventually("dropped models live on", () -> ShardRec.liveObjects() == 0);
+      if (cycle == 1000) after1000 = residentBytes();
+    }
+    long grown = residentBytes() - after1000;
+    check(grown <= 4 << 20, "of " + after1000 + " bytes resident memory has grown by " + grown);
+  }
+
+  static void dropAModel() {
+    Model model = new Model();
+    fails(Status.INVALID_ARGUMENT, "", () -> model.addTable("a", -1, 4, null));
+  }
+
+  static long residentBytes() throws Exception {
+    String[] fields = Files.readString(Path.of("/proc/self/statm")).split(" ");
+    return Long.parseLong(fields[1]) * 4096;
   }
 
   static void theLogGoesToTheHostsLogger() throws Exception {
