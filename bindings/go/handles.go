@@ -48,6 +48,9 @@ func rawOf[T any, P interface {
 
 // controlled calls with a native control that the end of ctx cancels: with the one of WithControl, or one of its own.
 func controlled(ctx context.Context, call func(control *capi.Handle) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	control, given := ctx.Value(controlKey{}).(*Control)
 	if !given && ctx.Done() == nil {
 		return call(nil)

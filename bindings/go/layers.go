@@ -17,6 +17,9 @@ type View struct {
 func viewOf(raw capi.Tensor, owner *capi.Handle) View { return View{raw, owner, owner.Version()} }
 
 func (v View) values() ([]float32, error) {
+	if v.owner == nil {
+		return nil, refusal(StatusInvalidHandle, "the zero View is of nothing")
+	}
 	if err := v.owner.Check(); err != nil {
 		return nil, err
 	}
@@ -50,15 +53,21 @@ func (v View) Set(values []float32) error {
 // AddLinear appends a linear layer of so many outputs, 1 to 65536. Views of parameters that were made before are
 // refused from now on.
 func (m *Mlp) AddLinear(outputs int, activation Activation) error {
+	if err := capi.Mlp_add_linear(m.raw(), int64(outputs), int32(activation)); err != nil {
+		return err
+	}
 	m.raw().Invalidate()
-	return capi.Mlp_add_linear(m.raw(), int64(outputs), int32(activation))
+	return nil
 }
 
 // Forward is the stack's output [batch, outputs of the last layer] for input [batch, inputs], FLOAT32. The input is
 // read again by Backward, and held until the next Forward.
 func (m *Mlp) Forward(input, output Tensor) error {
+	if err := capi.Mlp_forward(m.raw(), input.raw, output.raw); err != nil {
+		return err // what the last one that succeeded has kept is still held
+	}
 	m.raw().PinBatch(input.raw)
-	return capi.Mlp_forward(m.raw(), input.raw, output.raw)
+	return nil
 }
 
 // Backward computes the gradients of the parameters and of the input (the zero Tensor: not wanted), for the batch of
@@ -79,8 +88,11 @@ func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
 // Forward writes the dense vectors [batch, dim] and their dot products with the embeddings [batch, features * dim], and
 // of these with each other, all FLOAT32. Both inputs are read again by Backward, and held until the next Forward.
 func (i *Interaction) Forward(dense, embeddings, output Tensor) error {
+	if err := capi.Interaction_forward(i.raw(), dense.raw, embeddings.raw, output.raw); err != nil {
+		return err // as Mlp.Forward
+	}
 	i.raw().PinBatch(dense.raw, embeddings.raw)
-	return capi.Interaction_forward(i.raw(), dense.raw, embeddings.raw, output.raw)
+	return nil
 }
 
 // Backward overwrites the gradients of both inputs of the last Forward.
@@ -91,18 +103,23 @@ func (i *Interaction) Backward(outputGradient, denseGradient, embeddingGradient 
 // AddParameter adds a parameter of the host, in the same order on every rank, and returns its index. gradient the zero
 // Tensor: memory of the library, or of SetFlatGradient. Both are held where they are until Close.
 func (d *Ddp) AddParameter(name string, parameter, gradient Tensor) (int, error) {
+	var out int64
+	if err := capi.Ddp_add_parameter(d.raw(), name, parameter.raw, gradient.raw, &out); err != nil {
+		return 0, err
+	}
 	d.raw().Pin(parameter.raw)
 	d.raw().Pin(gradient.raw)
-	var out int64
-	err := capi.Ddp_add_parameter(d.raw(), name, parameter.raw, gradient.raw, &out)
-	return int(out), err
+	return int(out), nil
 }
 
 // SetFlatGradient gives the memory in which the gradients of all parameters that are added without one lie one behind
 // the other. It is held where it is until Close.
 func (d *Ddp) SetFlatGradient(gradients Tensor) error {
+	if err := capi.Ddp_set_flat_gradient(d.raw(), gradients.raw); err != nil {
+		return err
+	}
 	d.raw().Pin(gradients.raw)
-	return capi.Ddp_set_flat_gradient(d.raw(), gradients.raw)
+	return nil
 }
 
 // Gradient is a parameter's gradient; after Commit.

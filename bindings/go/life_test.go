@@ -239,3 +239,37 @@ func TestRanksEndWithTheFirstThatFails(t *testing.T) {
 		}
 	}
 }
+
+//go:noinline
+func forwardOfALocal(t *testing.T, mlp *Mlp) {
+	input, output := []float32{1, 2, 3, 4}, make([]float32, 1)
+	if err := mlp.Forward(Matrix(input, 1, 4), Matrix(output, 1, 1)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Backward reads the input of the last forward that succeeded, whoever else has dropped it.
+func TestInputsLiveUntilBackward(t *testing.T) {
+	mlp := must(NewMlp(4, nil))
+	defer mlp.Close()
+	if err := mlp.AddLinear(1, ActivationNone); err != nil {
+		t.Fatal(err)
+	}
+	forwardOfALocal(t, mlp)
+	refusedWith(t, StatusInvalidArgument, "", mlp.Forward(Matrix(make([]float32, 3), 1, 3), Matrix(make([]float32, 1), 1, 1)))
+	var garbage [][]float32
+	for range 4 {
+		runtime.GC()
+		for range 10_000 {
+			garbage = append(garbage, []float32{9, 9, 9, 9})
+		}
+	}
+	if err := mlp.Backward(Matrix([]float32{1}, 1, 1), Tensor{}); err != nil {
+		t.Fatal(err)
+	}
+	runtime.KeepAlive(garbage)
+	_, gradient, err := mlp.Parameter(0)
+	if got := must(gradient.Values()); err != nil || got[0] != 1 || got[3] != 4 {
+		t.Error(err, got)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 	"unsafe"
 
@@ -74,7 +75,7 @@ type LogMessage struct {
 func NextLogMessage(timeout time.Duration) (*LogMessage, error) {
 	var level, rank int32
 	var text string
-	err := capi.Log_next(int32(timeout/time.Millisecond), &level, &rank, &text)
+	err := capi.Log_next(int32(min(timeout/time.Millisecond, math.MaxInt32)), &level, &rank, &text)
 	if err != nil || text == "" {
 		return nil, err
 	}

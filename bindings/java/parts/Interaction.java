@@ -8,7 +8,7 @@
    * @param output [batch, outputs], FLOAT32
    */
   public void forward(Tensor dense, Tensor embeddings, Tensor output) {
-    Capi.interaction_forward(this, dense, embeddings, Tensor.writable(output));
+    Capi.interaction_forward(this, Tensor.own(dense), Tensor.own(embeddings), Tensor.writable(output));
     this.dense = dense;
     this.embeddings = embeddings;
   }

@@ -16,8 +16,8 @@
    * @param activation behind it
    */
   public void addLinear(long outputs, Activation activation) {
-    invalidateViews();
     Capi.mlp_add_linear(this, outputs, activation.value);
+    invalidateViews();
   }
 
   /**
@@ -27,7 +27,7 @@
    * @param output [batch, outputs of the last layer], FLOAT32
    */
   public void forward(Tensor input, Tensor output) {
-    Capi.mlp_forward(this, input, Tensor.writable(output));
+    Capi.mlp_forward(this, Tensor.own(input), Tensor.writable(output));
     this.input = input;
   }
 

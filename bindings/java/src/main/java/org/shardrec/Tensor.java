@@ -49,7 +49,7 @@ public final class Tensor {
   /** For what the library keeps: only memory that the host has. */
   static Tensor own(Tensor tensor) {
     if (tensor != null && tensor.owner != null) {
-      throw new IllegalArgumentException("a view of the library's own memory; add the stack itself");
+      throw new IllegalArgumentException("a view of the library's own memory, which may end before what keeps it; pass a buffer");
     }
     return tensor;
   }
