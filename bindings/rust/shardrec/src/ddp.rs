@@ -127,20 +127,25 @@ impl Ddp {
         })
     }
 
-    /// The values of a parameter that was added; between steps.
-    pub fn parameter(&self, index: i64) -> Result<&[f32]> {
+    /// The values of a parameter that was added, copied: a checkpoint's load writes them too. Between steps.
+    pub fn parameter(&self, index: i64) -> Result<Vec<f32>> {
         self.require_idle()?;
         let memory = self.memory(index)?;
         // SAFETY: no step is open, so that nobody writes.
-        Ok(unsafe { std::slice::from_raw_parts(memory.0, memory.1) })
+        Ok(unsafe { std::slice::from_raw_parts(memory.0, memory.1) }.to_vec())
     }
 
-    /// The same, to write.
-    pub fn parameter_mut(&mut self, index: i64) -> Result<&mut [f32]> {
+    /// Writes a parameter that was added: as many values as it has elements. Between steps.
+    pub fn set_parameter(&mut self, index: i64, values: &[f32]) -> Result<()> {
         self.require_idle()?;
         let memory = self.memory(index)?;
+        if memory.1 != values.len() {
+            let text = format!("{} values for {} elements", values.len(), memory.1);
+            return Err(refusal(ErrorKind::InvalidArgument, text));
+        }
         // SAFETY: as in parameter; &mut self.
-        Ok(unsafe { std::slice::from_raw_parts_mut(memory.0, memory.1) })
+        unsafe { std::slice::from_raw_parts_mut(memory.0, memory.1) }.copy_from_slice(values);
+        Ok(())
     }
 
     /// A parameter's gradient; after commit, between steps.
@@ -172,13 +177,13 @@ impl Ddp {
         Ok(unsafe { std::slice::from_raw_parts_mut(view.data.cast::<f32>(), elements(&view)) })
     }
 
-    /// An optimizer state of a parameter, 0 or 1; after commit, between steps.
-    pub fn state(&self, index: i64, state: i32) -> Result<&[f32]> {
+    /// An optimizer state of a parameter, 0 or 1, copied as a parameter is; after commit, between steps.
+    pub fn state(&self, index: i64, state: i32) -> Result<Vec<f32>> {
         self.require_idle()?;
         let mut out = empty();
         check(unsafe { sys::shardrec_ddp_state(self.raw, index, state, &mut out) })?;
         // SAFETY: as in gradient.
-        Ok(unsafe { floats(&out) })
+        Ok(unsafe { floats(&out) }.to_vec())
     }
 
     /// Begins a step; sync: gradients are exchanged in it, else they stay, to be added to. Collective in order.

@@ -2,8 +2,8 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{Activation, Dtype};
-use crate::error::{c_text, check, Result};
+use crate::enums::{Activation, Dtype, ErrorKind};
+use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Checkpoint, Interaction, Mlp};
 use crate::tensor::{View, ViewMut};
 
@@ -51,7 +51,10 @@ impl Mlp {
         let (value, _) = self.views(index)?;
         // SAFETY: as in parameter; nobody else has the stack.
         let to = unsafe { std::slice::from_raw_parts_mut(value.data.cast::<f32>(), elements(&value)) };
-        assert_eq!(to.len(), values.len(), "another number of values than elements");
+        if to.len() != values.len() {
+            let text = format!("{} values for {} elements", values.len(), to.len());
+            return Err(refusal(ErrorKind::InvalidArgument, text));
+        }
         to.copy_from_slice(values);
         Ok(())
     }

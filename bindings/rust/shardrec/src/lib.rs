@@ -16,9 +16,9 @@ mod options;
 mod run;
 mod tensor;
 
+pub use ddp::{Ddp, DdpStep};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
-pub use ddp::{Ddp, DdpStep};
 pub use handles::{
     Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology,
 };
