@@ -13,10 +13,6 @@ func (v %s) String() string {
 	switch v {"""
 
 
-def camel(words):
-    return "".join(w[:1].upper() + w[1:] for w in words)
-
-
 def main():
     api = swigxml.load(sys.argv[1])
     comments = headers.load(sys.argv[2])
@@ -25,21 +21,21 @@ def main():
            "// APIVersion is the version of the C API that this package was made for.",
            f"const APIVersion = {api.constants['SHARDREC_API_VERSION']}"]
     for words, items in swigxml.enum_words(api):
-        name, c_name = camel(words), "shardrec_" + "_".join(words)
+        name, c_name = swigxml.pascal(words), "shardrec_" + "_".join(words)
         text = " ".join([f"{name} is the C API's {c_name}.", *comments.get(c_name, [])])
         out += ["", *headers.wrapped(text, "// "), f"type {name} int32", "", f"// Values of {name}.", "const ("]
         for item, (item_name, value) in items.items():
-            text = f"{name}{camel(item)} is {item_name}" + "".join(f": {c}" for c in comments.get(item_name, [])) + "."
-            out += [*headers.wrapped(text, "\t// "), f"\t{name}{camel(item)} {name} = {value}"]
+            text = f"{name}{swigxml.pascal(item)} is {item_name}" + "".join(f": {c}" for c in comments.get(item_name, [])) + "."
+            out += [*headers.wrapped(text, "\t// "), f"\t{name}{swigxml.pascal(item)} {name} = {value}"]
         out += [")", STRING % ("_".join(next(iter(items))), name)]
         for item in items:
-            out += [f"\tcase {name}{camel(item)}:", f'\t\treturn "{"_".join(item)}"']
+            out += [f"\tcase {name}{swigxml.pascal(item)}:", f'\t\treturn "{"_".join(item)}"']
         out += ["\t}", f'\treturn "{name}(" + strconv.Itoa(int(v)) + ")"', "}"]
         if name == "Status":
             out += ["", "// What errors.Is finds in an error of this package.", "var ("]
             for item in list(items)[1:]:
-                out += [f"\t// Err{camel(item)} is an error with Status{camel(item)}.",
-                        f"\tErr{camel(item)} error = statusError(Status{camel(item)})"]
+                out += [f"\t// Err{swigxml.pascal(item)} is an error with Status{swigxml.pascal(item)}.",
+                        f"\tErr{swigxml.pascal(item)} error = statusError(Status{swigxml.pascal(item)})"]
             out.append(")")
     print("\n".join(out))
 

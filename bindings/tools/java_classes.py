@@ -28,8 +28,7 @@ def class_of(kind):
 
 
 def camel(words):
-    name = words[0] + "".join(w.capitalize() for w in words[1:])
-    return name
+    return words[0] + swigxml.pascal(words[1:])
 
 
 def name_of(method):
@@ -37,9 +36,8 @@ def name_of(method):
 
 
 def enum_of(name):
-    words = name.split("_")
-    camel_name = "".join(w.capitalize() for w in words)
-    return java_enums.NAMES.get(camel_name, camel_name)
+    own = swigxml.pascal(name.split("_"))
+    return java_enums.NAMES.get(own, own)
 
 
 def type_of(arg):
@@ -121,7 +119,7 @@ def creator(method):
 def member(method):
     if method.makes:
         return creator(method)
-    record = "".join(w.capitalize() for w in method.words)
+    record = swigxml.pascal(method.words)
     many = len(method.outs) > 1
     returned = "void" if not method.outs else record if many else TYPES[method.outs[0].kind]
     static = "" if method.self_arg else "static "

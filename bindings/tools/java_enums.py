@@ -66,7 +66,7 @@ def main():
     comments = headers.load(sys.argv[2])
     folder = pathlib.Path(sys.argv[3])
     for words, items in swigxml.enum_words(api):
-        name = "".join(w.capitalize() for w in words)
+        name = swigxml.pascal(words)
         name = NAMES.get(name, name)
         c_name = "shardrec_" + "_".join(words)
         lines = ",\n".join(

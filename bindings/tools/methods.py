@@ -17,8 +17,9 @@ INSIDE = {
 }
 # By hand: memory that outlives the call, views of the library's memory, and what is no method.
 BY_HAND = {
-    "mlp_add_linear", "mlp_forward", "mlp_backward", "mlp_parameter", "interaction_forward", "interaction_backward", "ddp_add_parameter",
-    "ddp_set_flat_gradient", "ddp_gradient", "ddp_state", "checkpoint_tensor_info", "hash64", "api_version", "log_next",
+    "mlp_add_linear", "mlp_forward", "mlp_backward", "mlp_parameter", "interaction_forward", "interaction_backward",
+    "ddp_add_parameter", "ddp_set_flat_gradient", "ddp_gradient", "ddp_state", "checkpoint_tensor_info", "hash64",
+    "api_version", "log_next",
 }
 # Of which kind the options are; None: the function takes none yet.
 OPTIONS = {

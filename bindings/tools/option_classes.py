@@ -8,6 +8,7 @@ import sys
 
 import headers
 import options
+import swigxml
 
 MADE = "bindings/tools/option_classes.py from bindings/shardrec.i"
 WORDS = {
@@ -17,12 +18,8 @@ WORDS = {
 }
 
 
-def camel(words):
-    return "".join(w[:1].upper() + w[1:] for w in words)
-
-
 def enum_name(option):
-    return camel(option.type.split("_")[1:])
+    return swigxml.pascal(option.type.split("_")[1:])
 
 
 def sentence(option):
@@ -38,7 +35,7 @@ def java(kinds, folder):
                f"public final class {name} extends Options<{name}> {{", "  /** All defaults. */", f"  public {name}() {{",
                f"    super(OptionsKind.{kind.name});", "  }"]
         for option in kind.options:
-            method = option.words[0] + camel(option.words[1:])
+            method = option.words[0] + swigxml.pascal(option.words[1:])
             method = {"interface": "networkInterface"}.get(method, method)
             text = html.escape(sentence(option), quote=False).replace("@", "&#64;")
             type_ = plain.get(option.type) or enum_name(option)
@@ -69,11 +66,11 @@ def go(kinds):
                 f"func (o *{name}) Float(key Option) (float64, error) {{",
                 f"\treturn value(o.settings, OptionsKind{kind.name.capitalize()}, key, capi.Options_get_f64)", "}"]
         for option in kind.options:
-            key = "Option" + camel(option.key.lower().split("_"))
+            key = "Option" + swigxml.pascal(option.key.lower().split("_"))
             type_ = plain.get(option.type) or enum_name(option)
             value = {"flag": "number(value)"}.get(option.type, "value" if option.type in plain else "int64(value)")
-            out += ["", *headers.wrapped(f"{camel(option.words)} sets {sentence(option)}", "// "),
-                    f"func (o *{name}) {camel(option.words)}(value {type_}) *{name} {{",
+            out += ["", *headers.wrapped(f"{swigxml.pascal(option.words)} sets {sentence(option)}", "// "),
+                    f"func (o *{name}) {swigxml.pascal(option.words)}(value {type_}) *{name} {{",
                     f"\to.set({key}, {value})", "\treturn o", "}"]
     print("\n".join(out))
 
@@ -102,7 +99,7 @@ def rust(kinds):
             value = made.get(option.type, "Value::Integer(value.value())")
             out += ["", *headers.rustdoc(headers.wrapped(sentence(option), ""), "    "), "    #[must_use]",
                     f"    pub fn {'_'.join(option.words)}(mut self, value: {type_}) -> Self {{",
-                    f"        self.0.set(OptionKey::{camel(option.key.lower().split('_'))}, {value});",
+                    f"        self.0.set(OptionKey::{swigxml.pascal(option.key.lower().split('_'))}, {value});",
                     "        self", "    }"]
         out.append("}")
     print("\n".join(out))

@@ -10,10 +10,6 @@ import swigxml
 NAMES = {"Option": "OptionKey", "Status": "ErrorKind"}
 
 
-def camel(words):
-    return "".join(w[:1].upper() + w[1:] for w in words)
-
-
 def main():
     api = swigxml.load(sys.argv[1])
     comments = headers.load(sys.argv[2])
@@ -21,8 +17,8 @@ def main():
            "//! The enums of the C API.", "", "use shardrec_sys as sys;"]
     for words, items in swigxml.enum_words(api):
         c_name = "shardrec_" + "_".join(words)
-        name = NAMES.get(camel(words), camel(words))
-        variants = [(camel(item), c_item) for item, (c_item, _) in items.items() if c_item != "SHARDREC_OK"]
+        name = NAMES.get(swigxml.pascal(words), swigxml.pascal(words))
+        variants = [(swigxml.pascal(item), c_item) for item, (c_item, _) in items.items() if c_item != "SHARDREC_OK"]
         out += ["", *headers.rustdoc([*comments.get(c_name, []), f"The C API's `{c_name}`."]), "#[non_exhaustive]",
                 "#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]", f"pub enum {name} {{"]
         for variant, c_item in variants:

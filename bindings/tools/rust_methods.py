@@ -6,6 +6,7 @@ import sys
 import headers
 import methods
 import rust_enums
+from swigxml import pascal
 
 NAMES = {
     "comm_create": "new", "comm_create_local": "join", "comm_create_from_env": "from_env", "comm_close": "shutdown",
@@ -20,10 +21,6 @@ BY_HAND = {"ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
 CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
 RESERVED = {"box": "placed_box", "type": "kind"}
-
-
-def pascal(words):
-    return "".join(w[:1].upper() + w[1:] for w in words)
 
 
 def enum_name(c_name):

@@ -125,10 +125,15 @@ def load(path):
     return api
 
 
+def pascal(words):
+    """("error", "part"): ErrorPart."""
+    return "".join(w[:1].upper() + w[1:] for w in words)
+
+
 def enum_words(api):
     """Yields each enum as (words of its name, {words of the enumerator: (C name, value)}): ("error", "part"),
-    {("rank",): ("SHARDREC_ERROR_RANK", 1), ...}. What an enum's enumerators share in front (SHARDREC_ERROR_) is left out, and so
-    are the FORCE_32 ones, which only fix the size in C."""
+    {("rank",): ("SHARDREC_ERROR_RANK", 1), ...}. What an enum's enumerators share in front (SHARDREC_ERROR_) is left
+    out, and so are the FORCE_32 ones, which only fix the size in C."""
     for name, items in api.enums.items():
         words = {k: k.lower().split("_")[1:] for k in items if not k.endswith("_FORCE_32")}
         lists = list(words.values())

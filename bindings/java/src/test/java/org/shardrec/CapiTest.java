@@ -1,5 +1,7 @@
 package org.shardrec;
 
+import static org.shardrec.Checks.*;
+
 import java.lang.reflect.Modifier;
 import java.nio.ByteBuffer;
 import java.nio.FloatBuffer;
@@ -129,32 +131,5 @@ public final class CapiTest {
     refused(() -> Tensor.vector(FloatBuffer.allocate(4))); // on the heap
     refused(() -> Tensor.matrix(Tensor.floats(5), 2, 3));
     refused(() -> Tensor.matrix(Tensor.floats(5), 2, 2, 4));
-  }
-
-  static FloatBuffer floats(float... values) {
-    return Tensor.floats(values.length).put(values).rewind();
-  }
-
-  static void refused(Runnable call) {
-    try {
-      call.run();
-    } catch (IllegalArgumentException expected) {
-      return;
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void fails(Status status, Runnable call) {
-    try {
-      call.run();
-    } catch (ShardRecException e) {
-      check(e.status() == status, e.getMessage());
-      return;
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void check(boolean holds, String message) {
-    if (!holds) throw new AssertionError(message);
   }
 }

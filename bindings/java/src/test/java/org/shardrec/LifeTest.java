@@ -1,5 +1,7 @@
 package org.shardrec;
 
+import static org.shardrec.Checks.*;
+
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
@@ -312,12 +314,8 @@ public final class LifeTest {
         && e.getMessage().contains("shardrec-rank-2 was interrupted"), "thrown: " + thrown);
   }
 
-  interface Call {
-    void run() throws Exception;
-  }
-
   /** What the call throws, soon. */
-  static Throwable inTime(Call call) {
+  static Throwable inTime(Checks.Call call) {
     long start = System.nanoTime();
     Throwable thrown = null;
     try {
@@ -341,30 +339,5 @@ public final class LifeTest {
       Thread.sleep(20);
     }
     check(holds.getAsBoolean(), otherwise);
-  }
-
-  static void fails(Status status, String words, Call call) {
-    try {
-      call.run();
-    } catch (ShardRecException e) {
-      check(e.status() == status && e.getMessage().contains(words), e.getMessage());
-      return;
-    } catch (Exception e) {
-      throw new AssertionError(e);
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void refused(Runnable call) {
-    try {
-      call.run();
-    } catch (IllegalArgumentException expected) {
-      return;
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void check(boolean holds, String message) {
-    if (!holds) throw new AssertionError(message);
   }
 }

@@ -1,5 +1,7 @@
 package org.shardrec;
 
+import static org.shardrec.Checks.*;
+
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -192,6 +194,7 @@ public final class ReachTest {
       check(mlp.parameter(0).value().toFloats()[0] != 0, "parameters that were saved");
       Tensor view = mlp.parameter(0).value();
       refused(() -> ddp.addParameter("view", view, null));
+      refused(() -> mlp.forward(view, Tensor.matrix(dense, 1, 2)));
       mlp.close();
       fails(Status.INVALID_HANDLE, view::toFloats);
     }
@@ -295,36 +298,5 @@ public final class ReachTest {
       for (Thread rank : ranks) rank.join();
       if (failure.get() != null) throw new AssertionError(failure.get());
     }
-  }
-
-  static FloatBuffer floats(float... values) {
-    return Tensor.floats(values.length).put(values).rewind();
-  }
-
-  interface Call {
-    void run();
-  }
-
-  static void refused(Call call) {
-    try {
-      call.run();
-    } catch (IllegalArgumentException expected) {
-      return;
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void fails(Status status, Call call) {
-    try {
-      call.run();
-    } catch (ShardRecException e) {
-      check(e.status() == status, e.getMessage());
-      return;
-    }
-    throw new AssertionError("accepted");
-  }
-
-  static void check(boolean holds, String message) {
-    if (!holds) throw new AssertionError(message);
   }
 }

@@ -1,5 +1,7 @@
 package org.shardrec;
 
+import static org.shardrec.Checks.*;
+
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
@@ -132,9 +134,5 @@ public final class SmokeTest {
       for (int i = 0; i < ROWS * DIM; ++i) weights[i] -= (float) RATE * gradient[i];
     }
     return weights;
-  }
-
-  static void check(boolean holds, String message) {
-    if (!holds) throw new AssertionError(message);
   }
 }

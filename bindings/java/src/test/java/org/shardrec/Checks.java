@@ -1,0 +1,49 @@
+package org.shardrec;
+
+import java.nio.FloatBuffer;
+
+/** What the tests assert with. */
+final class Checks {
+  private Checks() {}
+
+  interface Call {
+    void run() throws Exception;
+  }
+
+  static void check(boolean holds, String message) {
+    if (!holds) throw new AssertionError(message);
+  }
+
+  /** The call is refused by these classes. */
+  static void refused(Call call) {
+    try {
+      call.run();
+    } catch (IllegalArgumentException expected) {
+      return;
+    } catch (Exception other) {
+      throw new AssertionError(other);
+    }
+    throw new AssertionError("accepted");
+  }
+
+  /** The call ends with the status, in whose message the words are. */
+  static void fails(Status status, String words, Call call) {
+    try {
+      call.run();
+    } catch (ShardRecException e) {
+      check(e.status() == status && e.getMessage().contains(words), e.getMessage());
+      return;
+    } catch (Exception other) {
+      throw new AssertionError(other);
+    }
+    throw new AssertionError("accepted");
+  }
+
+  static void fails(Status status, Call call) {
+    fails(status, "", call);
+  }
+
+  static FloatBuffer floats(float... values) {
+    return Tensor.floats(values.length).put(values).rewind();
+  }
+}
