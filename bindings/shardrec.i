@@ -36,6 +36,7 @@ APPLY(shardrec_mlp)
 APPLY(shardrec_interaction)
 APPLY(shardrec_metrics)
 APPLY(shardrec_checkpoint)
+APPLY(shardrec_scorer)
 %enddef
 
 #if defined(SWIGJAVA) || defined(SWIGGO)
@@ -75,6 +76,7 @@ APPLY(shardrec_checkpoint)
 %include "shardrec/ddp.h"
 %include "shardrec/layers.h"
 %include "shardrec/checkpoint.h"
+%include "shardrec/scorer.h"
 %include "shardrec/metrics.h"
 %include "shardrec/observe.h"
 %include "shardrec/probe.h"

@@ -311,6 +311,8 @@ const (
 	OptionsKindRendezvous OptionsKind = 10
 	// OptionsKindCheckpoint is SHARDREC_OPTIONS_CHECKPOINT: keys 1100-1199.
 	OptionsKindCheckpoint OptionsKind = 11
+	// OptionsKindScorer is SHARDREC_OPTIONS_SCORER: keys 1200-1299.
+	OptionsKindScorer OptionsKind = 12
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -338,6 +340,8 @@ func (v OptionsKind) String() string {
 		return "rendezvous"
 	case OptionsKindCheckpoint:
 		return "checkpoint"
+	case OptionsKindScorer:
+		return "scorer"
 	}
 	return "OptionsKind(" + strconv.Itoa(int(v)) + ")"
 }
@@ -798,6 +802,35 @@ func (v Placement) String() string {
 	return "Placement(" + strconv.Itoa(int(v)) + ")"
 }
 
+// ServedTables is the C API's shardrec_served_tables. Where a scorer keeps the weights of tables (scorer.h).
+type ServedTables int32
+
+// Values of ServedTables.
+const (
+	// ServedTablesMemory is SHARDREC_SERVED_TABLES_MEMORY: as the checkpoint has them, read into memory of the
+	// process.
+	ServedTablesMemory ServedTables = 0
+	// ServedTablesMapped is SHARDREC_SERVED_TABLES_MAPPED: in the checkpoint's files, mapped: shared between
+	// processes.
+	ServedTablesMapped ServedTables = 1
+	// ServedTablesInt8 is SHARDREC_SERVED_TABLES_INT8: in memory, 8 bits per element, a scale and an offset per
+	// row.
+	ServedTablesInt8 ServedTables = 2
+)
+
+// String is the value's name, as options take it where it is an option's: such as "memory".
+func (v ServedTables) String() string {
+	switch v {
+	case ServedTablesMemory:
+		return "memory"
+	case ServedTablesMapped:
+		return "mapped"
+	case ServedTablesInt8:
+		return "int8"
+	}
+	return "ServedTables(" + strconv.Itoa(int(v)) + ")"
+}
+
 // Option is the C API's shardrec_option. Keys. The type, the default and the accepted values stand behind
 // each.
 type Option int32
@@ -987,6 +1020,19 @@ const (
 	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
 	// the new one included; 0 (default): all.
 	OptionKeepLast Option = 1100
+	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, shardrec_served_tables; default MEMORY.
+	OptionServedTables Option = 1200
+	// OptionServedCollection is SHARDREC_OPTION_SERVED_COLLECTION: text, name of a collection in the checkpoint;
+	// empty (default): the only one, else that of the name "".
+	OptionServedCollection Option = 1201
+	// OptionBottomLayers is SHARDREC_OPTION_BOTTOM_LAYERS: text, name of the stack of layers of the dense input;
+	// empty (default): "bottom", where the checkpoint has it and it fits, else there is no dense half.
+	OptionBottomLayers Option = 1202
+	// OptionTopLayers is SHARDREC_OPTION_TOP_LAYERS: text, likewise of the stack behind the interaction; "top".
+	OptionTopLayers Option = 1203
+	// OptionLogits is SHARDREC_OPTION_LOGITS: i64, 0 or 1; 1: scores are what the top stack gives, without the
+	// sigmoid; default 0.
+	OptionLogits Option = 1204
 )
 
 // String is the value's name, as options take it where it is an option's: such as "optimizer".
@@ -1118,6 +1164,16 @@ func (v Option) String() string {
 		return "silence_seconds"
 	case OptionKeepLast:
 		return "keep_last"
+	case OptionServedTables:
+		return "served_tables"
+	case OptionServedCollection:
+		return "served_collection"
+	case OptionBottomLayers:
+		return "bottom_layers"
+	case OptionTopLayers:
+		return "top_layers"
+	case OptionLogits:
+		return "logits"
 	}
 	return "Option(" + strconv.Itoa(int(v)) + ")"
 }

@@ -37,6 +37,18 @@ func LiveObjects() (int, error) {
 	return int(out), err
 }
 
+// Hash64Ids is shardrec_hash64_ids.
+//
+// Maps raw ids to rows of a table: out[i] = shardrec_hash64(seed, the 8 bytes of ids[i] as int64_t,
+// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
+// ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows >= 0.
+// out: as long, INT64, or INT32 where rows is in [1, 2^31]; may be the memory of ids where the dtypes
+// agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
+// Since 0.1.
+func Hash64Ids(seed uint64, ids Tensor, rows int, out Tensor) error {
+	return capi.Hash64_ids(seed, ids.raw, int64(rows), out.raw)
+}
+
 // SetLogLevel is shardrec_log_set_level.
 //
 // Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
@@ -1741,6 +1753,111 @@ func CheckpointListJSON(directory string) (string, error) {
 	var out string
 	err := capi.Checkpoint_list_json(directory, &out)
 	return out, err
+}
+
+// Scorer is a shardrec_scorer.
+type Scorer struct{ handle }
+
+// Open is shardrec_scorer_open.
+//
+// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
+// a damaged checkpoint is refused.
+// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
+// counts bytes, cancels. out: owned by the caller.
+// With MAPPED tables the files must stay as they are while they are served: removing them is fine
+// (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
+// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
+// that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
+// the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
+// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
+func Open(ctx context.Context, directory string, step int, options *ScorerOptions) (*Scorer, error) {
+	return opened[Scorer](capi.Scorer_destroy, func(out *uintptr) error {
+		return controlled(ctx, func(control *capi.Handle) error {
+			return use(options, func(made *capi.Handle) error { return capi.Scorer_open(directory, int64(step), made, control, out) })
+		})
+	})
+}
+
+// Refresh is shardrec_scorer_refresh.
+//
+// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+// have returned, which this call waits for. Its tables must have the same names, dims, and features
+// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
+// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
+// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
+func (s *Scorer) Refresh(ctx context.Context, step int) (int, error) {
+	var outStep int64
+	err := controlled(ctx, func(control *capi.Handle) error { return capi.Scorer_refresh(s.raw(), int64(step), control, &outStep) })
+	return int(outStep), err
+}
+
+// Step is shardrec_scorer_step.
+//
+// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+// Since 0.1.
+func (s *Scorer) Step() (int, error) {
+	var out int64
+	err := capi.Scorer_step(s.raw(), &out)
+	return int(out), err
+}
+
+// Model is shardrec_scorer_model.
+//
+// The model of the collection that is served: its features, in the order of batches, and tables.
+// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
+// Since 0.1.
+func (s *Scorer) Model() (*Model, error) {
+	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Scorer_model(s.raw(), out) }, s.raw())
+}
+
+// ScorerShape is what Shape returns.
+type ScorerShape struct {
+	DenseColumns int
+	Scores       int
+}
+
+// Shape is shardrec_scorer_shape.
+//
+// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
+// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+func (s *Scorer) Shape() (ScorerShape, error) {
+	var outDenseColumns int64
+	var outScores int64
+	err := capi.Scorer_shape(s.raw(), &outDenseColumns, &outScores)
+	return ScorerShape{DenseColumns: int(outDenseColumns), Scores: int(outScores)}, err
+}
+
+// Lookup is shardrec_scorer_lookup.
+//
+// Looks up a batch and writes one of its outputs.
+// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
+// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: [batch_size, width] or, of a
+// sequence, [ids of the feature, dim]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
+// unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered;
+// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
+// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
+func (s *Scorer) Lookup(output int, batchSize int, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
+	var outStep int64
+	err := capi.Scorer_lookup(s.raw(), int32(output), int64(batchSize), values.raw, lengths.raw, weights.raw, out.raw, &outStep)
+	return int(outStep), err
+}
+
+// Predict is shardrec_scorer_predict.
+//
+// Scores a batch: probabilities, or logits with the option LOGITS.
+// dense: [batch_size, dense columns] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+// shardrec_scorer_lookup. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
+// one score also [batch_size]. out_step: as shardrec_scorer_lookup.
+// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+// missing: the sentence says why). Since 0.1.
+func (s *Scorer) Predict(batchSize int, dense Tensor, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
+	var outStep int64
+	err := capi.Scorer_predict(s.raw(), int64(batchSize), dense.raw, values.raw, lengths.raw, weights.raw, out.raw, &outStep)
+	return int(outStep), err
 }
 
 // Metrics is a shardrec_metrics.

@@ -35,7 +35,7 @@ NULLABLE = {
     "lookup_begin_offsets.weights", "lookup_begin_variable.batch_sizes", "lookup_begin_variable.inverse",
     "lookup_begin_variable.values", "lookup_begin_variable.lengths", "lookup_begin_variable.weights",
     "collection_read_rows.ids", "collection_read_rows.out", "collection_write_rows.ids", "collection_write_rows.values",
-    "bce_with_logits.probabilities", "bce_with_logits.gradient",
+    "bce_with_logits.probabilities", "bce_with_logits.gradient", "scorer_lookup.weights", "scorer_predict.weights",
 }
 # Handles that come back NULL where there is nothing.
 MAYBE = {"comm_split"}

@@ -67,8 +67,9 @@ enum class Kind : uint8_t {
   kMesh,
   kRendezvous,
   kCheckpoint,
+  kScorer,
 };
-inline constexpr int kKindCount = 16;
+inline constexpr int kKindCount = 17;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

@@ -9,6 +9,7 @@
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/tensor.h"
 #include "dense/gemm.h"
 #include "guard.h"
 #include "handle.h"
@@ -52,6 +53,39 @@ shardrec_status shardrec_live_objects(int64_t* out) {
   return guard([&] {
     require_out(out, "out");
     *out = live_objects();
+  });
+}
+
+namespace {
+
+template <class Id>
+void hash_ids(uint64_t seed, const core::FlatView& ids, int64_t rows, const core::FlatView& out) {
+  const std::span<const Id> from = ids.as<Id>();
+  const auto modulus = static_cast<uint64_t>(rows);
+  if (out.dtype == SHARDREC_INT64) {
+    core::hash64_ids(seed, from, modulus, out.as<int64_t>());
+  } else {
+    core::hash64_ids(seed, from, modulus, out.as<int32_t>());
+  }
+}
+
+}  // namespace
+
+shardrec_status shardrec_hash64_ids(uint64_t seed, const shardrec_tensor* ids, int64_t rows,
+                                    const shardrec_tensor* out) {
+  return guard([&] {
+    const core::FlatView from = core::id_view(ids, "ids");
+    if (rows < 0) refuse_value("rows", rows, "0 or more");
+    const core::FlatView to = core::id_view(out, "out", from.size);
+    constexpr int64_t kMostOf32 = int64_t{1} << 31;
+    if (to.dtype == SHARDREC_INT32 && (rows == 0 || rows > kMostOf32)) {
+      refuse_value("rows", rows, "for out of int32 1 to 2147483648");
+    }
+    if (from.dtype == SHARDREC_INT64) {
+      hash_ids<int64_t>(seed, from, rows, to);
+    } else {
+      hash_ids<int32_t>(seed, from, rows, to);
+    }
   });
 }
 

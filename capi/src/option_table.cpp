@@ -34,6 +34,7 @@ constexpr uint32_t kDdp = kinds(SHARDREC_OPTIONS_DDP);
 constexpr uint32_t kMesh = kinds(SHARDREC_OPTIONS_MESH);
 constexpr uint32_t kComm = kinds(SHARDREC_OPTIONS_COMM);
 constexpr uint32_t kCheckpoint = kinds(SHARDREC_OPTIONS_CHECKPOINT);
+constexpr uint32_t kScorer = kinds(SHARDREC_OPTIONS_SCORER);
 constexpr uint32_t kRendezvous = kinds(SHARDREC_OPTIONS_RENDEZVOUS);
 constexpr uint32_t kCommAndRendezvous = kinds(SHARDREC_OPTIONS_COMM, SHARDREC_OPTIONS_RENDEZVOUS);
 
@@ -95,6 +96,12 @@ constexpr std::array<Named, 2> kJoinDivisors = {{
     {SHARDREC_JOIN_DIVISOR_LIVE, "live"},
 }};
 
+constexpr std::array<Named, 3> kServedTables = {{
+    {SHARDREC_SERVED_TABLES_MEMORY, "memory"},
+    {SHARDREC_SERVED_TABLES_MAPPED, "mapped"},
+    {SHARDREC_SERVED_TABLES_INT8, "int8"},
+}};
+
 template <const auto& kNames>
 constexpr OptionChoices kChoicesIn = {
     .name = [](int64_t value) -> std::string {
@@ -138,6 +145,7 @@ bool not_negative(double value) { return value >= 0; }
 bool positive(double value) { return value > 0; }
 bool below_one(double value) { return value >= 0 && value < 1; }
 bool is_silence(double value) { return comm::rendezvous::is_silence(value); }
+bool any_text(std::string_view) { return true; }
 bool is_host(std::string_view value) { return comm::rendezvous::is_host(value); }
 bool is_host_or_empty(std::string_view value) { return value.empty() || is_host(value); }
 bool is_interface_or_empty(std::string_view value) {
@@ -235,6 +243,7 @@ constexpr const char* kFinitePositive = "a finite number above 0";
 constexpr const char* kBelowOne = "a number in [0, 1)";
 constexpr const char* kSwitch = "0 or 1";
 constexpr const char* kPositive = "an integer of at least 1";
+constexpr const char* kAnyText = "a text";
 constexpr const char* kThreads = "an integer in [1, 1024]";
 
 constexpr std::array kRows = {
@@ -313,6 +322,11 @@ constexpr std::array kRows = {
     real(KEY(SILENCE_SECONDS), kRendezvous, "a number in [0.1, 3600]", is_silence,
          comm::rendezvous::kSilenceSeconds),
     integer(KEY(KEEP_LAST), kCheckpoint, "an integer, 0 or more,", 0, INT64_MAX, 0),
+    choice(KEY(SERVED_TABLES), kScorer, kChoicesIn<kServedTables>, SHARDREC_SERVED_TABLES_MEMORY),
+    text(KEY(SERVED_COLLECTION), kScorer, kAnyText, any_text, ""),
+    text(KEY(BOTTOM_LAYERS), kScorer, kAnyText, any_text, ""),
+    text(KEY(TOP_LAYERS), kScorer, kAnyText, any_text, ""),
+    integer(KEY(LOGITS), kScorer, kSwitch, 0, 1, 0),
 };
 #undef KEY
 
@@ -350,6 +364,8 @@ const char* options_kind_name(shardrec_options_kind kind) noexcept {
       return "RENDEZVOUS";
     case SHARDREC_OPTIONS_CHECKPOINT:
       return "CHECKPOINT";
+    case SHARDREC_OPTIONS_SCORER:
+      return "SCORER";
     case SHARDREC_OPTIONS_KIND_FORCE_32:
       break;
   }

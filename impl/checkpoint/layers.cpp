@@ -79,14 +79,14 @@ std::string describe_layers(const dense::Mlp& mlp) {
   return json.take();
 }
 
-std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::MlpOptions options,
-                                        const std::string& path) {
+LayersDescription read_description(const std::string& description, const std::string& path) {
   const core::JsonDocument document(description, "the description of layers in " + path,
                                     SHARDREC_CORRUPT_DATA, path);
   const core::JsonValue root = document.root();
   root.expect_keys({"inputs", "layers", "optimizer"});
-  options.optimizer = plan::optimizer_from_json(root.at("optimizer").text());
-  auto mlp = std::make_unique<dense::Mlp>(root.at("inputs").integer(1, 65536), options);
+  LayersDescription read;
+  read.optimizer = plan::optimizer_from_json(root.at("optimizer").text());
+  read.inputs = root.at("inputs").integer(1, 65536);
   const core::JsonValue layers = root.at("layers");
   (void)layers.array_size();
   for (auto layer = layers.first(); layer; layer = layer->next()) {
@@ -95,9 +95,20 @@ std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::M
     if (activation.text() != "relu" && activation.text() != "none") {
       activation.fail("\"" + activation.text() + "\" is unknown; accepted: none, relu");
     }
-    mlp->add_linear(layer->at("outputs").integer(1, 65536), activation.text() == "relu"
-                                                                ? SHARDREC_ACTIVATION_RELU
-                                                                : SHARDREC_ACTIVATION_NONE);
+    read.layers.push_back({.outputs = layer->at("outputs").integer(1, 65536),
+                           .activation = activation.text() == "relu" ? SHARDREC_ACTIVATION_RELU
+                                                                     : SHARDREC_ACTIVATION_NONE});
+  }
+  return read;
+}
+
+std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::MlpOptions options,
+                                        const std::string& path) {
+  const LayersDescription read = read_description(description, path);
+  options.optimizer = read.optimizer;
+  auto mlp = std::make_unique<dense::Mlp>(read.inputs, options);
+  for (const dense::LayerShape& layer : read.layers) {
+    mlp->add_linear(layer.outputs, layer.activation);
   }
   return mlp;
 }

@@ -39,6 +39,14 @@ class LayersState {
 // inputs, layers, optimizer as JSON.
 std::string describe_layers(const dense::Mlp& mlp);
 
+// What such a description says. Throws CORRUPT_DATA.
+struct LayersDescription {
+  int64_t inputs = 0;
+  std::vector<dense::LayerShape> layers;
+  plan::Optimizer optimizer;
+};
+LayersDescription read_description(const std::string& description, const std::string& path);
+
 // A stack as described; options but the optimizer are the caller's. Throws CORRUPT_DATA, and what
 // the stack's making throws.
 std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::MlpOptions options,

@@ -352,6 +352,14 @@ Listing list_checkpoints(const std::string& root, Environment& environment) {
   return listing;
 }
 
+std::string find_step(const std::string& root, int64_t step, Environment& environment) {
+  if (root.empty()) fail(SHARDREC_INVALID_ARGUMENT, "the directory of checkpoints has no name");
+  if (step < 0) return directory_of_newest(root, environment);
+  const Listing listing =
+      environment.exists(root) ? list_checkpoints(root, environment) : Listing{};
+  return directory_of_step(root, listing, step, environment);
+}
+
 Opened open_step(const Group& group, const std::string& root, int64_t step, Lineage& lineage,
                  Environment& environment) {
   const comm::Operation operation = operation_on("open", root, step);

@@ -46,6 +46,11 @@ struct Listing {
 Listing list_checkpoints(const std::string& root,
                          core::Environment& environment = core::default_environment());
 
+// The directory of the checkpoint of a step, -1: the newest. Not collective. Where there is none that
+// has been named newest it is the root itself. NOT_FOUND, CORRUPT_DATA (LATEST), IO_ERROR.
+std::string find_step(const std::string& root, int64_t step,
+                      core::Environment& environment = core::default_environment());
+
 // What a job remembers of a root between its calls; the same on all ranks.
 struct Lineage {
   std::string run;     // "" before the first open or commit

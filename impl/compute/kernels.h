@@ -36,10 +36,15 @@ struct Ids {
 // fma(weight, element, sum) from 0 in ascending i; weights null: weight 1. Sums of a table of 16
 // bits are fp32 like those of any other. Then, where asked for, the sum of a bag that is not empty
 // is divided by its number of ids, and rounded to nearest.
+//
+// Of a coded table, row r stands at byte r * stride: width codes of 8 bits, then a RowScale, at any
+// address. There out[b] = sum over i of fma(weights[i] * scale, code, sum) from 0, plus
+// sum over i of fma(weights[i], offset, sum) from 0, before it is divided.
 struct PooledLookup {
   const void* table = nullptr;  // [rows, width], row r at element r * stride
   Element element = Element::kFloat32;
-  size_t stride = 0;  // elements
+  bool coded = false;  // element is not read
+  size_t stride = 0;   // elements; of a coded table bytes
   int64_t width = 0;  // columns
   Ids ids;
   const float* weights = nullptr;

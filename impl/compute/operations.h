@@ -17,8 +17,9 @@ namespace shardrec::compute {
 struct TableRows {
   const void* data = nullptr;
   Element element = Element::kFloat32;
-  size_t stride = 0;  // elements
-  int64_t width = 0;  // columns
+  size_t stride = 0;   // elements; of a coded table bytes
+  int64_t width = 0;   // columns
+  bool coded = false;  // as PooledLookup::coded; for BagOutputs only
 };
 
 // Initial values of the rows of a part, side by side: those of their table, row r of the part being

@@ -26,6 +26,17 @@ class ReadFile {
   virtual void read_at(int64_t offset, std::span<std::byte> out) const = 0;
 };
 
+// Bytes of a file as memory that is only read, and shared with whoever else maps the file. They stay
+// when the file is removed; the file must not be truncated.
+class MappedFile {
+ public:
+  MappedFile() = default;
+  virtual ~MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  virtual std::span<const std::byte> bytes() const noexcept = 0;
+};
+
 // Destroying a file that was not closed closes it and forgets errors.
 class WriteFile {
  public:
@@ -46,6 +57,8 @@ class Environment {
   virtual ~Environment() = default;
 
   virtual std::unique_ptr<ReadFile> open(const std::string& path) = 0;
+  // The first `size` bytes of a file; CORRUPT_DATA when it has fewer.
+  virtual std::unique_ptr<MappedFile> map(const std::string& path, int64_t size) = 0;
   // Makes a file that did not exist. Whatever has the name already, also a link that leads
   // elsewhere, is an error and stays as it is.
   virtual std::unique_ptr<WriteFile> create(const std::string& path) = 0;

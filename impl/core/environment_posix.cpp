@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -108,6 +109,36 @@ class PosixReadFile final : public ReadFile {
   int64_t size_ = 0;
 };
 
+class PosixMappedFile final : public MappedFile {
+ public:
+  PosixMappedFile(const std::string& path, int64_t size) : size_(static_cast<size_t>(size)) {
+    const Descriptor file(path, O_RDONLY | O_NONBLOCK, "open", SHARDREC_NOT_FOUND);
+    struct stat about = {};
+    if (::fstat(file.number(), &about) != 0) fail_errno("examine", path);
+    if (about.st_size < size) {
+      fail(SHARDREC_CORRUPT_DATA,
+           sentence("the file ", path, " has ", about.st_size, " bytes; ", size, " are expected"),
+           {.path = path});
+    }
+    if (size_ == 0) return;
+    data_ = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.number(), 0);
+    if (data_ == MAP_FAILED) {
+      data_ = nullptr;
+      fail_errno("map", path);
+    }
+  }
+  ~PosixMappedFile() override {
+    if (data_ != nullptr) ::munmap(data_, size_);
+  }
+  std::span<const std::byte> bytes() const noexcept override {
+    return {static_cast<const std::byte*>(data_), size_};
+  }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_;
+};
+
 class PosixWriteFile final : public WriteFile {
  public:
   explicit PosixWriteFile(const std::string& path)
@@ -158,6 +189,9 @@ class PosixEnvironment final : public Environment {
     return std::make_unique<PosixReadFile>(path);
   }
 
+  std::unique_ptr<MappedFile> map(const std::string& path, int64_t size) override {
+    return std::make_unique<PosixMappedFile>(path, size);
+  }
   std::unique_ptr<WriteFile> create(const std::string& path) override {
     return std::make_unique<PosixWriteFile>(path);
   }

@@ -9,6 +9,17 @@
 
 namespace shardrec::dense {
 
+namespace {
+
+double sigmoid(double z, double e) noexcept { return (z >= 0 ? 1 : e) / (1 + e); }
+
+}  // namespace
+
+float probability_of(float logit) noexcept {
+  const double z = logit;
+  return static_cast<float>(sigmoid(z, std::exp(-std::fabs(z))));
+}
+
 double bce_with_logits(std::span<const float> logits, std::span<const float> labels,
                        std::span<float> probabilities, std::span<float> gradient) {
   const size_t batch = logits.size();
@@ -25,7 +36,7 @@ double bce_with_logits(std::span<const float> logits, std::span<const float> lab
     const double z = logits[i];
     const double y = labels[i];
     const double e = std::exp(-std::fabs(z));
-    const double p = (z >= 0 ? 1 : e) / (1 + e);
+    const double p = sigmoid(z, e);
     // NaN must come through: std::max(z, 0.0) keeps it, with the arguments in this order.
     sum += std::max(z, 0.0) - z * y + std::log1p(e);
     if (!probabilities.empty()) probabilities[i] = static_cast<float>(p);

@@ -7,6 +7,9 @@
 
 namespace shardrec::dense {
 
+// sigmoid(logit), rounded once.
+float probability_of(float logit) noexcept;
+
 // Writes probabilities and gradients ((sigmoid(z) - y) / batch) where the spans are not empty, and
 // returns the mean loss in nats, 0 for an empty batch. All sizes are equal. Throws INVALID_ARGUMENT
 // for a label outside 0 .. 1, with its position; then nothing has been written.

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "dense/kernels.h"
+#include "dense/linear.h"
 
 namespace shardrec::dense {
 namespace {
@@ -22,10 +23,6 @@ constexpr int64_t kMostPartials = int64_t{4}
                                   << 20;  // floats of partial weight gradients of a layer
 constexpr int64_t kAddGrain = 8192;
 constexpr int64_t kPart = int64_t{1} << 18;  // floats of gradients that are told of as they come
-
-// Weights of a layer from which on what a matrix product does once per tile, whatever its rows
-// (packing the weights), is worth larger tiles.
-constexpr int64_t kWideLayer = int64_t{1} << 18;
 
 const float* data(const core::Scratch& scratch) noexcept {
   return static_cast<const float*>(static_cast<const void*>(scratch.data()));
@@ -131,7 +128,7 @@ void Mlp::add_linear(int64_t outputs, shardrec_activation activation) {
               std::sqrt(2 / (in + out)), seed_, number, 0, threads_);
   fill_normal({parameters_.values(layer.bias), static_cast<size_t>(outputs)}, std::sqrt(1 / out),
               seed_, number, 1, threads_);
-  is_wide_ = is_wide_ || layer.inputs * outputs >= kWideLayer;
+  is_wide_ = is_wide_ || is_wide(layer.inputs, outputs);
   layers_.push_back(std::move(layer));
 }
 
@@ -179,35 +176,27 @@ void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
 }
 
 void Mlp::forward_tile(int64_t begin, int64_t end, const core::Matrix& output) const noexcept {
-  const Kernels& table = kernels();
+  const auto rows = [&](const core::Matrix& of) {
+    return core::Matrix{of.row(begin), end - begin, of.cols, of.stride};
+  };
   core::Matrix x = input_;
   for (size_t l = 0; l < layers_.size(); ++l) {
     const Layer& layer = layers_[l];
     const core::Matrix y = output_of(l, output);
-    const shardrec_gemm job{.m = end - begin,
-                            .n = layer.outputs,
-                            .k = layer.inputs,
-                            .a = x.row(begin),
-                            .b = parameters_.values(layer.weight),
-                            .c = y.row(begin),
-                            .lda = x.stride,
-                            .ldb = layer.inputs,
-                            .ldc = y.stride,
-                            .beta = 0,
-                            .transpose_a = 0,
-                            .transpose_b = 1};
-    gemm_.sgemm(&job);
-    table.bias_activation(y.row(begin), y.stride, end - begin, layer.outputs,
-                          parameters_.values(layer.bias),
-                          layer.activation == SHARDREC_ACTIVATION_RELU);
+    linear_forward(gemm_,
+                   {.inputs = layer.inputs,
+                    .outputs = layer.outputs,
+                    .weight = parameters_.values(layer.weight),
+                    .bias = parameters_.values(layer.bias),
+                    .relu = layer.activation == SHARDREC_ACTIVATION_RELU},
+                   rows(x), rows(y));
     x = y;
   }
   if (!has_buffers(layers_.size() - 1)) return;
   for (int64_t r = begin; r < end; ++r) std::copy_n(x.row(r), x.cols, output.row(r));
 }
 
-// Large tiles multiply faster, small ones keep more threads busy. By the shapes alone.
-int64_t Mlp::tile_rows() const noexcept { return batch_ <= 1024 && !is_wide_ ? 64 : 128; }
+int64_t Mlp::tile_rows() const noexcept { return dense::tile_rows(batch_, is_wide_); }
 
 int64_t Mlp::tile_count() const noexcept { return (batch_ + tile_rows() - 1) / tile_rows(); }
 

@@ -81,7 +81,7 @@ void Lookup::begin(const BatchArguments& arguments) {
     outgoing.posted = false;
     input_channel_->reclaim(outgoing.ticket);
   }
-  verdict_ = batch_.fill(arguments, collection_->layout(), collection_->backend());
+  verdict_ = batch_.fill(arguments, collection_->model(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
   verdict_ = routed_.route(batch_, verdict_, collection_->backend(), outgoing.buffer);
   collection_->backend().wait();  // peers read the messages, the caller may change the batch

@@ -26,6 +26,10 @@ class HookedEnvironment : public core::Environment {
     before("open", path);
     return std::make_unique<Reader>(*this, real_.open(path), path);
   }
+  std::unique_ptr<core::MappedFile> map(const std::string& path, int64_t size) override {
+    before("map", path);
+    return real_.map(path, size);
+  }
   std::unique_ptr<core::WriteFile> create(const std::string& path) override {
     before("create", path);
     return std::make_unique<Writer>(*this, real_.create(path), path);

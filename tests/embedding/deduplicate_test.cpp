@@ -118,7 +118,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   embedding::CheckedBatch batch{compute::cpu_memory()};
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
-  ASSERT_TRUE(batch.fill(arguments, source, tools.backend()).good());
+  ASSERT_TRUE(batch.fill(arguments, source.model(), tools.backend()).good());
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
@@ -180,7 +180,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch{compute::cpu_memory()};
   ASSERT_TRUE(
-      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source, tools.backend())
+      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source.model(), tools.backend())
           .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);

@@ -4,7 +4,7 @@
 #ifndef SHARDREC_LIBRARY_H
 #define SHARDREC_LIBRARY_H
 
-#include "shardrec/status.h"
+#include "shardrec/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,6 +32,15 @@ SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);
  * mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
  * bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1. */
 SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, const void *bytes, int64_t size);
+
+/* Maps raw ids to rows of a table: out[i] = shardrec_hash64(seed, the 8 bytes of ids[i] as int64_t,
+ * little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
+ * ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows >= 0.
+ * out: as long, INT64, or INT32 where rows is in [1, 2^31]; may be the memory of ids where the dtypes
+ * agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_hash64_ids(uint64_t seed, const shardrec_tensor *ids,
+                                                 int64_t rows, const shardrec_tensor *out);
 
 #ifdef __cplusplus
 }

@@ -31,6 +31,7 @@ typedef enum shardrec_options_kind {
   SHARDREC_OPTIONS_COMM = 9,        /* keys 900-999 */
   SHARDREC_OPTIONS_RENDEZVOUS = 10, /* keys 1000-1099 */
   SHARDREC_OPTIONS_CHECKPOINT = 11, /* keys 1100-1199 */
+  SHARDREC_OPTIONS_SCORER = 12,     /* keys 1200-1299 */
   SHARDREC_OPTIONS_KIND_FORCE_32 = 0x7fffffff
 } shardrec_options_kind;
 
@@ -187,6 +188,14 @@ typedef enum shardrec_placement {
   SHARDREC_PLACEMENT_FORCE_32 = 0x7fffffff
 } shardrec_placement;
 
+/* Where a scorer keeps the weights of tables (scorer.h). */
+typedef enum shardrec_served_tables {
+  SHARDREC_SERVED_TABLES_MEMORY = 0, /* as the checkpoint has them, read into memory of the process */
+  SHARDREC_SERVED_TABLES_MAPPED = 1, /* in the checkpoint's files, mapped: shared between processes */
+  SHARDREC_SERVED_TABLES_INT8 = 2, /* in memory, 8 bits per element, a scale and an offset per row */
+  SHARDREC_SERVED_TABLES_FORCE_32 = 0x7fffffff
+} shardrec_served_tables;
+
 /* Keys. The type, the default and the accepted values stand behind each. */
 typedef enum shardrec_option {
   /* Optimizer (kinds OPTIMIZER and MLP). */
@@ -341,6 +350,16 @@ typedef enum shardrec_option {
   /* Checkpoint. */
   SHARDREC_OPTION_KEEP_LAST = 1100, /* i64, >= 0: checkpoints of the run that stay after a commit, the
                                        new one included; 0 (default): all */
+  /* Scorer. */
+  SHARDREC_OPTION_SERVED_TABLES = 1200,     /* i64, shardrec_served_tables; default MEMORY */
+  SHARDREC_OPTION_SERVED_COLLECTION = 1201, /* text, name of a collection in the checkpoint; empty
+                                               (default): the only one, else that of the name "" */
+  SHARDREC_OPTION_BOTTOM_LAYERS = 1202, /* text, name of the stack of layers of the dense input; empty
+                                           (default): "bottom", where the checkpoint has it and it
+                                           fits, else there is no dense half */
+  SHARDREC_OPTION_TOP_LAYERS = 1203, /* text, likewise of the stack behind the interaction; "top" */
+  SHARDREC_OPTION_LOGITS = 1204,     /* i64, 0 or 1; 1: scores are what the top stack gives, without
+                                        the sigmoid; default 0 */
   SHARDREC_OPTION_FORCE_32 = 0x7fffffff
 } shardrec_option;
 

@@ -2,7 +2,7 @@
  *
  * The umbrella header. Read in this order: status.h (errors), comm.h (ranks), model.h (tables and
  * features), plan.h (what lives where), collection.h (the tables), lookup.h (a step); for the dense
- * half ddp.h, layers.h, metrics.h.
+ * half ddp.h, layers.h, metrics.h; to save checkpoint.h, to serve scorer.h.
  *
  * Conventions
  * - Handles are opaque tickets: any value may be passed, and a bad one is INVALID_HANDLE or CLOSED,
@@ -38,6 +38,7 @@
 #include "shardrec/ddp.h"
 #include "shardrec/layers.h"
 #include "shardrec/checkpoint.h"
+#include "shardrec/scorer.h"
 #include "shardrec/metrics.h"
 #include "shardrec/observe.h"
 #include "shardrec/probe.h"

@@ -24,6 +24,7 @@
 #include "shardrec/cpp/dense.hpp"
 #include "shardrec/cpp/library.hpp"
 #include "shardrec/cpp/options.hpp"
+#include "shardrec/cpp/scorer.hpp"
 #include "shardrec/cpp/tables.hpp"
 #include "shardrec/cpp/tensor.hpp"
 #include "shardrec/shardrec.h"

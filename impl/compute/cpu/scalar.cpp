@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "compute/cpu/scalar_rows.h"
 #include "compute/cpu/scalar_steps.h"
@@ -85,14 +86,30 @@ void pool_bags(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noe
     for (int64_t first = 0; first < job.width; first += kTile) {
       const int64_t columns = std::min(kTile, job.width - first);
       float sum[kTile] = {};
+      float offsets = 0;  // of coded rows
       for (int64_t i = job.offsets[bag]; i < job.offsets[bag + 1]; ++i) {
-        const auto* row = static_cast<const std::byte*>(job.table) +
-                          static_cast<size_t>(ids[i]) * job.stride * element_bytes(job.element);
-        const float weight = job.weights == nullptr ? 1.0F : job.weights[i];
+        const auto* row =
+            static_cast<const std::byte*>(job.table) +
+            static_cast<size_t>(ids[i]) * job.stride * (job.coded ? 1 : element_bytes(job.element));
+        float weight = job.weights == nullptr ? 1.0F : job.weights[i];
+        if (job.coded) {
+          RowScale scale;
+          std::memcpy(&scale, row + job.width, sizeof scale);
+          offsets = std::fma(weight, scale.offset, offsets);
+          weight *= scale.scale;
+          for (int64_t c = 0; c < columns; ++c) {
+            sum[c] = math::add_element(
+                weight, static_cast<float>(std::to_integer<uint8_t>(row[first + c])), sum[c]);
+          }
+          continue;
+        }
         for (int64_t c = 0; c < columns; ++c) {
           sum[c] = math::add_element(
               weight, element_at(row, job.element, static_cast<size_t>(first + c)), sum[c]);
         }
+      }
+      if (job.coded) {
+        for (int64_t c = 0; c < columns; ++c) sum[c] += offsets;
       }
       const auto ids_of_bag = static_cast<float>(job.offsets[bag + 1] - job.offsets[bag]);
       if (job.mean && ids_of_bag != 0) divide(sum, ids_of_bag, columns);

@@ -59,6 +59,7 @@ HWY_INLINE void store_half(HalfVector vector, uint16_t* to, [[maybe_unused]] con
 
 // How rows of an element type are read.
 struct Float32Rows {
+  static constexpr bool kCoded = false;
   using Stored = float;
 
   template <bool kTail>
@@ -69,6 +70,7 @@ struct Float32Rows {
 
 template <class HalfType>
 struct HalfRows {
+  static constexpr bool kCoded = false;
   using Half = HalfType;
   using Stored = uint16_t;
 

@@ -9,6 +9,8 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "compute/cpu/simd_half-inl.h"
@@ -16,6 +18,24 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
+
+// Rows of 8-bit codes, each with its scale and offset behind the codes.
+struct CodedRows {
+  static constexpr bool kCoded = true;
+  using Stored = uint8_t;
+
+  template <bool kTail>
+  static HWY_INLINE Vector load(const uint8_t* from, [[maybe_unused]] const Tail& tail) {
+    if constexpr (kTail) {
+      return widened(tail.load(from));
+    } else {
+      return widened(hn::LoadU(kByteColumns, from));
+    }
+  }
+  static HWY_INLINE Vector widened(hn::Vec<ByteColumns> codes) {
+    return hn::ConvertTo(kFloats, hn::PromoteTo(kIntegers, codes));
+  }
+};
 
 template <class Id, class Type>
 class Pool {
@@ -37,22 +57,26 @@ class Pool {
         ids_(static_cast<const Id*>(job.ids.data)),
         weights_(job.weights),
         width_(static_cast<size_t>(job.width)),
+        row_elements_(width_ + (Type::kCoded ? sizeof(RowScale) : 0)),
         end_(job.offsets[last_bag]),
         prefetch_(job.prefetch != nullptr
                       ? *job.prefetch
-                      : prefetch_for(MemoryAccess::kGather, job.width * int64_t{sizeof(Stored)},
+                      : prefetch_for(MemoryAccess::kGather,
+                                     static_cast<int64_t>(row_elements_ * sizeof(Stored)),
                                      (job.offsets[last_bag] - job.offsets[first_bag]) /
                                              (last_bag - first_bag) +
                                          1)),
         distance_(prefetch_.distance_rows),
         near_(prefetch_.hint == PrefetchHint::kT0),
-        lines_(width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
+        lines_(!Type::kCoded && width_ <= kTileColumns && job.stride * sizeof(Stored) % 64 == 0 &&
                std::bit_cast<uintptr_t>(job.table) % 64 == 0),
         tail_(width_ % kStep) {}
 
   void bags(int64_t first_bag, int64_t last_bag) const noexcept {
     const int64_t begin = job_.offsets[first_bag];
-    for (int64_t i = begin; i < end_ && i < begin + distance_; ++i) prefetch(near_, row(i), width_);
+    for (int64_t i = begin; i < end_ && i < begin + distance_; ++i) {
+      prefetch(near_, row(i), row_elements_);
+    }
     // Vectors of the last tile; the tiles before it are whole.
     const size_t whole = (width_ - 1) / kTileColumns * kTileColumns;
     const size_t vectors = (width_ - whole + kStep - 1) / kStep;
@@ -74,7 +98,7 @@ class Pool {
     if (!kTail && kBytes % 64 == 0 && lines_) {
       prefetch_bytes<kBytes>(near_, row);
     } else {
-      prefetch(near_, row, width_);
+      prefetch(near_, row, row_elements_);
     }
   }
 
@@ -89,13 +113,21 @@ class Pool {
     Vector sum[kVectors];
     SHARDREC_UNROLL
     for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Zero(kFloats);
+    [[maybe_unused]] float offsets = 0;  // of coded rows
     const int64_t end = job_.offsets[bag + 1];
     const int64_t prefetch_end =
         column == 0 ? end_ - distance_ : 0;  // the first tile, for all of them
     for (int64_t i = job_.offsets[bag]; i < end; ++i) {
       if (i < prefetch_end) prefetch_row<kVectors, kTail>(row(i + distance_));
       const Stored* from = row(i) + column;
-      const Vector weight = hn::Set(kFloats, weights_ == nullptr ? 1.0F : weights_[i]);
+      float factor = weights_ == nullptr ? 1.0F : weights_[i];
+      if constexpr (Type::kCoded) {
+        RowScale scale;
+        std::memcpy(&scale, row(i) + width_, sizeof scale);
+        offsets = std::fma(factor, scale.offset, offsets);
+        factor *= scale.scale;
+      }
+      const Vector weight = hn::Set(kFloats, factor);
       SHARDREC_UNROLL
       for (size_t v = 0; v < kWhole; ++v) {
         sum[v] = add_element(weight, Type::template load<false>(from + v * kStep, tail_), sum[v]);
@@ -104,6 +136,11 @@ class Pool {
         sum[kWhole] = add_element(weight, Type::template load<true>(from + kWhole * kStep, tail_),
                                   sum[kWhole]);
       }
+    }
+    if constexpr (Type::kCoded) {
+      const Vector offset = hn::Set(kFloats, offsets);
+      SHARDREC_UNROLL
+      for (size_t v = 0; v < kVectors; ++v) sum[v] = hn::Add(sum[v], offset);
     }
     if (job_.mean && end != job_.offsets[bag]) {
       const Vector ids = hn::Set(kFloats, static_cast<float>(end - job_.offsets[bag]));
@@ -211,7 +248,8 @@ class Pool {
   const Id* ids_;
   const float* weights_;  // null: all 1, and the product is the element
   size_t width_;
-  int64_t end_;  // of the ids of this call
+  size_t row_elements_;  // with what stands behind the columns
+  int64_t end_;          // of the ids of this call
   Prefetch prefetch_;
   int64_t distance_;
   bool near_;
@@ -225,10 +263,11 @@ template <class Type>
 inline constexpr std::array<PoolBags, 2> kPool = {Pool<int32_t, Type>::run,
                                                   Pool<int64_t, Type>::run};
 inline constexpr std::array kPoolTable = {kPool<Float32Rows>, kPool<HalfRows<Float16>>,
-                                          kPool<HalfRows<Bfloat16>>};
+                                          kPool<HalfRows<Bfloat16>>, kPool<CodedRows>};
 
 void pooled_lookup(const PooledLookup& job, int64_t first_bag, int64_t last_bag) noexcept {
-  kPoolTable[static_cast<size_t>(job.element)][job.ids.is_64 ? 1 : 0](job, first_bag, last_bag);
+  const size_t type = job.coded ? kPoolTable.size() - 1 : static_cast<size_t>(job.element);
+  kPoolTable[type][job.ids.is_64 ? 1 : 0](job, first_bag, last_bag);
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

@@ -12,9 +12,6 @@
 HWY_BEFORE_NAMESPACE();
 namespace shardrec::compute::cpu::HWY_NAMESPACE {
 
-using ByteColumns = hn::Rebind<uint8_t, Floats>;
-inline constexpr ByteColumns kByteColumns;
-
 // The least and the most of a row, and the most of its bits without signs, which are those of an
 // infinity or above where a number is not finite.
 class RowRange {

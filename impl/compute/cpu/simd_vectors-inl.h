@@ -40,6 +40,10 @@ using Halves = hn::Rebind<uint16_t, Floats>;
 using HalfVector = hn::Vec<Halves>;
 inline constexpr Halves kHalves;
 
+// Numbers of 8 bits, likewise.
+using ByteColumns = hn::Rebind<uint8_t, Floats>;
+inline constexpr ByteColumns kByteColumns;
+
 // The first `count` columns of a vector, 0 <= count < kStep. Memory behind the others is not
 // touched: it may belong to another thread, or not exist.
 class Tail {
@@ -66,6 +70,14 @@ class Tail {
   HWY_INLINE HalfVector load(const uint16_t* from) const { return copy_in(kHalves, from); }
   HWY_INLINE void store(HalfVector vector, uint16_t* to) const { copy_out(kHalves, vector, to); }
 #endif
+
+  HWY_INLINE hn::Vec<ByteColumns> load(const uint8_t* from) const {
+#if HWY_TARGET == HWY_AVX3
+    return hn::MaskedLoad(hn::FirstN(kByteColumns, count_), kByteColumns, from);
+#else
+    return copy_in(kByteColumns, from);
+#endif
+  }
 
   // The columns; those of another vector in place of the others.
   HWY_INLINE Vector or_else(Vector vector, Vector others) const {

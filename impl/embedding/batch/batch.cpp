@@ -60,9 +60,9 @@ int64_t integer_at(const shardrec_tensor& tensor, int64_t position) {
 
 }  // namespace
 
-Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout,
+Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& model,
                            compute::Backend& backend) {
-  const size_t features = layout.model().features.size();
+  const size_t features = model.features.size();
   batch_size_ = 0;
   no_more_data_ = false;
   values_ = nullptr;
@@ -93,7 +93,7 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const Layout& layout
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
   verdict = read_lengths(*lengths_of(arguments), arguments.by_offsets, backend);
   if (verdict.good() && arguments.variable) {
-    verdict = expansion_.build(*arguments.inverse, first_bags_, batch_size_, layout, backend);
+    verdict = expansion_.build(*arguments.inverse, first_bags_, batch_size_, model, backend);
   }
   return refuse(verdict);
 }

@@ -11,7 +11,7 @@
 #include "core/tensor.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
-#include "embedding/tables/layout.h"
+#include "plan/model.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::embedding {
@@ -40,7 +40,7 @@ class CheckedBatch {
       : lengths_memory_(memory), expansion_(memory) {}
 
   // Returns the first defect of the arguments, of the lengths, or none.
-  Verdict fill(const BatchArguments& arguments, const Layout& layout, compute::Backend& backend);
+  Verdict fill(const BatchArguments& arguments, const plan::Model& model, compute::Backend& backend);
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }

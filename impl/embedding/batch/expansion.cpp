@@ -3,7 +3,7 @@
 namespace shardrec::embedding {
 
 Verdict Expansion::build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
-                         int64_t batch_size, const Layout& layout, compute::Backend& backend) {
+                         int64_t batch_size, const plan::Model& model, compute::Backend& backend) {
   const size_t features = first_bags.size() - 1;
   samples_.assign(features, {});
   pooled_.clear();
@@ -11,12 +11,12 @@ Verdict Expansion::build(const shardrec_tensor& inverse, std::span<const int64_t
   const auto bags_of = [&](size_t f) { return first_bags[f + 1] - first_bags[f]; };
   size_t words = 0;
   for (size_t f = 0; f < features; ++f) {
-    if (layout.is_sequence(static_cast<int32_t>(f))) continue;
+    if (model.features[f].pooling == SHARDREC_POOLING_NONE) continue;
     words += static_cast<size_t>(bags_of(f) + 1 + batch_size);
   }
   uint32_t* memory = memory_.resize_as<uint32_t>(words).data();
   for (size_t f = 0; f < features; ++f) {
-    if (layout.is_sequence(static_cast<int32_t>(f))) continue;
+    if (model.features[f].pooling == SHARDREC_POOLING_NONE) continue;
     uint32_t* const starts = memory;
     uint32_t* const samples = starts + bags_of(f) + 1;
     memory = samples + batch_size;

@@ -12,7 +12,7 @@
 #include "compute/bags.h"
 #include "compute/buffer.h"
 #include "embedding/batch/verdict.h"
-#include "embedding/tables/layout.h"
+#include "plan/model.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::embedding {
@@ -29,7 +29,7 @@ class Expansion {
   // feature. first_bags: [features + 1]. Returns the first value that is no bag, or none. Sequences
   // have no place in output 0: their part of the inverse index is not read.
   Verdict build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
-                int64_t batch_size, const Layout& layout, compute::Backend& backend);
+                int64_t batch_size, const plan::Model& model, compute::Backend& backend);
 
   // The samples of the bags of a pooled feature.
   compute::BagSamples samples(int32_t feature) const {

@@ -93,9 +93,13 @@ std::string describe(const Verdict& v) {
 
 core::Error verdict_error(const Verdict& verdict, int rank, const char* operation,
                           const plan::Model& model) {
-  core::ErrorParts parts{.rank = int64_t{rank}, .operation = operation};
-  std::string where =
-      core::sentence("the batch of rank ", rank, " was refused in ", operation, ": ");
+  core::ErrorParts parts{.operation = operation};
+  std::string where = "the batch ";
+  if (rank >= 0) {
+    parts.rank = rank;
+    where += core::sentence("of rank ", rank, " ");
+  }
+  where += core::sentence("was refused in ", operation, ": ");
   if (verdict.feature >= 0 && static_cast<size_t>(verdict.feature) < model.features.size()) {
     const plan::Feature& feature = model.features[static_cast<size_t>(verdict.feature)];
     parts.feature = feature.name;

@@ -60,7 +60,7 @@ struct Verdict {
   bool good() const { return defect == Defect::kNone; }
 };
 
-// INVALID_BATCH with all parts that the verdict knows.
+// INVALID_BATCH with all parts that the verdict knows. rank: whose batch it is; -1: of no rank.
 core::Error verdict_error(const Verdict& verdict, int rank, const char* operation,
                           const plan::Model& model);
 

@@ -408,6 +408,37 @@ long long _wrap_hash64_capi(long long _swig_go_0, _gostring_ _swig_go_1) {
 }
 
 
+_gostring_ _wrap_hash64_ids_capi(long long _swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3) {
+  uint64_t arg1 ;
+  shardrec_tensor *arg2 = 0 ;
+  int64_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor view2 ;
+  shardrec_tensor view4 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (uint64_t)_swig_go_0;
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  
+  result = (shardrec_status)shardrec_hash64_ids(arg1,(struct shardrec_tensor const *)arg2,arg3,(struct shardrec_tensor const *)arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_log_set_level_capi(intgo _swig_go_0) {
   shardrec_log_level arg1 ;
   shardrec_status result;
@@ -4603,6 +4634,245 @@ _gostring_ _wrap_checkpoint_list_json_capi(_gostring_ _swig_go_0, char **_swig_g
   }
   
   free((void *)arg1);
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_open_capi(_gostring_ _swig_go_0, long long _swig_go_1, shardrec_options *_swig_go_2, shardrec_control *_swig_go_3, shardrec_scorer **_swig_go_4) {
+  char *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_options *arg3 = 0 ;
+  shardrec_control *arg4 = 0 ;
+  shardrec_scorer **arg5 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  
+  arg1 = (char *)malloc((size_t)_swig_go_0.n + 1);
+  memcpy(arg1, _swig_go_0.p, (size_t)_swig_go_0.n);
+  arg1[_swig_go_0.n] = '\0';
+  
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (shardrec_options *)_swig_go_2;
+  arg4 = (shardrec_control *)_swig_go_3;
+  arg5 = (shardrec_scorer **)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_scorer_open((char const *)arg1,arg2,(struct shardrec_options const *)arg3,arg4,arg5);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  free((void *)arg1);
+  return _swig_go_result;
+}
+
+
+void _wrap_scorer_destroy_capi(shardrec_scorer **_swig_go_0) {
+  shardrec_scorer **arg1 = 0 ;
+  
+  arg1 = (shardrec_scorer **)_swig_go_0;
+  
+  shardrec_scorer_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_scorer_refresh_capi(shardrec_scorer *_swig_go_0, long long _swig_go_1, shardrec_control *_swig_go_2, long long *_swig_go_3) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_control *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (shardrec_control *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_scorer_refresh(arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_step_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_scorer_step((struct shardrec_scorer const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_model_capi(shardrec_scorer *_swig_go_0, shardrec_model **_swig_go_1) {
+  shardrec_scorer *arg1 = 0 ;
+  shardrec_model **arg2 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (shardrec_model **)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_scorer_model((struct shardrec_scorer const *)arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_shape_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t *arg2 = 0 ;
+  int64_t *arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t *)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_scorer_shape((struct shardrec_scorer const *)arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_lookup_capi(shardrec_scorer *_swig_go_0, int _swig_go_1, long long _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, long long *_swig_go_7) {
+  shardrec_scorer *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  int64_t *arg8 = 0 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  arg8 = (int64_t *)_swig_go_7;
+  
+  result = (shardrec_status)shardrec_scorer_lookup((struct shardrec_scorer const *)arg1,arg2,arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,arg8);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_scorer_predict_capi(shardrec_scorer *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, long long *_swig_go_7) {
+  shardrec_scorer *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_tensor *arg3 = 0 ;
+  shardrec_tensor *arg4 = 0 ;
+  shardrec_tensor *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_tensor *arg7 = 0 ;
+  int64_t *arg8 = 0 ;
+  shardrec_tensor view3 ;
+  shardrec_tensor view4 ;
+  shardrec_tensor view5 ;
+  shardrec_tensor view6 ;
+  shardrec_tensor view7 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_scorer *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = go_read_tensor(_swig_go_2, &view3);
+  arg4 = go_read_tensor(_swig_go_3, &view4);
+  arg5 = go_read_tensor(_swig_go_4, &view5);
+  arg6 = go_read_tensor(_swig_go_5, &view6);
+  arg7 = go_read_tensor(_swig_go_6, &view7);
+  arg8 = (int64_t *)_swig_go_7;
+  
+  result = (shardrec_status)shardrec_scorer_predict((struct shardrec_scorer const *)arg1,arg2,(struct shardrec_tensor const *)arg3,(struct shardrec_tensor const *)arg4,(struct shardrec_tensor const *)arg5,(struct shardrec_tensor const *)arg6,(struct shardrec_tensor const *)arg7,arg8);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  
+  
+  
+  
   return _swig_go_result;
 }
 

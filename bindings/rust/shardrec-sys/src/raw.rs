@@ -146,6 +146,8 @@ pub const SHARDREC_OPTIONS_COMM: shardrec_options_kind = shardrec_options_kind(9
 pub const SHARDREC_OPTIONS_RENDEZVOUS: shardrec_options_kind = shardrec_options_kind(10);
 /// keys 1100-1199
 pub const SHARDREC_OPTIONS_CHECKPOINT: shardrec_options_kind = shardrec_options_kind(11);
+/// keys 1200-1299
+pub const SHARDREC_OPTIONS_SCORER: shardrec_options_kind = shardrec_options_kind(12);
 const _: () = assert!(core::mem::size_of::<shardrec_options_kind>() == 4);
 
 /// Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
@@ -350,6 +352,18 @@ pub const SHARDREC_PLACEMENT_INTRA_NODE_SYNC: shardrec_placement = shardrec_plac
 pub const SHARDREC_PLACEMENT_INTRA_NODE_SHARD: shardrec_placement = shardrec_placement(1);
 const _: () = assert!(core::mem::size_of::<shardrec_placement>() == 4);
 
+/// Where a scorer keeps the weights of tables (scorer.h).
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct shardrec_served_tables(pub u32);
+/// as the checkpoint has them, read into memory of the process
+pub const SHARDREC_SERVED_TABLES_MEMORY: shardrec_served_tables = shardrec_served_tables(0);
+/// in the checkpoint's files, mapped: shared between processes
+pub const SHARDREC_SERVED_TABLES_MAPPED: shardrec_served_tables = shardrec_served_tables(1);
+/// in memory, 8 bits per element, a scale and an offset per row
+pub const SHARDREC_SERVED_TABLES_INT8: shardrec_served_tables = shardrec_served_tables(2);
+const _: () = assert!(core::mem::size_of::<shardrec_served_tables>() == 4);
+
 /// Keys. The type, the default and the accepted values stand behind each.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -480,6 +494,16 @@ pub const SHARDREC_OPTION_ALLOW_PLAIN_TCP: shardrec_option = shardrec_option(100
 pub const SHARDREC_OPTION_SILENCE_SECONDS: shardrec_option = shardrec_option(1006);
 /// i64, \>= 0: checkpoints of the run that stay after a commit, the new one included; 0 (default): all
 pub const SHARDREC_OPTION_KEEP_LAST: shardrec_option = shardrec_option(1100);
+/// i64, shardrec_served_tables; default MEMORY
+pub const SHARDREC_OPTION_SERVED_TABLES: shardrec_option = shardrec_option(1200);
+/// text, name of a collection in the checkpoint; empty (default): the only one, else that of the name ""
+pub const SHARDREC_OPTION_SERVED_COLLECTION: shardrec_option = shardrec_option(1201);
+/// text, name of the stack of layers of the dense input; empty (default): "bottom", where the checkpoint has it and it fits, else there is no dense half
+pub const SHARDREC_OPTION_BOTTOM_LAYERS: shardrec_option = shardrec_option(1202);
+/// text, likewise of the stack behind the interaction; "top"
+pub const SHARDREC_OPTION_TOP_LAYERS: shardrec_option = shardrec_option(1203);
+/// i64, 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0
+pub const SHARDREC_OPTION_LOGITS: shardrec_option = shardrec_option(1204);
 const _: () = assert!(core::mem::size_of::<shardrec_option>() == 4);
 
 /// What carries messages between processes: a plug-in, loaded when it is first asked for.
@@ -740,6 +764,13 @@ pub struct shardrec_checkpoint {
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// The C API's `shardrec_scorer`.
+#[repr(C)]
+pub struct shardrec_scorer {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
 /// The C API's `shardrec_metrics`.
 #[repr(C)]
 pub struct shardrec_metrics {
@@ -820,6 +851,13 @@ extern "C" {
     /// mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
     /// bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1.
     pub fn shardrec_hash64(seed: u64, bytes: *const c_void, size: i64) -> u64;
+    /// Maps raw ids to rows of a table: out\[i\] = shardrec_hash64(seed, the 8 bytes of ids\[i\] as int64_t,
+    /// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
+    /// ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows \>= 0.
+    /// out: as long, INT64, or INT32 where rows is in \[1, 2^31\]; may be the memory of ids where the dtypes
+    /// agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
+    /// Since 0.1.
+    pub fn shardrec_hash64_ids(seed: u64, ids: *const shardrec_tensor, rows: i64, out: *const shardrec_tensor) -> shardrec_status;
     /// Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
     /// Since 0.1.
     pub fn shardrec_log_set_level(level: shardrec_log_level) -> shardrec_status;
@@ -1778,6 +1816,55 @@ extern "C" {
     /// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
     /// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_checkpoint_list_json(directory: *const c_char, out_text: *mut *mut c_char) -> shardrec_status;
+    /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
+    /// a damaged checkpoint is refused.
+    /// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+    /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
+    /// counts bytes, cancels. out: owned by the caller.
+    /// With MAPPED tables the files must stay as they are while they are served: removing them is fine
+    /// (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
+    /// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
+    /// that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
+    /// the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
+    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
+    pub fn shardrec_scorer_open(directory: *const c_char, step: i64, options: *const shardrec_options, control: *mut shardrec_control, out: *mut *mut shardrec_scorer) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; never blocks. Calls in progress end as if it had not
+    /// been; the last one frees the tables. Since 0.1.
+    pub fn shardrec_scorer_destroy(scorer: *mut *mut shardrec_scorer);
+    /// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+    /// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+    /// have returned, which this call waits for. Its tables must have the same names, dims, and features
+    /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+    /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
+    /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
+    /// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
+    pub fn shardrec_scorer_refresh(scorer: *mut shardrec_scorer, step: i64, control: *mut shardrec_control, out_step: *mut i64) -> shardrec_status;
+    /// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+    /// Since 0.1.
+    pub fn shardrec_scorer_step(scorer: *const shardrec_scorer, out: *mut i64) -> shardrec_status;
+    /// The model of the collection that is served: its features, in the order of batches, and tables.
+    /// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn shardrec_scorer_model(scorer: *const shardrec_scorer, out: *mut *mut shardrec_model) -> shardrec_status;
+    /// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
+    /// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn shardrec_scorer_shape(scorer: *const shardrec_scorer, out_dense_columns: *mut i64, out_scores: *mut i64) -> shardrec_status;
+    /// Looks up a batch and writes one of its outputs.
+    /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
+    /// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: \[batch_size, width\] or, of a
+    /// sequence, \[ids of the feature, dim\]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
+    /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered;
+    /// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
+    /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+    /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
+    pub fn shardrec_scorer_lookup(scorer: *const shardrec_scorer, output: i32, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
+    /// Scores a batch: probabilities, or logits with the option LOGITS.
+    /// dense: \[batch_size, dense columns\] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+    /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
+    /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
+    /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+    /// missing: the sentence says why). Since 0.1.
+    pub fn shardrec_scorer_predict(scorer: *const shardrec_scorer, batch_size: i64, dense: *const shardrec_tensor, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_metrics_create(comm: *mut shardrec_comm, out: *mut *mut shardrec_metrics) -> shardrec_status;

@@ -329,6 +329,8 @@ pub enum OptionsKind {
     Rendezvous,
     /// `SHARDREC_OPTIONS_CHECKPOINT`: keys 1100-1199.
     Checkpoint,
+    /// `SHARDREC_OPTIONS_SCORER`: keys 1200-1299.
+    Scorer,
 }
 
 impl OptionsKind {
@@ -351,6 +353,7 @@ impl OptionsKind {
             OptionsKind::Comm => sys::SHARDREC_OPTIONS_COMM,
             OptionsKind::Rendezvous => sys::SHARDREC_OPTIONS_RENDEZVOUS,
             OptionsKind::Checkpoint => sys::SHARDREC_OPTIONS_CHECKPOINT,
+            OptionsKind::Scorer => sys::SHARDREC_OPTIONS_SCORER,
         }
     }
 
@@ -369,6 +372,7 @@ impl OptionsKind {
             sys::SHARDREC_OPTIONS_COMM => Some(OptionsKind::Comm),
             sys::SHARDREC_OPTIONS_RENDEZVOUS => Some(OptionsKind::Rendezvous),
             sys::SHARDREC_OPTIONS_CHECKPOINT => Some(OptionsKind::Checkpoint),
+            sys::SHARDREC_OPTIONS_SCORER => Some(OptionsKind::Scorer),
             _ => None,
         }
     }
@@ -1023,6 +1027,46 @@ impl Placement {
     }
 }
 
+/// Where a scorer keeps the weights of tables (scorer.h).
+/// The C API's `shardrec_served_tables`.
+#[non_exhaustive]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ServedTables {
+    /// `SHARDREC_SERVED_TABLES_MEMORY`: as the checkpoint has them, read into memory of the process.
+    Memory,
+    /// `SHARDREC_SERVED_TABLES_MAPPED`: in the checkpoint's files, mapped: shared between processes.
+    Mapped,
+    /// `SHARDREC_SERVED_TABLES_INT8`: in memory, 8 bits per element, a scale and an offset per row.
+    Int8,
+}
+
+impl ServedTables {
+    /// The number that the C API and options of integers have for it.
+    pub const fn value(self) -> i64 {
+        self.raw().0 as i64
+    }
+
+    #[allow(dead_code)]
+    pub(crate) const fn raw(self) -> sys::shardrec_served_tables {
+        match self {
+            ServedTables::Memory => sys::SHARDREC_SERVED_TABLES_MEMORY,
+            ServedTables::Mapped => sys::SHARDREC_SERVED_TABLES_MAPPED,
+            ServedTables::Int8 => sys::SHARDREC_SERVED_TABLES_INT8,
+        }
+    }
+
+    /// None: of a later release.
+    #[allow(dead_code)]
+    pub(crate) fn of(raw: sys::shardrec_served_tables) -> Option<ServedTables> {
+        match raw {
+            sys::SHARDREC_SERVED_TABLES_MEMORY => Some(ServedTables::Memory),
+            sys::SHARDREC_SERVED_TABLES_MAPPED => Some(ServedTables::Mapped),
+            sys::SHARDREC_SERVED_TABLES_INT8 => Some(ServedTables::Int8),
+            _ => None,
+        }
+    }
+}
+
 /// Keys. The type, the default and the accepted values stand behind each.
 /// The C API's `shardrec_option`.
 #[non_exhaustive]
@@ -1196,6 +1240,18 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_KEEP_LAST`: i64, \>= 0: checkpoints of the run that stay after a commit, the new one included;
     /// 0 (default): all.
     KeepLast,
+    /// `SHARDREC_OPTION_SERVED_TABLES`: i64, shardrec_served_tables; default MEMORY.
+    ServedTables,
+    /// `SHARDREC_OPTION_SERVED_COLLECTION`: text, name of a collection in the checkpoint; empty (default): the only
+    /// one, else that of the name "".
+    ServedCollection,
+    /// `SHARDREC_OPTION_BOTTOM_LAYERS`: text, name of the stack of layers of the dense input; empty (default):
+    /// "bottom", where the checkpoint has it and it fits, else there is no dense half.
+    BottomLayers,
+    /// `SHARDREC_OPTION_TOP_LAYERS`: text, likewise of the stack behind the interaction; "top".
+    TopLayers,
+    /// `SHARDREC_OPTION_LOGITS`: i64, 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0.
+    Logits,
 }
 
 impl OptionKey {
@@ -1270,6 +1326,11 @@ impl OptionKey {
             OptionKey::AllowPlainTcp => sys::SHARDREC_OPTION_ALLOW_PLAIN_TCP,
             OptionKey::SilenceSeconds => sys::SHARDREC_OPTION_SILENCE_SECONDS,
             OptionKey::KeepLast => sys::SHARDREC_OPTION_KEEP_LAST,
+            OptionKey::ServedTables => sys::SHARDREC_OPTION_SERVED_TABLES,
+            OptionKey::ServedCollection => sys::SHARDREC_OPTION_SERVED_COLLECTION,
+            OptionKey::BottomLayers => sys::SHARDREC_OPTION_BOTTOM_LAYERS,
+            OptionKey::TopLayers => sys::SHARDREC_OPTION_TOP_LAYERS,
+            OptionKey::Logits => sys::SHARDREC_OPTION_LOGITS,
         }
     }
 
@@ -1340,6 +1401,11 @@ impl OptionKey {
             sys::SHARDREC_OPTION_ALLOW_PLAIN_TCP => Some(OptionKey::AllowPlainTcp),
             sys::SHARDREC_OPTION_SILENCE_SECONDS => Some(OptionKey::SilenceSeconds),
             sys::SHARDREC_OPTION_KEEP_LAST => Some(OptionKey::KeepLast),
+            sys::SHARDREC_OPTION_SERVED_TABLES => Some(OptionKey::ServedTables),
+            sys::SHARDREC_OPTION_SERVED_COLLECTION => Some(OptionKey::ServedCollection),
+            sys::SHARDREC_OPTION_BOTTOM_LAYERS => Some(OptionKey::BottomLayers),
+            sys::SHARDREC_OPTION_TOP_LAYERS => Some(OptionKey::TopLayers),
+            sys::SHARDREC_OPTION_LOGITS => Some(OptionKey::Logits),
             _ => None,
         }
     }

@@ -9,8 +9,8 @@ use shardrec_sys as sys;
 use crate::enums::{CollectionStat, CommProperty, Engine, LogLevel, Metric, Pooling, Reduction, Replication, TablePart, TableStat};
 use crate::error::{c_text, check, take_text, Result};
 use crate::ddp::Ddp;
-use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology};
-use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, TableOptions};
+use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
+use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
 use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
@@ -33,6 +33,16 @@ pub fn live_objects() -> Result<i64> {
     let mut out = 0i64;
     check(unsafe { sys::shardrec_live_objects(&mut out) })?;
     Ok(out)
+}
+
+/// Maps raw ids to rows of a table: out\[i\] = shardrec_hash64(seed, the 8 bytes of ids\[i\] as int64_t,
+/// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
+/// ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows \>= 0.
+/// out: as long, INT64, or INT32 where rows is in \[1, 2^31\]; may be the memory of ids where the dtypes
+/// agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
+/// Since 0.1.
+pub fn hash64_ids(seed: u64, ids: View<'_>, rows: i64, out: ViewMut<'_>) -> Result<()> {
+    check(unsafe { sys::shardrec_hash64_ids(seed, &ids.raw, rows, &out.raw) })
 }
 
 /// Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
@@ -1456,6 +1466,96 @@ impl Checkpoint {
     /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn contents_json(&mut self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_checkpoint_contents_json(self.0, out) })
+    }
+}
+
+/// What [`Scorer::shape`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScorerShape {
+    /// See there.
+    pub dense_columns: i64,
+    /// See there.
+    pub scores: i64,
+}
+
+impl Scorer {
+    /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
+    /// a damaged checkpoint is refused.
+    /// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+    /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
+    /// counts bytes, cancels. out: owned by the caller.
+    /// With MAPPED tables the files must stay as they are while they are served: removing them is fine
+    /// (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
+    /// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
+    /// that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
+    /// the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
+    /// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
+    pub fn open(directory: &str, step: i64, options: Option<&ScorerOptions>, control: Option<&Control>) -> Result<Scorer> {
+        let directory = c_text(directory)?;
+        with(options.map(|o| &o.0), |made| Scorer::made_by(|out| unsafe { sys::shardrec_scorer_open(directory.as_ptr(), step, made, control.map_or(std::ptr::null_mut(), |control| control.0), out) }))
+    }
+
+    /// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+    /// the one that is open, nothing happens. Both are in memory until calls that began with the one before
+    /// have returned, which this call waits for. Its tables must have the same names, dims, and features
+    /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+    /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
+    /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
+    /// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
+    pub fn refresh(&mut self, step: i64, control: Option<&Control>) -> Result<i64> {
+        let mut out_step = 0i64;
+        check(unsafe { sys::shardrec_scorer_refresh(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0), &mut out_step) })?;
+        Ok(out_step)
+    }
+
+    /// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+    /// Since 0.1.
+    pub fn step(&self) -> Result<i64> {
+        let mut out = 0i64;
+        check(unsafe { sys::shardrec_scorer_step(self.0, &mut out) })?;
+        Ok(out)
+    }
+
+    /// The model of the collection that is served: its features, in the order of batches, and tables.
+    /// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
+    /// Since 0.1.
+    pub fn model(&self) -> Result<Model> {
+        Model::made_by(|out| unsafe { sys::shardrec_scorer_model(self.0, out) })
+    }
+
+    /// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
+    /// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn shape(&self) -> Result<ScorerShape> {
+        let mut out_dense_columns = 0i64;
+        let mut out_scores = 0i64;
+        check(unsafe { sys::shardrec_scorer_shape(self.0, &mut out_dense_columns, &mut out_scores) })?;
+        Ok(ScorerShape { dense_columns: out_dense_columns, scores: out_scores })
+    }
+
+    /// Looks up a batch and writes one of its outputs.
+    /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
+    /// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: \[batch_size, width\] or, of a
+    /// sequence, \[ids of the feature, dim\]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
+    /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered;
+    /// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
+    /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+    /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
+    pub fn lookup(&self, output: i32, batch_size: i64, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
+        let mut out_step = 0i64;
+        check(unsafe { sys::shardrec_scorer_lookup(self.0, output, batch_size, &values.raw, &lengths.raw, weights.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, &mut out_step) })?;
+        Ok(out_step)
+    }
+
+    /// Scores a batch: probabilities, or logits with the option LOGITS.
+    /// dense: \[batch_size, dense columns\] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+    /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
+    /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
+    /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+    /// missing: the sentence says why). Since 0.1.
+    pub fn predict(&self, batch_size: i64, dense: View<'_>, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
+        let mut out_step = 0i64;
+        check(unsafe { sys::shardrec_scorer_predict(self.0, batch_size, &dense.raw, &values.raw, &lengths.raw, weights.as_ref().map_or(std::ptr::null(), |view| &view.raw), &out.raw, &mut out_step) })?;
+        Ok(out_step)
     }
 }
 

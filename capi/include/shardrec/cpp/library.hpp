@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "shardrec/control.h"
-#include "shardrec/cpp/base.hpp"
+#include "shardrec/cpp/tensor.hpp"
 #include "shardrec/library.h"
 #include "shardrec/log.h"
 #include "shardrec/native.h"
@@ -121,6 +121,12 @@ inline int64_t live_objects() {
 
 inline uint64_t hash64(std::string_view bytes, uint64_t seed = 0) {
   return shardrec_hash64(seed, bytes.data(), static_cast<int64_t>(bytes.size()));
+}
+
+// Rows of a table for raw ids, int64 or int32: hash64 of each as eight bytes, modulo rows; rows 0: the
+// hash itself.
+inline void hash64_ids(uint64_t seed, const Vector &ids, int64_t rows, const Vector &out) {
+  check(shardrec_hash64_ids(seed, ids.get(), rows, out.get()));
 }
 
 }  // namespace shardrec

@@ -288,6 +288,21 @@ class CheckpointOptions : public detail::OptionsOf<CheckpointOptions, SHARDREC_O
   CheckpointOptions &keep_last(int64_t count) { return with(SHARDREC_OPTION_KEEP_LAST, count); }
 };
 
+class ScorerOptions : public detail::OptionsOf<ScorerOptions, SHARDREC_OPTIONS_SCORER> {
+ public:
+  ScorerOptions &tables(const Choice<shardrec_served_tables> &tables) {
+    return with(SHARDREC_OPTION_SERVED_TABLES, tables);
+  }
+  ScorerOptions &collection(std::string_view name) {
+    return with(SHARDREC_OPTION_SERVED_COLLECTION, name);
+  }
+  ScorerOptions &layers(std::string_view bottom, std::string_view top) {
+    with(SHARDREC_OPTION_BOTTOM_LAYERS, bottom);
+    return with(SHARDREC_OPTION_TOP_LAYERS, top);
+  }
+  ScorerOptions &logits(bool on) { return with(SHARDREC_OPTION_LOGITS, on); }
+};
+
 }  // namespace shardrec
 
 #endif

@@ -41,6 +41,7 @@ void look_up(const BagOutputs& block, int64_t chunk, bool streaming, const Kerne
   const PooledLookup job{
       .table = block.table.data,
       .element = block.table.element,
+      .coded = block.table.coded,
       .stride = block.table.stride,
       .width = block.table.width,
       .ids = block.ids,

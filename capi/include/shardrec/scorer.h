@@ -1,0 +1,117 @@
+/* A scorer: read-only serving of a checkpoint, without a communicator and without optimizer states.
+ *
+ *   CHECK(shardrec_scorer_open("run", -1, NULL, NULL, &scorer));         // the newest checkpoint
+ *   ... any number of threads ...
+ *   CHECK(shardrec_scorer_predict(scorer, batch, &dense, &values, &lengths, NULL, &out, NULL));
+ *   ... when the training has committed again ...
+ *   CHECK(shardrec_scorer_refresh(scorer, -1, NULL, &step));             // calls go on meanwhile
+ *
+ * Every call is answered from one checkpoint as a whole, the one that was open when it began.
+ *
+ * Tables lie in memory, in the checkpoint's files (MAPPED: processes that serve the same checkpoint
+ * share the pages), or in memory in 8 bits per element (INT8), as the option SERVED_TABLES says.
+ *
+ * The dense half, where the checkpoint has one, is a DLRM's: two stacks of layers, named by the options
+ * BOTTOM_LAYERS and TOP_LAYERS, around a dot interaction (layers.h), whose vectors are the bottom stack's
+ * output and the pooled features in the order of output 0:
+ *
+ *   scores = sigmoid(top(interaction(bottom(dense), pooled)))
+ *
+ * Numbers: lookups have the bits of shardrec_lookup_forward on one rank, and scores those of
+ * shardrec_mlp_forward, shardrec_interaction_forward and shardrec_bce_with_logits for the same batch
+ * size. INT8: row r is [codes: dim bytes][scale: float][offset: float] (FBGEMM's fused 8-bit rows),
+ * element c is code[c] * scale + offset with scale = (most - least) / 255, offset = least of the row,
+ * rounded to the nearest code, ties to even; so no further than scale / 2 from what was trained. Sums
+ * are taken as sum(w * scale * code) + sum(w * offset), each in float32 in the order of the bag.
+ *
+ * Thread rule: shardrec_scorer_lookup and _predict may be called by any number of threads at once on
+ * one handle. They compute on the calling thread, take no lock, and, once as many threads have been
+ * inside at once with batches as large, allocate nothing. So may _info and _model. Of
+ * shardrec_scorer_refresh one call at a time, else BUSY.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef SHARDREC_SCORER_H
+#define SHARDREC_SCORER_H
+
+#include "shardrec/control.h"
+#include "shardrec/model.h"
+#include "shardrec/options.h"
+#include "shardrec/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct shardrec_scorer shardrec_scorer;
+
+/* Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
+ * a damaged checkpoint is refused.
+ * directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
+ * step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
+ * counts bytes, cancels. out: owned by the caller.
+ * With MAPPED tables the files must stay as they are while they are served: removing them is fine
+ * (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
+ * Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
+ * that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
+ * the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
+ * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_open(const char *directory, int64_t step,
+                                                  const shardrec_options *options,
+                                                  shardrec_control *control, shardrec_scorer **out);
+
+/* Destroys the handle and nulls the caller's copy; never blocks. Calls in progress end as if it had not
+ * been; the last one frees the tables. Since 0.1. */
+SHARDREC_API void shardrec_scorer_destroy(shardrec_scorer **scorer);
+
+/* Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+ * the one that is open, nothing happens. Both are in memory until calls that began with the one before
+ * have returned, which this call waits for. Its tables must have the same names, dims, and features
+ * as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
+ * After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
+ * is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
+ * those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_refresh(shardrec_scorer *scorer, int64_t step,
+                                                     shardrec_control *control, int64_t *out_step);
+
+/* The model of the collection that is served: its features, in the order of batches, and tables.
+ * out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
+ * Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_model(const shardrec_scorer *scorer,
+                                                   shardrec_model **out);
+
+/* The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
+ * scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
+ * NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer, int64_t *out_step,
+                                                  int64_t *out_dense_columns, int64_t *out_scores);
+
+/* Looks up a batch and writes one of its outputs.
+ * output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
+ * lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: [batch_size, width] or, of a
+ * sequence, [ids of the feature, dim]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
+ * unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered;
+ * may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
+ * Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
+ * feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *scorer, int32_t output,
+                                                    int64_t batch_size,
+                                                    const shardrec_tensor *values,
+                                                    const shardrec_tensor *lengths,
+                                                    const shardrec_tensor *weights,
+                                                    const shardrec_tensor *out, int64_t *out_step);
+
+/* Scores a batch: probabilities, or logits with the option LOGITS.
+ * dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
+ * shardrec_scorer_lookup. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
+ * one score also [batch_size]. out_step: as shardrec_scorer_lookup.
+ * Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+ * missing: the sentence says why). Since 0.1. */
+SHARDREC_API shardrec_status shardrec_scorer_predict(
+    const shardrec_scorer *scorer, int64_t batch_size, const shardrec_tensor *dense,
+    const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *weights,
+    const shardrec_tensor *out, int64_t *out_step);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,119 @@
+#include "shardrec/scorer.h"
+
+#include <memory>
+#include <string>
+
+#include "compute/cpu_target.h"
+#include "control_object.h"
+#include "guard.h"
+#include "model_object.h"
+#include "options.h"
+#include "serving/scorer.h"
+
+namespace shardrec::capi {
+
+template <>
+struct Handle<shardrec_scorer> {
+  using Object = serving::Scorer;
+  static constexpr Kind kKind = Kind::kScorer;
+};
+
+namespace {
+
+serving::Settings settings_from(const Options& options) {
+  return {.tables = options.choice<shardrec_served_tables>(SHARDREC_OPTION_SERVED_TABLES),
+          .collection = options.text(SHARDREC_OPTION_SERVED_COLLECTION),
+          .bottom = options.text(SHARDREC_OPTION_BOTTOM_LAYERS),
+          .top = options.text(SHARDREC_OPTION_TOP_LAYERS),
+          .logits = options.i64(SHARDREC_OPTION_LOGITS) != 0};
+}
+
+int64_t require_step(int64_t step) {
+  if (step < -1) refuse_value("step", step, "-1 (the newest), or the step of a checkpoint,");
+  return step;
+}
+
+}  // namespace
+}  // namespace shardrec::capi
+
+using namespace shardrec::capi;
+namespace plan = shardrec::plan;
+namespace serving = shardrec::serving;
+
+shardrec_status shardrec_scorer_open(const char* directory, int64_t step,
+                                     const shardrec_options* options, shardrec_control* control,
+                                     shardrec_scorer** out) {
+  return guard([&] {
+    require_out(out, "out");
+    shardrec::compute::require_cpu_target();
+    const Options values = read_options(options, SHARDREC_OPTIONS_SCORER);
+    const auto progress = shared_control(control);
+    create(out, std::make_shared<serving::Scorer>(std::string(require_text(directory, "directory")),
+                                                  require_step(step), settings_from(values),
+                                                  progress.get()));
+  });
+}
+
+void shardrec_scorer_destroy(shardrec_scorer** scorer) { destroy(scorer); }
+
+shardrec_status shardrec_scorer_refresh(shardrec_scorer* scorer, int64_t step,
+                                        shardrec_control* control, int64_t* out_step) {
+  return guard([&] {
+    const auto use = enter(scorer, Access::kExclusive);
+    const auto progress = shared_control(control);
+    const int64_t served = use->refresh(require_step(step), progress.get());
+    if (out_step != nullptr) *out_step = served;
+  });
+}
+
+shardrec_status shardrec_scorer_model(const shardrec_scorer* scorer, shardrec_model** out) {
+  return guard([&] {
+    const auto use = enter(scorer, Access::kShared);
+    require_out(out, "out");
+    create(out, std::make_shared<plan::Model>(use->model()));
+  });
+}
+
+shardrec_status shardrec_scorer_info(const shardrec_scorer* scorer, int64_t* out_step,
+                                     int64_t* out_dense_columns, int64_t* out_scores) {
+  return guard([&] {
+    const serving::Info info = enter(scorer, Access::kShared)->info();
+    if (out_step != nullptr) *out_step = info.step;
+    if (out_dense_columns != nullptr) *out_dense_columns = info.dense_columns;
+    if (out_scores != nullptr) *out_scores = info.scores;
+  });
+}
+
+shardrec_status shardrec_scorer_lookup(const shardrec_scorer* scorer, int32_t output,
+                                       int64_t batch_size, const shardrec_tensor* values,
+                                       const shardrec_tensor* lengths,
+                                       const shardrec_tensor* weights, const shardrec_tensor* out,
+                                       int64_t* out_step) {
+  return guard([&] {
+    const int64_t step = enter(scorer, Access::kShared)
+                             ->look_up(output,
+                                       {.batch_size = batch_size,
+                                        .values = values,
+                                        .lengths = lengths,
+                                        .weights = weights},
+                                       out);
+    if (out_step != nullptr) *out_step = step;
+  });
+}
+
+shardrec_status shardrec_scorer_predict(const shardrec_scorer* scorer, int64_t batch_size,
+                                        const shardrec_tensor* dense, const shardrec_tensor* values,
+                                        const shardrec_tensor* lengths,
+                                        const shardrec_tensor* weights, const shardrec_tensor* out,
+                                        int64_t* out_step) {
+  return guard([&] {
+    const int64_t step = enter(scorer, Access::kShared)
+                             ->predict(dense,
+                                       {.batch_size = batch_size,
+                                        .values = values,
+                                        .lengths = lengths,
+                                        .weights = weights},
+                                       out);
+    if (out_step != nullptr) *out_step = step;
+  });
+}

@@ -1,0 +1,147 @@
+#include "serving/dense_half.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/layers.h"
+#include "checkpoint/match.h"
+#include "core/error.h"
+#include "dense/loss.h"
+
+namespace shardrec::serving {
+namespace {
+
+core::Matrix rows_of(const core::Matrix& matrix, int64_t first, int64_t rows) {
+  return {matrix.row(first), rows, matrix.cols, matrix.stride};
+}
+
+int64_t whole_lines(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+}  // namespace
+
+Stack::Stack(const checkpoint::Opened& opened, const std::string& name) : name_(name) {
+  const checkpoint::ManifestItem& item =
+      checkpoint::find_item(opened, checkpoint::ItemKind::kLayers, name);
+  const checkpoint::LayersDescription about =
+      checkpoint::read_description(item.description, opened.directory);
+  int64_t inputs = about.inputs;
+  widest_ = inputs;
+  for (const dense::LayerShape& layer : about.layers) {
+    layers_.push_back({.inputs = inputs,
+                       .outputs = layer.outputs,
+                       .relu = layer.activation == SHARDREC_ACTIVATION_RELU});
+    floats_ += whole_lines(inputs * layer.outputs) + whole_lines(layer.outputs);
+    is_wide_ = is_wide_ || dense::is_wide(inputs, layer.outputs);
+    inputs = layer.outputs;
+    widest_ = std::max(widest_, inputs);
+  }
+  widest_ = whole_lines(widest_);
+}
+
+void Stack::read(const checkpoint::Opened& opened, core::Control* control,
+                 core::Environment& environment) {
+  const checkpoint::ManifestItem& item =
+      checkpoint::find_item(opened, checkpoint::ItemKind::kLayers, name_);
+  parameters_ = core::Pages(static_cast<size_t>(bytes()));
+  auto* to = static_cast<float*>(static_cast<void*>(parameters_.data()));
+  const auto read_one = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    const auto found =
+        std::find_if(item.tensors.begin(), item.tensors.end(),
+                     [&](const checkpoint::ManifestDense& tensor) { return tensor.name == name; });
+    if (found == item.tensors.end() || found->shape != shape || found->dtype != SHARDREC_FLOAT32) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("the layers \"", name_, "\" of the checkpoint ", opened.directory,
+                                " have no tensor \"", name, "\" of the shape that they describe"),
+                 {.path = opened.directory});
+    }
+    const int64_t count = checkpoint::elements_of(shape);
+    const std::span<float> floats(to, static_cast<size_t>(count));
+    checkpoint::read_dense(opened, *found, std::as_writable_bytes(floats), environment);
+    if (control != nullptr) control->advance(count * int64_t{sizeof(float)});
+    to += whole_lines(count);
+    return floats.data();
+  };
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const std::string prefix = core::sentence("layer.", l);
+    layers_[l].weight = read_one(prefix + ".weight", {layers_[l].outputs, layers_[l].inputs});
+    layers_[l].bias = read_one(prefix + ".bias", {layers_[l].outputs});
+  }
+}
+
+void Stack::forward(const dense::Gemm& gemm, int64_t batch, const core::Matrix& x,
+                    const core::Matrix& y, float* scratch) const noexcept {
+  const int64_t tile = dense::tile_rows(batch, is_wide_);
+  for (int64_t first = 0; first < x.rows; first += tile) {
+    const int64_t rows = std::min(tile, x.rows - first);
+    core::Matrix from = rows_of(x, first, rows);
+    float* next = scratch;
+    for (const dense::LinearLayer& layer : layers_) {
+      const core::Matrix to = &layer == &layers_.back()
+                                  ? rows_of(y, first, rows)
+                                  : core::Matrix{next, rows, layer.outputs, layer.outputs};
+      dense::linear_forward(gemm, layer, from, to);
+      from = to;
+      next = next == scratch ? scratch + dense::kMostTileRows * widest_ : scratch;
+    }
+  }
+}
+
+DenseHalf::DenseHalf(Stack bottom, Stack top, std::span<const int64_t> features)
+    : bottom_(std::move(bottom)),
+      top_(std::move(top)),
+      shape_{std::ssize(features), bottom_.outputs()} {
+  const auto refuse = [](const std::string& what) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               "the checkpoint's layers are no DLRM's with its features: " + what);
+  };
+  for (size_t f = 0; f < features.size(); ++f) {
+    if (features[f] == shape_.dim) continue;
+    refuse(core::sentence("pooled feature ", f, " in the order of the output has ", features[f],
+                          " columns, the bottom layers have ", shape_.dim, " outputs"));
+  }
+  const int64_t crossed = shape_.dim + (shape_.features + 1) * shape_.features / 2;
+  if (shape_.dim == 0 || top_.inputs() != crossed) {
+    refuse(core::sentence("the interaction of ", shape_.features, " features with ", shape_.dim,
+                          " columns has ", crossed, " outputs, the top layers take ",
+                          top_.inputs()));
+  }
+}
+
+void DenseHalf::read(const checkpoint::Opened& opened, core::Control* control,
+                     core::Environment& environment) {
+  bottom_.read(opened, control, environment);
+  top_.read(opened, control, environment);
+}
+
+int64_t DenseHalf::scratch() const noexcept {
+  return std::max(bottom_.scratch(), top_.scratch()) +
+         dense::kMostTileRows * (whole_lines(shape_.dim) + whole_lines(top_.inputs())) +
+         static_cast<int64_t>(dense::interaction_scratch(shape_)) + 16;
+}
+
+void DenseHalf::predict(const dense::Gemm& gemm, const core::Matrix& dense_input,
+                        const core::Matrix& pooled, const core::Matrix& out, bool logits,
+                        float* scratch) const noexcept {
+  const auto interact = dense::kernels().interaction_forward;
+  float* const vectors = scratch + std::max(bottom_.scratch(), top_.scratch());
+  float* const crossed = vectors + dense::kMostTileRows * whole_lines(shape_.dim);
+  float* const interaction = crossed + dense::kMostTileRows * whole_lines(top_.inputs());
+  for (int64_t first = 0; first < out.rows; first += dense::kMostTileRows) {
+    const int64_t rows = std::min(dense::kMostTileRows, out.rows - first);
+    const core::Matrix bottom{vectors, rows, shape_.dim, shape_.dim};
+    const core::Matrix top{crossed, rows, top_.inputs(), top_.inputs()};
+    bottom_.forward(gemm, out.rows, rows_of(dense_input, first, rows), bottom, scratch);
+    for (int64_t row = 0; row < rows; ++row) {
+      interact(shape_, bottom.row(row), pooled.row(first + row), top.row(row), interaction);
+    }
+    const core::Matrix scores = rows_of(out, first, rows);
+    top_.forward(gemm, out.rows, top, scores, scratch);
+    if (logits) continue;
+    for (int64_t row = 0; row < rows; ++row) {
+      std::transform(scores.row(row), scores.row(row) + scores.cols, scores.row(row),
+                     dense::probability_of);
+    }
+  }
+}
+
+}  // namespace shardrec::serving

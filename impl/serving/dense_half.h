@@ -1,0 +1,70 @@
+// The dense half of a served checkpoint: sigmoid(top(interaction(bottom(dense), pooled))), with the
+// bits of dense::Mlp and dense::Interaction. Immutable once it is made; any number of threads at once,
+// each with scratch of its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/load.h"
+#include "core/control.h"
+#include "core/memory.h"
+#include "core/tensor.h"
+#include "dense/kernels.h"
+#include "dense/linear.h"
+
+namespace shardrec::serving {
+
+// The parameters of a stack of layers, without gradients and states.
+class Stack {
+ public:
+  // What the checkpoint says of a stack of this name. NOT_FOUND, CORRUPT_DATA.
+  Stack(const checkpoint::Opened& opened, const std::string& name);
+
+  int64_t inputs() const noexcept { return layers_.empty() ? 0 : layers_.front().inputs; }
+  int64_t outputs() const noexcept { return layers_.empty() ? 0 : layers_.back().outputs; }
+  int64_t bytes() const noexcept { return floats_ * int64_t{sizeof(float)}; }
+
+  void read(const checkpoint::Opened& opened, core::Control* control,
+            core::Environment& environment);
+
+  // Floats of scratch of a call of forward().
+  int64_t scratch() const noexcept { return 2 * dense::kMostTileRows * widest_; }
+  // Of at most kMostTileRows rows, the first of which is a multiple of that in a batch of `batch` rows.
+  void forward(const dense::Gemm& gemm, int64_t batch, const core::Matrix& x, const core::Matrix& y,
+               float* scratch) const noexcept;
+
+ private:
+  std::string name_;
+  std::vector<dense::LinearLayer> layers_;
+  int64_t floats_ = 0;
+  int64_t widest_ = 0;
+  bool is_wide_ = false;
+  core::Pages parameters_;
+};
+
+class DenseHalf {
+ public:
+  // Throws INVALID_ARGUMENT where the columns of the stacks do not fit the features: names both.
+  // features: of the pooled output, in its order, each of so many columns.
+  DenseHalf(Stack bottom, Stack top, std::span<const int64_t> features);
+
+  int64_t dense_columns() const noexcept { return bottom_.inputs(); }
+  int64_t scores() const noexcept { return top_.outputs(); }
+  int64_t bytes() const noexcept { return bottom_.bytes() + top_.bytes(); }
+  void read(const checkpoint::Opened& opened, core::Control* control,
+            core::Environment& environment);
+
+  int64_t scratch() const noexcept;  // floats
+  void predict(const dense::Gemm& gemm, const core::Matrix& dense_input, const core::Matrix& pooled,
+               const core::Matrix& out, bool logits, float* scratch) const noexcept;
+
+ private:
+  Stack bottom_;
+  Stack top_;
+  dense::InteractionShape shape_;
+};
+
+}  // namespace shardrec::serving

@@ -1,0 +1,131 @@
+#include "serving/version.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "checkpoint/match.h"
+#include "checkpoint/saved.h"
+#include "core/error.h"
+#include "serving/load_tables.h"
+
+namespace shardrec::serving {
+namespace {
+
+int32_t choose_collection(const checkpoint::Opened& opened, const std::string& name) {
+  const auto& collections = opened.manifest.collections;
+  if (name.empty() && collections.size() == 1) return 0;
+  if (name.empty() && std::none_of(collections.begin(), collections.end(),
+                                   [](const auto& saved) { return saved.name.empty(); })) {
+    core::fail(SHARDREC_NOT_FOUND,
+               core::sentence("the checkpoint ", opened.directory, " holds ", collections.size(),
+                              " collections; SHARDREC_OPTION_SERVED_COLLECTION says which of them"),
+               {.path = opened.directory});
+  }
+  return checkpoint::find_collection(opened, name);
+}
+
+bool has_layers(const checkpoint::Opened& opened, const std::string& name) {
+  return std::any_of(opened.manifest.items.begin(), opened.manifest.items.end(),
+                     [&](const checkpoint::ManifestItem& item) {
+                       return item.kind == checkpoint::ItemKind::kLayers && item.name == name;
+                     });
+}
+
+// Columns of the pooled features, in the order of the output.
+std::vector<int64_t> pooled_columns(const plan::Model& model, const plan::OutputLayout& outputs) {
+  std::vector<std::pair<int64_t, int64_t>> columns;  // first, count
+  for (size_t f = 0; f < model.features.size(); ++f) {
+    if (model.features[f].pooling == SHARDREC_POOLING_NONE) continue;
+    columns.emplace_back(outputs.column[f],
+                         model.tables[static_cast<size_t>(model.features[f].table)].dim);
+  }
+  std::sort(columns.begin(), columns.end());
+  std::vector<int64_t> counts;
+  for (const auto& [first, count] : columns) counts.push_back(count);
+  return counts;
+}
+
+// Layers that nobody named and that are missing, or are of something else, are no error: then there
+// are no scores.
+void choose_dense(const checkpoint::Opened& opened, const Settings& settings, Version& version) {
+  const std::string bottom = settings.bottom.empty() ? "bottom" : settings.bottom;
+  const std::string top = settings.top.empty() ? "top" : settings.top;
+  const bool named = !settings.bottom.empty() || !settings.top.empty();
+  for (const std::string& name : {bottom, top}) {
+    if (named || has_layers(opened, name)) continue;
+    version.why_no_scores = core::sentence("the checkpoint ", opened.directory,
+                                           " holds no layers of the name \"", name, "\"");
+    return;
+  }
+  try {
+    version.dense = std::make_unique<DenseHalf>(Stack(opened, bottom), Stack(opened, top),
+                                                pooled_columns(version.model, version.outputs));
+  } catch (const core::Error& error) {
+    if (named || error.status() != SHARDREC_INVALID_ARGUMENT) throw;
+    version.why_no_scores = error.sentence();
+    return;
+  }
+  try {
+    version.gemm = &dense::gemm();
+  } catch (const core::Error& error) {
+    if (error.status() != SHARDREC_UNSUPPORTED) throw;
+    version.why_no_scores = error.sentence();
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
+                                      core::Control* control, core::Environment& environment) {
+  const int32_t collection = choose_collection(opened, settings.collection);
+  const checkpoint::ManifestCollection& saved =
+      opened.manifest.collections[static_cast<size_t>(collection)];
+  auto version = std::make_unique<Version>();
+  version->directory = opened.directory;
+  version->run = opened.manifest.run;
+  version->commit = opened.manifest.commit;
+  version->step = opened.manifest.step;
+  version->model = checkpoint::saved_model(opened, saved.name);
+  version->outputs = plan::output_layout(version->model);
+  choose_dense(opened, settings, *version);
+  if (control != nullptr) {
+    control->start(bytes_of_tables(opened.manifest, collection) +
+                   (version->dense == nullptr ? 0 : version->dense->bytes()));
+  }
+  version->tables =
+      load_tables(opened, collection, version->model, settings.tables, control, environment);
+  if (version->dense != nullptr) version->dense->read(opened, control, environment);
+  return version;
+}
+
+void require_same_shape(const Version& now, const Version& next) {
+  const auto refuse = [&](const std::string& what) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the checkpoint ", next.directory,
+                              " is of another model than the one that is served: ", what),
+               {.path = next.directory});
+  };
+  if (now.model.features != next.model.features) refuse("its features differ");
+  if (now.model.tables.size() != next.model.tables.size()) refuse("it has other tables");
+  for (size_t t = 0; t < now.model.tables.size(); ++t) {
+    const plan::Table& before = now.model.tables[t];
+    const plan::Table& after = next.model.tables[t];
+    if (before.name == after.name && before.dim == after.dim) continue;
+    refuse(core::sentence("table ", t, " is \"", after.name, "\" with ", after.dim,
+                          " columns, it was \"", before.name, "\" with ", before.dim));
+  }
+  const auto shape = [](const Version& version) {
+    return version.dense == nullptr
+               ? std::pair<int64_t, int64_t>()
+               : std::pair(version.dense->dense_columns(), version.dense->scores());
+  };
+  if (shape(now) != shape(next)) {
+    refuse(core::sentence("its layers take ", shape(next).first, " dense columns and give ",
+                          shape(next).second, " scores, those that are served ", shape(now).first,
+                          " and ", shape(now).second));
+  }
+}
+
+}  // namespace shardrec::serving

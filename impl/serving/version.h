@@ -1,0 +1,51 @@
+// One checkpoint as it is served: read and verified once, then immutable, for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/load.h"
+#include "core/control.h"
+#include "plan/model.h"
+#include "serving/dense_half.h"
+#include "serving/served_table.h"
+
+namespace shardrec::serving {
+
+struct Settings {
+  shardrec_served_tables tables = SHARDREC_SERVED_TABLES_MEMORY;
+  std::string collection;  // empty: the only one
+  std::string bottom;      // empty: "bottom", where it is there and fits
+  std::string top;
+  bool logits = false;
+};
+
+struct Version {
+  std::string directory;  // of the checkpoint
+  std::string run;
+  int64_t commit = 0;
+  int64_t step = 0;
+  plan::Model model;
+  plan::OutputLayout outputs;
+  std::vector<ServedTable> tables;    // by table of the model
+  std::unique_ptr<DenseHalf> dense;   // null: none that fits
+  const dense::Gemm* gemm = nullptr;  // null: no plug-in
+  std::string why_no_scores;          // where either is null
+
+  bool is(const checkpoint::Opened& opened) const {
+    return directory == opened.directory && run == opened.manifest.run &&
+           commit == opened.manifest.commit && step == opened.manifest.step;
+  }
+};
+
+// Errors: shardrec_scorer_open's.
+std::unique_ptr<Version> load_version(const checkpoint::Opened& opened, const Settings& settings,
+                                      core::Control* control, core::Environment& environment);
+
+// Throws INVALID_ARGUMENT where `next` cannot take the place of `now`: what callers know of the model
+// (features, dims, columns of the dense half) would not be so any more.
+void require_same_shape(const Version& now, const Version& next);
+
+}  // namespace shardrec::serving
