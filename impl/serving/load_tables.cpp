@@ -178,6 +178,22 @@ class TableReader {
   std::vector<uint8_t> codes_;
 };
 
+// The tables that the checkpoint's model names are in the checkpoint, or it was not written so.
+checkpoint::MatchedCollection match_own(const checkpoint::Opened& opened, int32_t collection,
+                                        const plan::Model& model) {
+  try {
+    return checkpoint::match(
+        opened, {.name = opened.manifest.collections[static_cast<size_t>(collection)].name,
+                 .model = &model,
+                 .tables = checkpoint::manifest_tables(model)});
+  } catch (const core::Error& error) {
+    core::fail(SHARDREC_CORRUPT_DATA,
+               core::sentence("the checkpoint ", opened.directory,
+                              " does not hold what its model says: ", error.sentence()),
+               {.path = opened.directory});
+  }
+}
+
 }  // namespace
 
 int64_t bytes_of_tables(const checkpoint::Manifest& manifest, int32_t collection) {
@@ -191,9 +207,7 @@ int64_t bytes_of_tables(const checkpoint::Manifest& manifest, int32_t collection
 std::vector<ServedTable> load_tables(const checkpoint::Opened& opened, int32_t collection,
                                      const plan::Model& model, shardrec_served_tables kind,
                                      core::Control* control, core::Environment& environment) {
-  const checkpoint::MatchedCollection matched = checkpoint::match(
-      opened,
-      {.name = opened.manifest.collections[static_cast<size_t>(collection)].name, .model = &model});
+  const checkpoint::MatchedCollection matched = match_own(opened, collection, model);
   TableReader reader(opened, control, environment);
   std::vector<ServedTable> tables;
   for (size_t t = 0; t < model.tables.size(); ++t) {
