@@ -31,6 +31,7 @@ Stack::Stack(const checkpoint::Opened& opened, const std::string& name) : name_(
                        .outputs = layer.outputs,
                        .relu = layer.activation == SHARDREC_ACTIVATION_RELU});
     floats_ += whole_lines(inputs * layer.outputs) + whole_lines(layer.outputs);
+    parameter_bytes_ += (inputs + 1) * layer.outputs * int64_t{sizeof(float)};
     is_wide_ = is_wide_ || dense::is_wide(inputs, layer.outputs);
     inputs = layer.outputs;
     widest_ = std::max(widest_, inputs);
@@ -42,7 +43,7 @@ void Stack::read(const checkpoint::Opened& opened, core::Control* control,
                  core::Environment& environment) {
   const checkpoint::ManifestItem& item =
       checkpoint::find_item(opened, checkpoint::ItemKind::kLayers, name_);
-  parameters_ = core::Pages(static_cast<size_t>(bytes()));
+  parameters_ = core::Pages(static_cast<size_t>(floats_) * sizeof(float));
   auto* to = static_cast<float*>(static_cast<void*>(parameters_.data()));
   const auto read_one = [&](const std::string& name, const std::vector<int64_t>& shape) {
     const auto found =

@@ -25,7 +25,8 @@ class Stack {
 
   int64_t inputs() const noexcept { return layers_.empty() ? 0 : layers_.front().inputs; }
   int64_t outputs() const noexcept { return layers_.empty() ? 0 : layers_.back().outputs; }
-  int64_t bytes() const noexcept { return floats_ * int64_t{sizeof(float)}; }
+  // Of the checkpoint that read() reads.
+  int64_t bytes() const noexcept { return parameter_bytes_; }
 
   void read(const checkpoint::Opened& opened, core::Control* control,
             core::Environment& environment);
@@ -39,7 +40,8 @@ class Stack {
  private:
   std::string name_;
   std::vector<dense::LinearLayer> layers_;
-  int64_t floats_ = 0;
+  int64_t parameter_bytes_ = 0;
+  int64_t floats_ = 0;  // of parameters, each at a line of its own
   int64_t widest_ = 0;
   bool is_wide_ = false;
   core::Pages parameters_;
