@@ -82,6 +82,25 @@ constexpr int64_t kWidths[] = {1,  2,  3,  4,  5,  7,  8,  9,  12, 13,  15,  16,
                                24, 31, 32, 33, 47, 48, 63, 64, 65, 100, 127, 128, 130};
 constexpr Numbers kNumbers[] = {Numbers::kOrdinary, Numbers::kSpecial};
 
+void coded_lookups(const Kernels& kernels) {
+  Random random(2);
+  Digest outputs;
+  for (const int64_t width : kWidths) {
+    for (const Numbers numbers : kNumbers) {
+      const PooledShape shape = {.width = width,
+                                 .padding = static_cast<size_t>(width % 3),
+                                 .is_64 = width % 2 == 0,
+                                 .weighted = width % 4 < 2,
+                                 .numbers = numbers};
+      const CodedJob job(random, shape);
+      std::vector<float> out;
+      kernels.pooled_lookup(job.view(out), 0, shape.bags);
+      outputs.add(out);
+    }
+  }
+  outputs.print("pooled_lookup", "8 bits");
+}
+
 void pooled_lookups(const Kernels& kernels) {
   for (const Element element : kElements) {
     Random random(1);
@@ -351,6 +370,7 @@ int run(std::string_view name) {
     if (name != kernels.name) continue;
     force_cpu_kernels(&kernels);
     pooled_lookups(kernels);
+    coded_lookups(kernels);
     for (const Element element : kElements) {
       for (const OptimizerStep& step : all_steps()) {
         row_kernels(kernels, step, element, false);

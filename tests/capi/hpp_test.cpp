@@ -182,6 +182,13 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   shardrec::CheckpointOptions checkpoint;
   checkpoint.keep_last(9);
   EXPECT_EQ(checkpoint.i64(SHARDREC_OPTION_KEEP_LAST), 9);
+  shardrec::ScorerOptions scorer;
+  scorer.tables("int8").collection("c").layers("below", "above").logits(true);
+  EXPECT_EQ(scorer.i64(SHARDREC_OPTION_SERVED_TABLES), SHARDREC_SERVED_TABLES_INT8);
+  EXPECT_EQ(scorer.text(SHARDREC_OPTION_SERVED_COLLECTION), "c");
+  EXPECT_EQ(scorer.text(SHARDREC_OPTION_BOTTOM_LAYERS), "below");
+  EXPECT_EQ(scorer.text(SHARDREC_OPTION_TOP_LAYERS), "above");
+  EXPECT_EQ(scorer.i64(SHARDREC_OPTION_LOGITS), 1);
 
   shardrec::CommOptions comm;
   comm.engine("gloo").setup_seconds(8).interface("lo").rank_zero_seconds(9).allow_plain_tcp(true);

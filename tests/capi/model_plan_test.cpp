@@ -309,6 +309,43 @@ TEST(Library, HashesAsXxh3) {
   EXPECT_EQ(shardrec_hash64(12345, bytes.data(), 1000), UINT64_C(0x5688215cdb93071d));
 }
 
+TEST(Hash, OfIdsIsThatOfTheirEightBytesModuloRows) {
+  const std::vector<int64_t> ids = {0, 1, -1, 943, INT64_MAX, INT64_MIN, int64_t{1} << 40};
+  const std::vector<int32_t> narrow = {0, 1, -1, 943, INT32_MAX, INT32_MIN, 7};
+  const auto expected = [](uint64_t seed, int64_t id, uint64_t rows) {
+    const uint64_t hash = shardrec_hash64(seed, &id, 8);
+    return rows == 0 ? hash : hash % rows;
+  };
+  for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{1000}, int64_t{1} << 40}) {
+    std::vector<int64_t> out(ids.size()), of_narrow(narrow.size()), in_place = ids;
+    shardrec::hash64_ids(5, ids, rows, out);
+    shardrec::hash64_ids(5, narrow, rows, of_narrow);
+    shardrec::hash64_ids(5, in_place, rows, in_place);
+    EXPECT_EQ(in_place, out);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      EXPECT_EQ(static_cast<uint64_t>(out[i]), expected(5, ids[i], static_cast<uint64_t>(rows)));
+      EXPECT_EQ(static_cast<uint64_t>(of_narrow[i]),
+                expected(5, narrow[i], static_cast<uint64_t>(rows)));
+    }
+  }
+  std::vector<int32_t> rows_of_32(ids.size());
+  shardrec::hash64_ids(0, ids, int64_t{1} << 31, rows_of_32);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(static_cast<uint64_t>(rows_of_32[i]), expected(0, ids[i], uint64_t{1} << 31));
+  }
+  const auto refused = [&](int64_t rows, const shardrec::Vector& from, const shardrec::Vector& to) {
+    return shardrec_hash64_ids(0, from.get(), rows, to.get());
+  };
+  std::vector<int64_t> out(ids.size());
+  EXPECT_EQ(refused(-1, ids, out), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(0, ids, rows_of_32), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused((int64_t{1} << 31) + 1, ids, rows_of_32), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(9, ids, shardrec::Vector(out.data(), 3)), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(9, nullptr, out), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(9, ids, nullptr), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(9, std::vector<float>{1}, out), SHARDREC_INVALID_ARGUMENT);
+}
+
 TEST(Library, TellsItsVersionAndCapabilities) {
   EXPECT_EQ(shardrec_api_version(), SHARDREC_API_VERSION);
   char* text = nullptr;

@@ -353,16 +353,33 @@ const std::vector<Key>& keys() {
        {"0", "1", "9223372036854775807"},
        {-1},
        no_integer},
+      {KEY(SERVED_TABLES),
+       {SHARDREC_OPTIONS_SCORER},
+       Type::kInteger,
+       "memory",
+       {"memory", "mapped", "int8"},
+       {-1, 3},
+       no_name},
+      {KEY(SERVED_COLLECTION), {SHARDREC_OPTIONS_SCORER}, Type::kText, "", {"tables", ""}, {}, {}},
+      {KEY(BOTTOM_LAYERS), {SHARDREC_OPTIONS_SCORER}, Type::kText, "", {"below", ""}, {}, {}},
+      {KEY(TOP_LAYERS), {SHARDREC_OPTIONS_SCORER}, Type::kText, "", {"above", ""}, {}, {}},
+      {KEY(LOGITS),
+       {SHARDREC_OPTIONS_SCORER},
+       Type::kInteger,
+       "0",
+       {"1", "0"},
+       not_a_switch,
+       no_integer},
   };
   return all;
 }
 #undef KEY
 
 const std::vector<shardrec_options_kind> kKinds = {
-    SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,     SHARDREC_OPTIONS_PLAN,
-    SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP,    SHARDREC_OPTIONS_DDP,
-    SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,      SHARDREC_OPTIONS_COMM,
-    SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT};
+    SHARDREC_OPTIONS_OPTIMIZER,  SHARDREC_OPTIONS_TABLE,      SHARDREC_OPTIONS_PLAN,
+    SHARDREC_OPTIONS_COLLECTION, SHARDREC_OPTIONS_LOOKUP,     SHARDREC_OPTIONS_DDP,
+    SHARDREC_OPTIONS_MLP,        SHARDREC_OPTIONS_MESH,       SHARDREC_OPTIONS_COMM,
+    SHARDREC_OPTIONS_RENDEZVOUS, SHARDREC_OPTIONS_CHECKPOINT, SHARDREC_OPTIONS_SCORER};
 
 Options make(shardrec_options_kind kind) {
   Options options;

@@ -7,8 +7,10 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -183,6 +185,44 @@ class PooledJob {
   std::vector<int32_t> ids_32_;
   std::vector<float> weights_;
   std::vector<int64_t> offsets_;
+};
+
+// A pooled lookup of rows of 8-bit codes, each with its scale and offset.
+class CodedJob {
+ public:
+  CodedJob(Random& random, const PooledShape& shape) : plain_(random, shape), shape_(shape) {
+    const auto width = static_cast<size_t>(shape.width);
+    stride_ = width + sizeof(RowScale) + shape.padding;
+    table_.resize(static_cast<size_t>(shape.rows) * stride_);
+    for (std::byte& byte : table_) byte = static_cast<std::byte>(uniform(random, 0, 255));
+    for (size_t row = 0; row < static_cast<size_t>(shape.rows); ++row) {
+      const RowScale scale{.scale = std::fabs(number(random, shape.numbers)),
+                           .offset = number(random, shape.numbers)};
+      std::memcpy(table_.data() + row * stride_ + width, &scale, sizeof scale);
+    }
+  }
+
+  PooledLookup view(std::vector<float>& out) const {
+    PooledLookup view = plain_.view(out);
+    view.table = table_.data();
+    view.coded = true;
+    view.stride = stride_;
+    return view;
+  }
+  double at(int64_t row, int64_t column) const {
+    const std::byte* const from = table_.data() + static_cast<size_t>(row) * stride_;
+    RowScale scale;
+    std::memcpy(&scale, from + shape_.width, sizeof scale);
+    return double{scale.scale} * std::to_integer<int>(from[column]) + double{scale.offset};
+  }
+  const std::vector<int64_t>& ids() const { return plain_.ids(); }
+  std::span<const std::byte> table() const { return table_; }
+
+ private:
+  PooledJob plain_;
+  PooledShape shape_;
+  size_t stride_ = 0;  // bytes
+  std::vector<std::byte> table_;
 };
 
 inline const Kernels& scalar() { return cpu_kernels_at(0); }

@@ -217,6 +217,65 @@ TEST(PooledLookup, TermsAreAddedInTheOrderOfTheIdsFusedAndFromZero) {
   }
 }
 
+TEST(PooledLookup, RowsOf8BitsAreSummedAsTheirNumbersWithinTheRoundingOfTerms) {
+  Random random(6);
+  for (const int64_t width : widths()) {
+    const PooledShape shape = random_shape(random, width, Numbers::kOrdinary);
+    const CodedJob job(random, shape);
+    for (int set = 0; set < cpu_kernel_count(); ++set) {
+      std::vector<float> out;
+      const PooledLookup view = job.view(out);
+      cpu_kernels_at(set).pooled_lookup(view, 0, shape.bags);
+      for (int64_t b = 0; b < shape.bags; ++b) {
+        for (int64_t c = 0; c < width; ++c) {
+          double sum = 0;
+          double terms = 0;
+          for (int64_t i = view.offsets[b]; i < view.offsets[b + 1]; ++i) {
+            const double weight = shape.weighted ? view.weights[i] : 1.0;
+            const double x = job.at(job.ids()[static_cast<size_t>(i)], c);
+            sum += weight * x;
+            // Codes and offsets are summed on their own: up to the range of a row more than x.
+            terms += std::fabs(weight) * (std::fabs(x) + 2 * std::fabs(x) + 4 * 255);
+          }
+          const auto count = static_cast<double>(view.offsets[b + 1] - view.offsets[b]) + 2;
+          ASSERT_LE(
+              std::fabs(
+                  double{out[static_cast<size_t>(b) * view.out_stride + static_cast<size_t>(c)]} -
+                  sum),
+              2 * kUnit * count * terms)
+              << cpu_kernels_at(set).name << " width " << width << " bag " << b << " column " << c;
+        }
+        for (size_t c = static_cast<size_t>(width); c < view.out_stride; ++c) {
+          ASSERT_EQ(out[static_cast<size_t>(b) * view.out_stride + c], PooledJob::kUntouched);
+        }
+      }
+    }
+  }
+}
+
+TEST(PooledLookup, EverySetGivesTheBitsOfTheScalarOneForRowsOf8Bits) {
+  Random random(7);
+  for (const int64_t width : widths()) {
+    for (const Numbers numbers : {Numbers::kOrdinary, Numbers::kSpecial}) {
+      for (const bool mean : {false, true}) {
+        const PooledShape shape = random_shape(random, width, numbers);
+        const CodedJob job(random, shape);
+        std::vector<float> expected;
+        PooledLookup view = job.view(expected);
+        view.mean = mean;
+        scalar().pooled_lookup(view, 0, shape.bags);
+        for (int set = 1; set < cpu_kernel_count(); ++set) {
+          std::vector<float> out;
+          PooledLookup other = job.view(out);
+          other.mean = mean;
+          cpu_kernels_at(set).pooled_lookup(other, 0, shape.bags);
+          ASSERT_TRUE(same_bits(out, expected)) << cpu_kernels_at(set).name << " width " << width;
+        }
+      }
+    }
+  }
+}
+
 TEST(PooledLookup, RowsBeyondFourGiBAreFound) {
   // The address of a row needs 64 bits. Only the first and the last page of the table exist.
   constexpr int64_t kRows = (int64_t{1} << 32) / 64 + 100;
