@@ -1,54 +1,6 @@
 package shardrec
 
-import (
-	"runtime"
-
-	"shardrec.org/shardrec/internal/capi"
-)
-
-// View is a compact FLOAT32 tensor in the library's own memory: a parameter, a gradient, a state. It keeps its owner
-// from being collected, and is refused once the owner is closed or has got another layer.
-type View struct {
-	raw     capi.Tensor
-	owner   *capi.Handle
-	version int32
-}
-
-func viewOf(raw capi.Tensor, owner *capi.Handle) View { return View{raw, owner, owner.Version()} }
-
-func (v View) values() ([]float32, error) {
-	if v.owner == nil {
-		return nil, refusal(StatusInvalidHandle, "the zero View is of nothing")
-	}
-	if err := v.owner.Check(); err != nil {
-		return nil, err
-	}
-	if v.version != v.owner.Version() {
-		return nil, refusal(StatusInvalidState, "this view is of a stack that has got another layer since")
-	}
-	return v.raw.Float32s(), nil
-}
-
-// Values are the elements, copied, row after row.
-func (v View) Values() ([]float32, error) {
-	values, err := v.values()
-	defer runtime.KeepAlive(v.owner)
-	return append([]float32(nil), values...), err
-}
-
-// Set writes as many elements as there are.
-func (v View) Set(values []float32) error {
-	to, err := v.values()
-	if err != nil {
-		return err
-	}
-	if len(values) != len(to) {
-		return refusal(StatusInvalidArgument, "another number of values than elements")
-	}
-	copy(to, values)
-	runtime.KeepAlive(v.owner)
-	return nil
-}
+import "shardrec.org/shardrec/internal/capi"
 
 // AddLinear appends a linear layer of so many outputs, 1 to 65536. Views of parameters that were made before are
 // refused from now on.
@@ -78,7 +30,7 @@ func (m *Mlp) Backward(outputGradient, inputGradient Tensor) error {
 
 // Parameter is a parameter and its gradient.
 func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
-	var values, gradients capi.Tensor
+	var values, gradients capi.View
 	if err = capi.Mlp_parameter(m.raw(), int32(index), &values, &gradients); err != nil {
 		return View{}, View{}, err
 	}
@@ -124,24 +76,23 @@ func (d *Ddp) SetFlatGradient(gradients Tensor) error {
 
 // Gradient is a parameter's gradient; after Commit.
 func (d *Ddp) Gradient(index int) (View, error) {
-	var out capi.Tensor
+	var out capi.View
 	err := capi.Ddp_gradient(d.raw(), int64(index), &out)
 	return viewOf(out, d.raw()), err
 }
 
 // State is an optimizer state of a parameter, 0 or 1; after Commit.
 func (d *Ddp) State(index, state int) (View, error) {
-	var out capi.Tensor
+	var out capi.View
 	err := capi.Ddp_state(d.raw(), int64(index), int32(state), &out)
 	return viewOf(out, d.raw()), err
 }
 
 // TensorInfo says what a tensor of the open checkpoint is, that a rank had set.
 func (c *Checkpoint) TensorInfo(name string, rank int) (Dtype, []int, error) {
-	var out capi.Tensor
+	var out capi.View
 	if err := capi.Checkpoint_tensor_info(c.raw(), name, int32(rank), &out); err != nil {
 		return 0, nil, err
 	}
-	dtype, shape := out.Layout()
-	return Dtype(dtype), shape, nil
+	return Dtype(out.Dtype()), out.Shape(), nil
 }

@@ -37,7 +37,7 @@ func LiveObjects() (int, error) {
 	return int(out), err
 }
 
-// Hash64Ids is shardrec_hash64_ids.
+// Hash64IDs is shardrec_hash64_ids.
 //
 // Maps raw ids to rows of a table: out[i] = shardrec_hash64(seed, the 8 bytes of ids[i] as int64_t,
 // little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
@@ -45,7 +45,7 @@ func LiveObjects() (int, error) {
 // out: as long, INT64, or INT32 where rows is in [1, 2^31]; may be the memory of ids where the dtypes
 // agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
 // Since 0.1.
-func Hash64Ids(seed uint64, ids Tensor, rows int, out Tensor) error {
+func Hash64IDs(seed uint64, ids Tensor, rows int, out Tensor) error {
 	return capi.Hash64_ids(seed, ids.raw, int64(rows), out.raw)
 }
 
@@ -1758,7 +1758,7 @@ func CheckpointListJSON(directory string) (string, error) {
 // Scorer is a shardrec_scorer.
 type Scorer struct{ handle }
 
-// Open is shardrec_scorer_open.
+// OpenScorer is shardrec_scorer_open.
 //
 // Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
 // a damaged checkpoint is refused.
@@ -1771,7 +1771,7 @@ type Scorer struct{ handle }
 // that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
 // the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
 // CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
-func Open(ctx context.Context, directory string, step int, options *ScorerOptions) (*Scorer, error) {
+func OpenScorer(ctx context.Context, directory string, step int, options *ScorerOptions) (*Scorer, error) {
 	return opened[Scorer](capi.Scorer_destroy, func(out *uintptr) error {
 		return controlled(ctx, func(control *capi.Handle) error {
 			return use(options, func(made *capi.Handle) error { return capi.Scorer_open(directory, int64(step), made, control, out) })
@@ -1794,16 +1794,6 @@ func (s *Scorer) Refresh(ctx context.Context, step int) (int, error) {
 	return int(outStep), err
 }
 
-// Step is shardrec_scorer_step.
-//
-// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
-// Since 0.1.
-func (s *Scorer) Step() (int, error) {
-	var out int64
-	err := capi.Scorer_step(s.raw(), &out)
-	return int(out), err
-}
-
 // Model is shardrec_scorer_model.
 //
 // The model of the collection that is served: its features, in the order of batches, and tables.
@@ -1813,21 +1803,24 @@ func (s *Scorer) Model() (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Scorer_model(s.raw(), out) }, s.raw())
 }
 
-// ScorerShape is what Shape returns.
-type ScorerShape struct {
+// ScorerInfo is what Info returns.
+type ScorerInfo struct {
+	Step         int
 	DenseColumns int
 	Scores       int
 }
 
-// Shape is shardrec_scorer_shape.
+// Info is shardrec_scorer_info.
 //
-// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
-// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
-func (s *Scorer) Shape() (ScorerShape, error) {
+// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
+// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
+// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+func (s *Scorer) Info() (ScorerInfo, error) {
+	var outStep int64
 	var outDenseColumns int64
 	var outScores int64
-	err := capi.Scorer_shape(s.raw(), &outDenseColumns, &outScores)
-	return ScorerShape{DenseColumns: int(outDenseColumns), Scores: int(outScores)}, err
+	err := capi.Scorer_info(s.raw(), &outStep, &outDenseColumns, &outScores)
+	return ScorerInfo{Step: int(outStep), DenseColumns: int(outDenseColumns), Scores: int(outScores)}, err
 }
 
 // Lookup is shardrec_scorer_lookup.
@@ -1849,7 +1842,7 @@ func (s *Scorer) Lookup(output int, batchSize int, values Tensor, lengths Tensor
 // Predict is shardrec_scorer_predict.
 //
 // Scores a batch: probabilities, or logits with the option LOGITS.
-// dense: [batch_size, dense columns] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+// dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
 // shardrec_scorer_lookup. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
 // one score also [batch_size]. out_step: as shardrec_scorer_lookup.
 // Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"math"
 	"time"
-	"unsafe"
 
 	"shardrec.org/shardrec/internal/capi"
 )
@@ -24,41 +23,6 @@ func init() {
 	if version := capi.Api_version(); version < APIVersion {
 		panic(fmt.Sprintf("libshardrec serves version %d of its API; this package needs %d or later", version, APIVersion))
 	}
-}
-
-// Tensor is a view of a slice, made by Vector or Matrix, which it keeps alive; the library keeps it only during
-// calls. The zero Tensor is "none".
-type Tensor struct{ raw capi.Tensor }
-
-// Number is an element of a Tensor.
-type Number interface {
-	int32 | int64 | float32 | float64
-}
-
-func dtypeOf[T Number]() int32 {
-	switch any(*new(T)).(type) {
-	case int32:
-		return int32(DtypeInt32)
-	case int64:
-		return int32(DtypeInt64)
-	case float32:
-		return int32(DtypeFloat32)
-	default:
-		return int32(DtypeFloat64)
-	}
-}
-
-// Vector is a view of values.
-func Vector[T Number](values []T) Tensor {
-	return Tensor{capi.Vector(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), len(values))}
-}
-
-// Matrix is a view of values as compact rows of columns elements. It panics when values holds fewer.
-func Matrix[T Number](values []T, rows, columns int) Tensor {
-	if rows < 0 || columns < 0 || columns != 0 && rows > len(values)/columns {
-		panic(fmt.Sprintf("a matrix of %d x %d in a slice of %d", rows, columns, len(values)))
-	}
-	return Tensor{capi.Matrix(unsafe.Pointer(unsafe.SliceData(values)), dtypeOf[T](), rows, columns, columns)}
 }
 
 // Hash64 is XXH3-64, the same value in every language.

@@ -301,32 +301,31 @@ typedef long long swig_type_268;
 typedef _gostring_ swig_type_269;
 typedef _gostring_ swig_type_270;
 typedef _gostring_ swig_type_271;
-typedef _gostring_ swig_type_272;
-typedef long long swig_type_273;
+typedef long long swig_type_272;
+typedef _goslice_ swig_type_273;
 typedef _goslice_ swig_type_274;
 typedef _goslice_ swig_type_275;
 typedef _goslice_ swig_type_276;
-typedef _goslice_ swig_type_277;
-typedef _gostring_ swig_type_278;
-typedef long long swig_type_279;
+typedef _gostring_ swig_type_277;
+typedef long long swig_type_278;
+typedef _goslice_ swig_type_279;
 typedef _goslice_ swig_type_280;
 typedef _goslice_ swig_type_281;
 typedef _goslice_ swig_type_282;
 typedef _goslice_ swig_type_283;
-typedef _goslice_ swig_type_284;
+typedef _gostring_ swig_type_284;
 typedef _gostring_ swig_type_285;
-typedef _gostring_ swig_type_286;
+typedef _goslice_ swig_type_286;
 typedef _goslice_ swig_type_287;
-typedef _goslice_ swig_type_288;
+typedef _gostring_ swig_type_288;
 typedef _gostring_ swig_type_289;
 typedef _gostring_ swig_type_290;
 typedef _gostring_ swig_type_291;
 typedef _gostring_ swig_type_292;
-typedef _gostring_ swig_type_293;
-typedef long long swig_type_294;
+typedef long long swig_type_293;
+typedef _gostring_ swig_type_294;
 typedef _gostring_ swig_type_295;
 typedef _gostring_ swig_type_296;
-typedef _gostring_ swig_type_297;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -503,23 +502,196 @@ extern swig_type_262 _wrap_checkpoint_list_json_capi(swig_type_263 arg1, swig_vo
 extern swig_type_264 _wrap_scorer_open_capi(swig_type_265 arg1, swig_type_266 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
 extern swig_type_267 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_268 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_269 _wrap_scorer_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_270 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_271 _wrap_scorer_shape_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_type_272 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_273 arg3, swig_type_274 arg4, swig_type_275 arg5, swig_type_276 arg6, swig_type_277 arg7, swig_voidp arg8);
-extern swig_type_278 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_279 arg2, swig_type_280 arg3, swig_type_281 arg4, swig_type_282 arg5, swig_type_283 arg6, swig_type_284 arg7, swig_voidp arg8);
-extern swig_type_285 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_269 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_270 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_271 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_272 arg3, swig_type_273 arg4, swig_type_274 arg5, swig_type_275 arg6, swig_type_276 arg7, swig_voidp arg8);
+extern swig_type_277 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_278 arg2, swig_type_279 arg3, swig_type_280 arg4, swig_type_281 arg5, swig_type_282 arg6, swig_type_283 arg7, swig_voidp arg8);
+extern swig_type_284 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_286 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_287 arg2, swig_type_288 arg3);
-extern swig_type_289 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_290 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_291 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_292 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_293 _wrap_trace_start_capi(swig_type_294 arg1);
+extern swig_type_285 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_286 arg2, swig_type_287 arg3);
+extern swig_type_288 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_289 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_290 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_291 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_292 _wrap_trace_start_capi(swig_type_293 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_295 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_296 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_297 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_294 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_295 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_296 _wrap_probe_cached_capi(swig_voidp arg1);
+#cgo noescape _wrap_capabilities_capi
+#cgo nocallback _wrap_capabilities_capi
+#cgo noescape _wrap_live_objects_capi
+#cgo nocallback _wrap_live_objects_capi
+#cgo noescape _wrap_log_next_capi
+#cgo nocallback _wrap_log_next_capi
+#cgo noescape _wrap_control_create_capi
+#cgo nocallback _wrap_control_create_capi
+#cgo noescape _wrap_control_progress_capi
+#cgo nocallback _wrap_control_progress_capi
+#cgo noescape _wrap_options_create_capi
+#cgo nocallback _wrap_options_create_capi
+#cgo noescape _wrap_options_get_i64_capi
+#cgo nocallback _wrap_options_get_i64_capi
+#cgo noescape _wrap_options_get_f64_capi
+#cgo nocallback _wrap_options_get_f64_capi
+#cgo noescape _wrap_options_get_text_capi
+#cgo nocallback _wrap_options_get_text_capi
+#cgo noescape _wrap_local_create_capi
+#cgo nocallback _wrap_local_create_capi
+#cgo noescape _wrap_comm_create_local_capi
+#cgo nocallback _wrap_comm_create_local_capi
+#cgo noescape _wrap_comm_create_capi
+#cgo nocallback _wrap_comm_create_capi
+#cgo noescape _wrap_comm_create_from_env_capi
+#cgo nocallback _wrap_comm_create_from_env_capi
+#cgo noescape _wrap_comm_rank_capi
+#cgo nocallback _wrap_comm_rank_capi
+#cgo noescape _wrap_comm_size_capi
+#cgo nocallback _wrap_comm_size_capi
+#cgo noescape _wrap_comm_get_f64_capi
+#cgo nocallback _wrap_comm_get_f64_capi
+#cgo noescape _wrap_comm_operations_json_capi
+#cgo nocallback _wrap_comm_operations_json_capi
+#cgo noescape _wrap_comm_split_capi
+#cgo nocallback _wrap_comm_split_capi
+#cgo noescape _wrap_rendezvous_create_capi
+#cgo nocallback _wrap_rendezvous_create_capi
+#cgo noescape _wrap_rendezvous_token_capi
+#cgo nocallback _wrap_rendezvous_token_capi
+#cgo noescape _wrap_model_create_capi
+#cgo nocallback _wrap_model_create_capi
+#cgo noescape _wrap_model_add_table_capi
+#cgo nocallback _wrap_model_add_table_capi
+#cgo noescape _wrap_model_table_count_capi
+#cgo nocallback _wrap_model_table_count_capi
+#cgo noescape _wrap_model_feature_count_capi
+#cgo nocallback _wrap_model_feature_count_capi
+#cgo noescape _wrap_model_feature_columns_capi
+#cgo nocallback _wrap_model_feature_columns_capi
+#cgo noescape _wrap_model_to_json_capi
+#cgo nocallback _wrap_model_to_json_capi
+#cgo noescape _wrap_model_from_json_capi
+#cgo nocallback _wrap_model_from_json_capi
+#cgo noescape _wrap_topology_create_capi
+#cgo nocallback _wrap_topology_create_capi
+#cgo noescape _wrap_topology_to_json_capi
+#cgo nocallback _wrap_topology_to_json_capi
+#cgo noescape _wrap_topology_from_json_capi
+#cgo nocallback _wrap_topology_from_json_capi
+#cgo noescape _wrap_plan_create_capi
+#cgo nocallback _wrap_plan_create_capi
+#cgo noescape _wrap_plan_collective_capi
+#cgo nocallback _wrap_plan_collective_capi
+#cgo noescape _wrap_plan_create_empty_capi
+#cgo nocallback _wrap_plan_create_empty_capi
+#cgo noescape _wrap_plan_box_count_capi
+#cgo nocallback _wrap_plan_box_count_capi
+#cgo noescape _wrap_plan_box_capi
+#cgo nocallback _wrap_plan_box_capi
+#cgo noescape _wrap_plan_box_bytes_capi
+#cgo nocallback _wrap_plan_box_bytes_capi
+#cgo noescape _wrap_plan_to_json_capi
+#cgo nocallback _wrap_plan_to_json_capi
+#cgo noescape _wrap_plan_to_text_capi
+#cgo nocallback _wrap_plan_to_text_capi
+#cgo noescape _wrap_plan_from_json_capi
+#cgo nocallback _wrap_plan_from_json_capi
+#cgo noescape _wrap_collection_create_capi
+#cgo nocallback _wrap_collection_create_capi
+#cgo noescape _wrap_collection_step_capi
+#cgo nocallback _wrap_collection_step_capi
+#cgo noescape _wrap_collection_stat_i64_capi
+#cgo nocallback _wrap_collection_stat_i64_capi
+#cgo noescape _wrap_collection_table_stat_i64_capi
+#cgo nocallback _wrap_collection_table_stat_i64_capi
+#cgo noescape _wrap_collection_stat_f64_capi
+#cgo nocallback _wrap_collection_stat_f64_capi
+#cgo noescape _wrap_lookup_create_capi
+#cgo nocallback _wrap_lookup_create_capi
+#cgo noescape _wrap_lookup_output_shape_capi
+#cgo nocallback _wrap_lookup_output_shape_capi
+#cgo noescape _wrap_lookup_all_done_capi
+#cgo nocallback _wrap_lookup_all_done_capi
+#cgo noescape _wrap_mesh_create_capi
+#cgo nocallback _wrap_mesh_create_capi
+#cgo noescape _wrap_mesh_place_capi
+#cgo nocallback _wrap_mesh_place_capi
+#cgo noescape _wrap_mesh_sharding_comm_capi
+#cgo nocallback _wrap_mesh_sharding_comm_capi
+#cgo noescape _wrap_mesh_replica_comm_capi
+#cgo nocallback _wrap_mesh_replica_comm_capi
+#cgo noescape _wrap_plan_collective_on_mesh_capi
+#cgo nocallback _wrap_plan_collective_on_mesh_capi
+#cgo noescape _wrap_collection_create_on_mesh_capi
+#cgo nocallback _wrap_collection_create_on_mesh_capi
+#cgo noescape _wrap_ddp_create_capi
+#cgo nocallback _wrap_ddp_create_capi
+#cgo noescape _wrap_ddp_add_parameter_capi
+#cgo nocallback _wrap_ddp_add_parameter_capi
+#cgo noescape _wrap_ddp_add_mlp_capi
+#cgo nocallback _wrap_ddp_add_mlp_capi
+#cgo noescape _wrap_ddp_gradient_capi
+#cgo nocallback _wrap_ddp_gradient_capi
+#cgo noescape _wrap_ddp_bucket_of_capi
+#cgo nocallback _wrap_ddp_bucket_of_capi
+#cgo noescape _wrap_ddp_clip_grad_norm_capi
+#cgo nocallback _wrap_ddp_clip_grad_norm_capi
+#cgo noescape _wrap_ddp_state_capi
+#cgo nocallback _wrap_ddp_state_capi
+#cgo noescape _wrap_ddp_statistics_capi
+#cgo nocallback _wrap_ddp_statistics_capi
+#cgo noescape _wrap_mlp_create_capi
+#cgo nocallback _wrap_mlp_create_capi
+#cgo noescape _wrap_mlp_parameter_count_capi
+#cgo nocallback _wrap_mlp_parameter_count_capi
+#cgo noescape _wrap_mlp_parameter_capi
+#cgo nocallback _wrap_mlp_parameter_capi
+#cgo noescape _wrap_interaction_create_capi
+#cgo nocallback _wrap_interaction_create_capi
+#cgo noescape _wrap_interaction_outputs_capi
+#cgo nocallback _wrap_interaction_outputs_capi
+#cgo noescape _wrap_bce_with_logits_capi
+#cgo nocallback _wrap_bce_with_logits_capi
+#cgo noescape _wrap_checkpoint_create_capi
+#cgo nocallback _wrap_checkpoint_create_capi
+#cgo noescape _wrap_checkpoint_step_capi
+#cgo nocallback _wrap_checkpoint_step_capi
+#cgo noescape _wrap_checkpoint_model_capi
+#cgo nocallback _wrap_checkpoint_model_capi
+#cgo noescape _wrap_checkpoint_plan_capi
+#cgo nocallback _wrap_checkpoint_plan_capi
+#cgo noescape _wrap_checkpoint_mlp_capi
+#cgo nocallback _wrap_checkpoint_mlp_capi
+#cgo noescape _wrap_checkpoint_tensor_info_capi
+#cgo nocallback _wrap_checkpoint_tensor_info_capi
+#cgo noescape _wrap_checkpoint_contents_json_capi
+#cgo nocallback _wrap_checkpoint_contents_json_capi
+#cgo noescape _wrap_checkpoint_list_json_capi
+#cgo nocallback _wrap_checkpoint_list_json_capi
+#cgo noescape _wrap_scorer_open_capi
+#cgo nocallback _wrap_scorer_open_capi
+#cgo noescape _wrap_scorer_refresh_capi
+#cgo nocallback _wrap_scorer_refresh_capi
+#cgo noescape _wrap_scorer_model_capi
+#cgo nocallback _wrap_scorer_model_capi
+#cgo noescape _wrap_scorer_info_capi
+#cgo nocallback _wrap_scorer_info_capi
+#cgo noescape _wrap_scorer_lookup_capi
+#cgo nocallback _wrap_scorer_lookup_capi
+#cgo noescape _wrap_scorer_predict_capi
+#cgo nocallback _wrap_scorer_predict_capi
+#cgo noescape _wrap_metrics_create_capi
+#cgo nocallback _wrap_metrics_create_capi
+#cgo noescape _wrap_metrics_get_capi
+#cgo nocallback _wrap_metrics_get_capi
+#cgo noescape _wrap_metrics_text_capi
+#cgo nocallback _wrap_metrics_text_capi
+#cgo noescape _wrap_trace_json_capi
+#cgo nocallback _wrap_trace_json_capi
+#cgo noescape _wrap_probe_capi
+#cgo nocallback _wrap_probe_capi
+#cgo noescape _wrap_probe_cached_capi
+#cgo nocallback _wrap_probe_cached_capi
 #undef intgo
 */
 import "C"
@@ -553,7 +725,7 @@ type swig_gostring struct {
 
 func swigCopyString(s string) string {
 	p := *(*swig_gostring)(unsafe.Pointer(&s))
-	r := string(unsafe.Slice((*byte)(unsafe.Pointer(p.p)), p.n))
+	r := string([]byte(s))
 	Swig_free(p.p)
 	return r
 }
@@ -630,6 +802,8 @@ func Hash64_ids(arg1 uint64, arg2 Tensor, arg3 int64, arg4 Tensor) (_swig_ret er
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_hash64_ids_capi(C.swig_type_8(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1)), C.swig_type_10(_swig_i_2), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	keepLayout(arg2)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -695,7 +869,7 @@ func Control_cancel(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_control_cancel_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -717,7 +891,7 @@ func Control_progress(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_control_progress_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -755,7 +929,7 @@ func Options_set_i64(arg1 *Handle, arg2 int32, arg3 int64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_19(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -777,7 +951,7 @@ func Options_set_f64(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_set_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -805,7 +979,7 @@ func Options_set_text(arg1 *Handle, arg2 int32, arg3 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_22)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -830,7 +1004,7 @@ func Options_get_i64(arg1 *Handle, arg2 int32, arg3 *int64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_get_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -852,7 +1026,7 @@ func Options_get_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_options_get_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -875,7 +1049,7 @@ func Options_get_text(arg1 *Handle, arg2 int32, arg3 *string) (_swig_ret error) 
 	_swig_i_2 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_options_get_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -915,7 +1089,7 @@ func Comm_create_local(arg1 *Handle, arg2 int32, arg3 *uintptr) (_swig_ret error
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_create_local_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -946,7 +1120,7 @@ func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 *Handle, 
 	_swig_i_5 := arg6
 	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_4)
+	runtime.KeepAlive(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -970,7 +1144,7 @@ func Comm_create_from_env(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_create_from_env_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -996,7 +1170,7 @@ func Comm_rank(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_rank_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1017,7 +1191,7 @@ func Comm_size(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_comm_size_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1039,7 +1213,7 @@ func Comm_set_f64(arg1 *Handle, arg2 int32, arg3 float64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_set_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1061,7 +1235,7 @@ func Comm_get_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_get_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1081,7 +1255,7 @@ func Comm_status(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_comm_status_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1103,7 +1277,7 @@ func Comm_operations_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_comm_operations_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1124,7 +1298,7 @@ func Comm_barrier(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_comm_barrier_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1147,7 +1321,8 @@ func Comm_all_reduce(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1173,7 +1348,8 @@ func Comm_broadcast(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1200,7 +1376,9 @@ func Comm_all_gather(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1231,7 +1409,9 @@ func Comm_reduce_scatter(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 int32) (_s
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1265,7 +1445,11 @@ func Comm_all_to_all(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1300,7 +1484,7 @@ func Comm_split(arg1 *Handle, arg2 int32, arg3 int32, arg4 *uintptr) (_swig_ret 
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_comm_split_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1320,7 +1504,7 @@ func Comm_close(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_comm_close_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1347,7 +1531,7 @@ func Comm_abort(arg1 *Handle, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1371,7 +1555,7 @@ func Rendezvous_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_rendezvous_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1393,7 +1577,7 @@ func Rendezvous_token(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_rendezvous_token_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1420,7 +1604,7 @@ func Model_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1465,8 +1649,8 @@ func Model_add_table(arg1 *Handle, arg2 string, arg3 int64, arg4 int64, arg5 *Ha
 	_swig_i_5 := arg6
 	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), C.swig_type_62(_swig_i_2), C.swig_type_63(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_4)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -1498,7 +1682,7 @@ func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -1531,8 +1715,8 @@ func Model_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_model_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1563,8 +1747,8 @@ func Model_set_table_optimizer(arg1 *Handle, arg2 int32, arg3 *Handle) (_swig_re
 
 	swig_r_p := C._wrap_model_set_table_optimizer_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1585,7 +1769,7 @@ func Model_table_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_table_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1606,7 +1790,7 @@ func Model_feature_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_model_feature_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1630,7 +1814,7 @@ func Model_feature_columns(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64, a
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_model_feature_columns_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1652,7 +1836,7 @@ func Model_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_model_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1712,7 +1896,7 @@ func Topology_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_topology_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -1774,9 +1958,9 @@ func Plan_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_swig
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1817,9 +2001,9 @@ func Plan_collective(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uintptr) (_
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_collective_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1850,8 +2034,8 @@ func Plan_create_empty(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret err
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_create_empty_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1877,7 +2061,7 @@ func Plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_6 := arg7
 	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_82(_swig_i_3), C.swig_type_83(_swig_i_4), C.swig_type_84(_swig_i_5), C.swig_type_85(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1898,7 +2082,7 @@ func Plan_add_replicated(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_plan_add_replicated_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1920,7 +2104,7 @@ func Plan_set_replication(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret error
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_set_replication_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1945,7 +2129,7 @@ func Plan_check(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_plan_check_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1967,7 +2151,7 @@ func Plan_box_count(arg1 *Handle, arg2 int32, arg3 *int32) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_box_count_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -1994,7 +2178,7 @@ func Plan_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int32, arg5 *int64, ar
 	_swig_i_7 := arg8
 	swig_r_p := C._wrap_plan_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2018,7 +2202,7 @@ func Plan_box_bytes(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64, arg5 *int
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_plan_box_bytes_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2040,7 +2224,7 @@ func Plan_to_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_plan_to_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2063,7 +2247,7 @@ func Plan_to_text(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_plan_to_text_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -2092,7 +2276,7 @@ func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2146,10 +2330,10 @@ func Collection_create(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *Handle, a
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_collection_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
-	runtime.KeepAlive(_swig_i_2)
-	runtime.KeepAlive(_swig_i_3)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
+	runtime.KeepAlive(arg4)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2175,7 +2359,7 @@ func Collection_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2196,7 +2380,7 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_99(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2217,7 +2401,7 @@ func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) 
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_collection_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2239,7 +2423,7 @@ func Collection_set_table_learning_rate(arg1 *Handle, arg2 int32, arg3 float64) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_set_table_learning_rate_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.double(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2261,7 +2445,7 @@ func Collection_set_frozen(arg1 *Handle, arg2 int32, arg3 int32) (_swig_ret erro
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_set_frozen_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2287,7 +2471,8 @@ func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_104(_swig_i_3), C.swig_type_105(_swig_i_4), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg6)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
 	}
@@ -2316,7 +2501,8 @@ func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_108(_swig_i_3), C.swig_type_109(_swig_i_4), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg6)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_5
 	}
@@ -2345,7 +2531,9 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg4)
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -2377,7 +2565,9 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg4)
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -2420,8 +2610,8 @@ func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 
 	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2461,8 +2651,8 @@ func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 
 	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2487,7 +2677,7 @@ func Collection_stat_i64(arg1 *Handle, arg2 int32, arg3 *int64) (_swig_ret error
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_stat_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2510,7 +2700,7 @@ func Collection_table_stat_i64(arg1 *Handle, arg2 int32, arg3 int32, arg4 *int64
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_collection_table_stat_i64_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2532,7 +2722,7 @@ func Collection_stat_f64(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret err
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_collection_stat_f64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2563,8 +2753,8 @@ func Lookup_create(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_lookup_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2596,7 +2786,10 @@ func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -2632,7 +2825,10 @@ func Lookup_begin_offsets(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
 	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -2672,7 +2868,12 @@ func Lookup_begin_variable(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -2710,7 +2911,7 @@ func Lookup_output_shape(arg1 *Handle, arg2 int32, arg3 *int64, arg4 *int64) (_s
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_lookup_output_shape_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2733,7 +2934,8 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -2757,7 +2959,7 @@ func Lookup_all_done(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_lookup_all_done_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2780,7 +2982,8 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -2804,7 +3007,7 @@ func Lookup_send_gradients(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_lookup_send_gradients_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2824,7 +3027,7 @@ func Lookup_backward(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_lookup_backward_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2844,7 +3047,7 @@ func Lookup_accumulate(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_lookup_accumulate_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2866,7 +3069,8 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -2889,7 +3093,7 @@ func Lookup_skip(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_lookup_skip_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2921,8 +3125,8 @@ func Mesh_create(arg1 *Handle, arg2 int32, arg3 *Handle, arg4 *uintptr) (_swig_r
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_mesh_create_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2951,7 +3155,7 @@ func Mesh_place(arg1 *Handle, arg2 *int32, arg3 *int32, arg4 *int32, arg5 *int32
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_mesh_place_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2972,7 +3176,7 @@ func Mesh_sharding_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mesh_sharding_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -2993,7 +3197,7 @@ func Mesh_replica_comm(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mesh_replica_comm_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3034,9 +3238,9 @@ func Plan_collective_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *uin
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_plan_collective_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3087,10 +3291,10 @@ func Collection_create_on_mesh(arg1 *Handle, arg2 *Handle, arg3 *Handle, arg4 *H
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_collection_create_on_mesh_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
-	runtime.KeepAlive(_swig_i_2)
-	runtime.KeepAlive(_swig_i_3)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
+	runtime.KeepAlive(arg3)
+	runtime.KeepAlive(arg4)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3110,7 +3314,7 @@ func Collection_sync(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_collection_sync_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3141,8 +3345,8 @@ func Ddp_create(arg1 *Handle, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_create_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3179,7 +3383,9 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3226,8 +3432,8 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_re
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3252,7 +3458,8 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3285,8 +3492,8 @@ func Ddp_set_optimizer(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_set_optimizer_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3306,13 +3513,13 @@ func Ddp_commit(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_commit_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *Tensor) (_swig_ret error) {
+func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3328,7 +3535,7 @@ func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *Tensor) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3350,7 +3557,7 @@ func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_175(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3371,7 +3578,7 @@ func Ddp_begin(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_begin_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3393,7 +3600,7 @@ func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_178(_swig_i_1), C.swig_type_179(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3415,7 +3622,7 @@ func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3435,7 +3642,7 @@ func Ddp_end(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_end_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3455,7 +3662,7 @@ func Ddp_wait(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_wait_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3475,7 +3682,7 @@ func Ddp_all_reduce(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_all_reduce_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3495,7 +3702,7 @@ func Ddp_join(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_join_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3515,7 +3722,7 @@ func Ddp_zero_gradients(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_zero_gradients_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3537,7 +3744,7 @@ func Ddp_clip_grad_norm(arg1 *Handle, arg2 float64, arg3 *float64) (_swig_ret er
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_ddp_clip_grad_norm_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3557,7 +3764,7 @@ func Ddp_step(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_step_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3578,13 +3785,13 @@ func Ddp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3601,7 +3808,7 @@ func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *Tensor) (_swig_ret er
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_192(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3621,7 +3828,7 @@ func Ddp_check_equal(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_ddp_check_equal_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3642,7 +3849,7 @@ func Ddp_broadcast(arg1 *Handle, arg2 int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_ddp_broadcast_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3664,7 +3871,7 @@ func Ddp_statistics(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_ddp_statistics_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -3687,7 +3894,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_197(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3714,7 +3921,7 @@ func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_199(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3735,13 +3942,13 @@ func Mlp_parameter_count(arg1 *Handle, arg2 *int32) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mlp_parameter_count_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *Tensor, arg4 *Tensor) (_swig_ret error) {
+func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *View, arg4 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -3758,7 +3965,7 @@ func Mlp_parameter(arg1 *Handle, arg2 int32, arg3 *Tensor, arg4 *Tensor) (_swig_
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_mlp_parameter_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3782,7 +3989,9 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3812,7 +4021,9 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3838,7 +4049,7 @@ func Mlp_zero_gradient(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_zero_gradient_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3858,7 +4069,7 @@ func Mlp_step(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_step_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3879,7 +4090,7 @@ func Mlp_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_mlp_set_learning_rate_capi(C.uintptr_t(_swig_i_0), C.double(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3906,7 +4117,7 @@ func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3936,7 +4147,7 @@ func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
 
 	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -3962,7 +4173,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_216(_swig_i_0), C.swig_type_217(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -3988,7 +4199,7 @@ func Interaction_outputs(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_interaction_outputs_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4014,7 +4225,10 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_222)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4049,7 +4263,10 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4077,6 +4294,10 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_228)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	keepLayout(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
 	}
@@ -4126,8 +4347,8 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4172,8 +4393,8 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 
 	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4213,8 +4434,8 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 
 	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4254,8 +4475,8 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 
 	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4287,7 +4508,8 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4324,8 +4546,8 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 
 	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4346,7 +4568,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4367,7 +4589,7 @@ func Checkpoint_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_checkpoint_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4397,8 +4619,8 @@ func Checkpoint_load(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_checkpoint_load_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4426,7 +4648,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_250)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4457,7 +4679,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4498,8 +4720,8 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4508,7 +4730,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	return swig_r_1
 }
 
-func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *Tensor) (_swig_ret error) {
+func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *View) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -4531,7 +4753,7 @@ func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *Tensor)
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_256)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4564,7 +4786,8 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_258)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_259)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4600,8 +4823,8 @@ func Checkpoint_verify(arg1 *Handle, arg2 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_checkpoint_verify_capi(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4623,7 +4846,7 @@ func Checkpoint_contents_json(arg1 *Handle, arg2 *string) (_swig_ret error) {
 	_swig_i_1 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_checkpoint_contents_json_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	*arg2 = takeText(*_swig_i_1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -4685,8 +4908,8 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	_swig_i_4 := arg5
 	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_265)(unsafe.Pointer(&_swig_i_0)), C.swig_type_266(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_2)
-	runtime.KeepAlive(_swig_i_3)
+	runtime.KeepAlive(arg3)
+	runtime.KeepAlive(arg4)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
 	}
@@ -4726,29 +4949,8 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	_swig_i_3 := arg4
 	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
-	runtime.KeepAlive(_swig_i_2)
-	var swig_r_1 error
-	swig_r_1 = makeError(swig_r)
-	return swig_r_1
-}
-
-func Scorer_step(arg1 *Handle, arg2 *int64) (_swig_ret error) {
-	var swig_r string
-	var _swig_i_0 uintptr
-
-	{
-		ticket, err := arg1.get()
-		if err != nil {
-			return err
-		}
-		_swig_i_0 = ticket
-	}
-
-	_swig_i_1 := arg2
-	swig_r_p := C._wrap_scorer_step_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
-	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	runtime.KeepAlive(arg3)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4769,13 +4971,13 @@ func Scorer_model(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_scorer_model_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
 }
 
-func Scorer_shape(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) {
+func Scorer_info(arg1 *Handle, arg2 *int64, arg3 *int64, arg4 *int64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
 
@@ -4789,9 +4991,10 @@ func Scorer_shape(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_scorer_shape_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2))
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_scorer_info_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4820,9 +5023,13 @@ func Scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 Tenso
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_273(_swig_i_2), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_272(_swig_i_2), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_3
 	}
@@ -4864,9 +5071,14 @@ func Scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Ten
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_279(_swig_i_1), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg3)
+	keepLayout(arg4)
+	keepLayout(arg5)
+	keepLayout(arg6)
+	keepLayout(arg7)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_2
 	}
@@ -4902,7 +5114,7 @@ func Metrics_create(arg1 *Handle, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_1 := arg2
 	swig_r_p := C._wrap_metrics_create_capi(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4929,9 +5141,11 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
+	keepLayout(arg2)
+	keepLayout(arg3)
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_1
 	}
@@ -4957,7 +5171,7 @@ func Metrics_compute(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_metrics_compute_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4979,7 +5193,7 @@ func Metrics_get(arg1 *Handle, arg2 int32, arg3 *float64) (_swig_ret error) {
 	_swig_i_2 := arg3
 	swig_r_p := C._wrap_metrics_get_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -4999,7 +5213,7 @@ func Metrics_reset(arg1 *Handle) (_swig_ret error) {
 
 	swig_r_p := C._wrap_metrics_reset_capi(C.uintptr_t(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_0)
+	runtime.KeepAlive(arg1)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1
@@ -5020,7 +5234,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_294(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_293(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
@@ -5060,7 +5274,7 @@ func Probe(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
 	_swig_i_2 = new(unsafe.Pointer)
 	swig_r_p := C._wrap_probe_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
-	runtime.KeepAlive(_swig_i_1)
+	runtime.KeepAlive(arg2)
 	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

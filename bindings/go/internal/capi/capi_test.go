@@ -129,14 +129,14 @@ func TestTensorsCrossWithShapeAndStride(t *testing.T) {
 func TestTensorsOfTheLibraryCanBeWritten(t *testing.T) {
 	mlp := made(t, Mlp_destroy, func(out *uintptr) error { return Mlp_create(3, nil, out) })
 	check(t, Mlp_add_linear(mlp, 2, 0))
-	var weights, bias Tensor
+	var weights, bias View
 	check(t, Mlp_parameter(mlp, 0, &weights, nil))
 	check(t, Mlp_parameter(mlp, 1, &bias, nil))
-	copy(weights.Float32s(), []float32{1, 2, 3, 4, 5, 6})
-	copy(bias.Float32s(), []float32{10, 20})
+	copy(Elements[float32](&weights), []float32{1, 2, 3, 4, 5, 6})
+	copy(Elements[float32](&bias), []float32{10, 20})
 	output := make([]float32, 2)
 	check(t, Mlp_forward(mlp, matrix([]float32{1, 1, 1}, 1, 3, 3), matrix(output, 1, 2, 2)))
-	if len(weights.Float32s()) != 6 || len(bias.Float32s()) != 2 || output[0] != 16 || output[1] != 35 {
-		t.Error(weights.Float32s(), bias.Float32s(), output)
+	if len(Elements[float32](&weights)) != 6 || len(Elements[float32](&bias)) != 2 || output[0] != 16 || output[1] != 35 {
+		t.Error(weights, bias, output)
 	}
 }

@@ -272,30 +272,28 @@ static char *shardrec_pack_error(shardrec_status status, size_t *size) {
 }
 
 
+enum { GO_VECTOR = 0, GO_MATRIX = 1, GO_LAYOUT = 2 };
+
 static shardrec_tensor *go_read_tensor(_goslice_ words, shardrec_tensor *out) {
   uint64_t first = (uint64_t)words.len, second = (uint64_t)words.cap;
+  int form = (int)(first & 3);
   if (first == 0) return NULL;
-  memset(out, 0, sizeof *out);
-  out->data = words.array;
-  out->device_type = SHARDREC_DEVICE_CPU;
-  out->dtype = (int32_t)(first >> 1 & 0x7fff) | 1 << 16;
-  out->ndim = (int32_t)(first & 1) + 1;
-  out->shape[0] = (int64_t)(first >> 16);
-  out->stride[0] = (int64_t)(second >> 32);
-  if (out->ndim == 2) {
-    out->shape[1] = (int64_t)(second & 0xffffffff);
-    out->stride[1] = 1;
+  if (form == GO_LAYOUT) {
+    *out = *(const shardrec_tensor *)(uintptr_t)second;
+  } else {
+    memset(out, 0, sizeof *out);
+    out->device_type = SHARDREC_DEVICE_CPU;
+    out->dtype = (int32_t)(first >> 2 & 0x7fff) | 1 << 16;
+    out->ndim = form == GO_MATRIX ? 2 : 1;
+    out->stride[0] = form == GO_MATRIX ? (int64_t)(second >> 32) : 1;
+    if (form == GO_MATRIX) {
+      out->shape[1] = (int64_t)(second & 0xffffffff);
+      out->stride[1] = 1;
+    }
   }
+  out->data = words.array;
+  if (out->ndim > 0) out->shape[0] = (int64_t)(first >> 17);
   return out;
-}
-
-/* For compact vectors and matrices of the library's own memory. */
-static void go_write_tensor(const shardrec_tensor *view, _goslice_ *out) {
-  uint64_t columns = view->ndim == 2 ? (uint64_t)view->shape[1] : 1;
-  out->array = view->data;
-  out->len = (intgo)((uint64_t)view->shape[0] << 16 | (uint64_t)(view->dtype & 0x7fff) << 1 |
-                     (uint64_t)(view->ndim - 1));
-  out->cap = (intgo)(columns << 32 | columns);
 }
 
 #ifdef __cplusplus
@@ -3274,13 +3272,12 @@ _gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, long long _swig_go_
   shardrec_ddp *arg1 = 0 ;
   int64_t arg2 ;
   shardrec_tensor *arg3 = 0 ;
-  shardrec_tensor view3 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
   arg2 = (int64_t)_swig_go_1;
-  arg3 = _swig_go_2 != NULL ? &view3 : NULL;
+  arg3 = (shardrec_tensor *)_swig_go_2;
   
   result = (shardrec_status)shardrec_ddp_gradient((struct shardrec_ddp const *)arg1,arg2,arg3);
   
@@ -3292,8 +3289,6 @@ _gostring_ _wrap_ddp_gradient_capi(shardrec_ddp *_swig_go_0, long long _swig_go_
     _swig_go_result.n = (intgo)size;
   }
   
-  
-  if (result == SHARDREC_OK && arg3 != NULL) go_write_tensor(arg3, (_goslice_ *)_swig_go_2);
   
   return _swig_go_result;
 }
@@ -3578,14 +3573,13 @@ _gostring_ _wrap_ddp_state_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, 
   int64_t arg2 ;
   int32_t arg3 ;
   shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor view4 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_ddp *)_swig_go_0;
   arg2 = (int64_t)_swig_go_1;
   arg3 = (int32_t)_swig_go_2;
-  arg4 = _swig_go_3 != NULL ? &view4 : NULL;
+  arg4 = (shardrec_tensor *)_swig_go_3;
   
   result = (shardrec_status)shardrec_ddp_state((struct shardrec_ddp const *)arg1,arg2,arg3,arg4);
   
@@ -3597,8 +3591,6 @@ _gostring_ _wrap_ddp_state_capi(shardrec_ddp *_swig_go_0, long long _swig_go_1, 
     _swig_go_result.n = (intgo)size;
   }
   
-  
-  if (result == SHARDREC_OK && arg4 != NULL) go_write_tensor(arg4, (_goslice_ *)_swig_go_3);
   
   return _swig_go_result;
 }
@@ -3762,15 +3754,13 @@ _gostring_ _wrap_mlp_parameter_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, sh
   int32_t arg2 ;
   shardrec_tensor *arg3 = 0 ;
   shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor view3 ;
-  shardrec_tensor view4 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_mlp *)_swig_go_0;
   arg2 = (int32_t)_swig_go_1;
-  arg3 = _swig_go_2 != NULL ? &view3 : NULL;
-  arg4 = _swig_go_3 != NULL ? &view4 : NULL;
+  arg3 = (shardrec_tensor *)_swig_go_2;
+  arg4 = (shardrec_tensor *)_swig_go_3;
   
   result = (shardrec_status)shardrec_mlp_parameter(arg1,arg2,arg3,arg4);
   
@@ -3783,10 +3773,6 @@ _gostring_ _wrap_mlp_parameter_capi(shardrec_mlp *_swig_go_0, int _swig_go_1, sh
   }
   
   
-  if (result == SHARDREC_OK && arg3 != NULL) go_write_tensor(arg3, (_goslice_ *)_swig_go_2);
-  
-  
-  if (result == SHARDREC_OK && arg4 != NULL) go_write_tensor(arg4, (_goslice_ *)_swig_go_3);
   
   return _swig_go_result;
 }
@@ -4499,7 +4485,6 @@ _gostring_ _wrap_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _g
   char *arg2 = 0 ;
   int32_t arg3 ;
   shardrec_tensor *arg4 = 0 ;
-  shardrec_tensor view4 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
@@ -4510,7 +4495,7 @@ _gostring_ _wrap_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _g
   arg2[_swig_go_1.n] = '\0';
   
   arg3 = (int32_t)_swig_go_2;
-  arg4 = _swig_go_3 != NULL ? &view4 : NULL;
+  arg4 = (shardrec_tensor *)_swig_go_3;
   
   result = (shardrec_status)shardrec_checkpoint_tensor_info(arg1,(char const *)arg2,arg3,arg4);
   
@@ -4522,8 +4507,6 @@ _gostring_ _wrap_checkpoint_tensor_info_capi(shardrec_checkpoint *_swig_go_0, _g
     _swig_go_result.n = (intgo)size;
   }
   
-  
-  if (result == SHARDREC_OK && arg4 != NULL) go_write_tensor(arg4, (_goslice_ *)_swig_go_3);
   
   free((void *)arg2);
   return _swig_go_result;
@@ -4712,30 +4695,6 @@ _gostring_ _wrap_scorer_refresh_capi(shardrec_scorer *_swig_go_0, long long _swi
 }
 
 
-_gostring_ _wrap_scorer_step_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1) {
-  shardrec_scorer *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  shardrec_status result;
-  _gostring_ _swig_go_result;
-  
-  arg1 = (shardrec_scorer *)_swig_go_0;
-  arg2 = (int64_t *)_swig_go_1;
-  
-  result = (shardrec_status)shardrec_scorer_step((struct shardrec_scorer const *)arg1,arg2);
-  
-  _swig_go_result.p = NULL;
-  _swig_go_result.n = 0;
-  if (result != SHARDREC_OK) {
-    size_t size = (size_t)result;
-    _swig_go_result.p = shardrec_pack_error(result, &size);
-    _swig_go_result.n = (intgo)size;
-  }
-  
-  
-  return _swig_go_result;
-}
-
-
 _gostring_ _wrap_scorer_model_capi(shardrec_scorer *_swig_go_0, shardrec_model **_swig_go_1) {
   shardrec_scorer *arg1 = 0 ;
   shardrec_model **arg2 = 0 ;
@@ -4760,18 +4719,20 @@ _gostring_ _wrap_scorer_model_capi(shardrec_scorer *_swig_go_0, shardrec_model *
 }
 
 
-_gostring_ _wrap_scorer_shape_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2) {
+_gostring_ _wrap_scorer_info_capi(shardrec_scorer *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, long long *_swig_go_3) {
   shardrec_scorer *arg1 = 0 ;
   int64_t *arg2 = 0 ;
   int64_t *arg3 = 0 ;
+  int64_t *arg4 = 0 ;
   shardrec_status result;
   _gostring_ _swig_go_result;
   
   arg1 = (shardrec_scorer *)_swig_go_0;
   arg2 = (int64_t *)_swig_go_1;
   arg3 = (int64_t *)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3;
   
-  result = (shardrec_status)shardrec_scorer_shape((struct shardrec_scorer const *)arg1,arg2,arg3);
+  result = (shardrec_status)shardrec_scorer_info((struct shardrec_scorer const *)arg1,arg2,arg3,arg4);
   
   _swig_go_result.p = NULL;
   _swig_go_result.n = 0;
@@ -4780,6 +4741,7 @@ _gostring_ _wrap_scorer_shape_capi(shardrec_scorer *_swig_go_0, long long *_swig
     _swig_go_result.p = shardrec_pack_error(result, &size);
     _swig_go_result.n = (intgo)size;
   }
+  
   
   
   

@@ -1,54 +1,128 @@
 package capi
 
+// #include <stdlib.h>
+// #include "shardrec/shardrec.h"
+import "C"
+
 import (
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
-// Tensor is a vector or a matrix in CPU memory: three words that cross to C by value, in place of a slice
-// (shardrec_go.swg). The zero Tensor is C's NULL. It keeps its memory alive; C keeps it only during calls.
+// Tensor is a view of CPU memory: three words that cross to C by value, in place of a slice (shardrec_go.swg).
+// The zero Tensor is C's NULL. It keeps its memory alive; C keeps it only during calls.
 type Tensor struct {
 	data   unsafe.Pointer
-	first  int // rows << 16 | (dtype & 0x7fff) << 1 | (ndim - 1)
-	second int // row stride << 32 | columns
+	first  int     // shape[0] << 17 | (dtype & 0x7fff) << 2 | form
+	second int     // of a matrix: row stride << 32 | columns; formLayout: address of layout.view
+	layout *layout // nil but for formLayout
 }
 
 const (
-	maxRows    = 1<<47 - 1
+	formVector = iota
+	formMatrix
+	formLayout
+
+	maxRows    = 1<<46 - 1
 	maxColumns = 1<<31 - 1
 )
 
+// layout is a shardrec_tensor in C memory, which lacks data and shape[0].
+type layout struct{ view *C.shardrec_tensor }
+
+func firstWord(rows int, dtype int32, form int) int {
+	if rows < 0 || rows > maxRows {
+		panic(fmt.Sprintf("a tensor of %d rows; at most %d are possible", rows, maxRows))
+	}
+	return rows<<17 | int(dtype&0x7fff)<<2 | form
+}
+
 // Vector is a compact vector of length elements at data.
 func Vector(data unsafe.Pointer, dtype int32, length int) Tensor {
-	if length > maxRows {
-		panic(fmt.Sprintf("a tensor of %d elements; at most %d are possible", length, maxRows))
-	}
-	return Tensor{data, length<<16 | int(dtype&0x7fff)<<1, 1 << 32}
+	return Tensor{data: data, first: firstWord(length, dtype, formVector)}
 }
 
 // Matrix has rows of columns elements that start stride elements apart.
 func Matrix(data unsafe.Pointer, dtype int32, rows, columns, stride int) Tensor {
-	if rows < 0 || rows > maxRows || columns < 0 || columns > maxColumns || stride < 0 || stride > maxColumns {
-		panic(fmt.Sprintf("a tensor of %d x %d elements with rows %d apart is not possible", rows, columns, stride))
+	if columns < 0 || columns > maxColumns || stride < 0 || stride > maxColumns {
+		return Strided(data, dtype, []int{rows, columns}, []int{stride, 1})
 	}
-	return Tensor{data, rows<<16 | int(dtype&0x7fff)<<1 | 1, stride<<32 | columns}
+	return Tensor{data: data, first: firstWord(rows, dtype, formMatrix), second: stride<<32 | columns}
 }
 
-// Float32s is the memory of a compact float32 Tensor that the library made; the library says how long it is
-// valid.
-func (t Tensor) Float32s() []float32 {
-	columns := t.second & 0xffffffff
-	if t.first&1 == 0 {
-		columns = 1
+// Strided has as many dimensions as shape and strides, at most MaxDimensions. Its layout is one object of Go's and one
+// of C's memory; First makes others of it without a new one.
+func Strided(data unsafe.Pointer, dtype int32, shape, strides []int) Tensor {
+	l := &layout{(*C.shardrec_tensor)(C.calloc(1, C.sizeof_shardrec_tensor))}
+	runtime.AddCleanup(l, func(view *C.shardrec_tensor) { C.free(unsafe.Pointer(view)) }, l.view)
+	l.view.device_type = C.SHARDREC_DEVICE_CPU
+	l.view.dtype = C.int32_t(dtype)
+	l.view.ndim = C.int32_t(len(shape))
+	rows := 0
+	for i := range shape {
+		l.view.shape[i] = C.int64_t(shape[i])
+		l.view.stride[i] = C.int64_t(strides[i])
+		rows = shape[0]
 	}
-	return unsafe.Slice((*float32)(t.data), t.first>>16*columns)
+	return Tensor{data, firstWord(rows, dtype, formLayout), int(uintptr(unsafe.Pointer(l.view))), l}
 }
 
-// Layout is the dtype and the shape.
-func (t Tensor) Layout() (dtype int32, shape []int) {
-	shape = []int{t.first >> 16}
-	if t.first&1 != 0 {
-		shape = append(shape, t.second&0xffffffff)
+// keepLayout holds the layout in C memory until the call has returned.
+func keepLayout(t Tensor) { runtime.KeepAlive(t.layout) }
+
+// MaxDimensions of a tensor.
+const MaxDimensions = C.SHARDREC_MAX_DIMENSIONS
+
+// Rows is the size of the first dimension.
+func (t Tensor) Rows() int { return t.first >> 17 }
+
+// First is the same tensor with another size of the first dimension, which it must have.
+func (t Tensor) First(rows int) Tensor {
+	t.first = firstWord(rows, int32(t.first>>2&0x7fff), t.first&3)
+	return t
+}
+
+// Dimensions is their number.
+func (t Tensor) Dimensions() int {
+	switch t.first & 3 {
+	case formVector:
+		return 1
+	case formMatrix:
+		return 2
 	}
-	return int32(t.first>>1&0x7fff) | 1<<16, shape
+	return int(t.layout.view.ndim)
+}
+
+// View is a shardrec_tensor of the library's own memory, written by C; the library says how long it is valid.
+type View struct {
+	data        unsafe.Pointer
+	_           [2]int32
+	dtype, ndim int32
+	shape       [MaxDimensions]int64
+	stride      [MaxDimensions]int64
+}
+
+// The same memory to Go and to C.
+var _ [C.sizeof_shardrec_tensor]byte = [unsafe.Sizeof(View{})]byte{}
+
+// Dtype of the elements.
+func (v *View) Dtype() int32 { return v.dtype }
+
+// Shape is the size of each dimension.
+func (v *View) Shape() []int {
+	shape := make([]int, v.ndim)
+	for i := range shape {
+		shape[i] = int(v.shape[i])
+	}
+	return shape
+}
+
+// Elements is the memory of a compact view, whose elements are of T.
+func Elements[T any](v *View) []T {
+	count := int64(1)
+	for _, size := range v.shape[:v.ndim] {
+		count *= size
+	}
+	return unsafe.Slice((*T)(v.data), count)
 }

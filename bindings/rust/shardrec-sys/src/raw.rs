@@ -1839,16 +1839,14 @@ extern "C" {
     /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
     /// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
     pub fn shardrec_scorer_refresh(scorer: *mut shardrec_scorer, step: i64, control: *mut shardrec_control, out_step: *mut i64) -> shardrec_status;
-    /// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
-    /// Since 0.1.
-    pub fn shardrec_scorer_step(scorer: *const shardrec_scorer, out: *mut i64) -> shardrec_status;
     /// The model of the collection that is served: its features, in the order of batches, and tables.
     /// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn shardrec_scorer_model(scorer: *const shardrec_scorer, out: *mut *mut shardrec_model) -> shardrec_status;
-    /// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
-    /// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
-    pub fn shardrec_scorer_shape(scorer: *const shardrec_scorer, out_dense_columns: *mut i64, out_scores: *mut i64) -> shardrec_status;
+    /// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
+    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
+    /// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn shardrec_scorer_info(scorer: *const shardrec_scorer, out_step: *mut i64, out_dense_columns: *mut i64, out_scores: *mut i64) -> shardrec_status;
     /// Looks up a batch and writes one of its outputs.
     /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
     /// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: \[batch_size, width\] or, of a
@@ -1859,7 +1857,7 @@ extern "C" {
     /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_scorer_lookup(scorer: *const shardrec_scorer, output: i32, batch_size: i64, values: *const shardrec_tensor, lengths: *const shardrec_tensor, weights: *const shardrec_tensor, out: *const shardrec_tensor, out_step: *mut i64) -> shardrec_status;
     /// Scores a batch: probabilities, or logits with the option LOGITS.
-    /// dense: \[batch_size, dense columns\] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+    /// dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
     /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
     /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
     /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is

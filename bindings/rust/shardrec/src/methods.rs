@@ -1469,9 +1469,11 @@ impl Checkpoint {
     }
 }
 
-/// What [`Scorer::shape`] returns.
+/// What [`Scorer::info`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScorerShape {
+pub struct ScorerInfo {
+    /// See there.
+    pub step: i64,
     /// See there.
     pub dense_columns: i64,
     /// See there.
@@ -1508,14 +1510,6 @@ impl Scorer {
         Ok(out_step)
     }
 
-    /// The step of the checkpoint that is served. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
-    /// Since 0.1.
-    pub fn step(&self) -> Result<i64> {
-        let mut out = 0i64;
-        check(unsafe { sys::shardrec_scorer_step(self.0, &mut out) })?;
-        Ok(out)
-    }
-
     /// The model of the collection that is served: its features, in the order of batches, and tables.
     /// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
     /// Since 0.1.
@@ -1523,13 +1517,15 @@ impl Scorer {
         Model::made_by(|out| unsafe { sys::shardrec_scorer_model(self.0, out) })
     }
 
-    /// Columns of the dense input of shardrec_scorer_predict, and scores per sample; 0 and 0 where the
-    /// checkpoint has no dense half that fits. Each may be NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
-    pub fn shape(&self) -> Result<ScorerShape> {
+    /// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
+    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
+    /// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    pub fn info(&self) -> Result<ScorerInfo> {
+        let mut out_step = 0i64;
         let mut out_dense_columns = 0i64;
         let mut out_scores = 0i64;
-        check(unsafe { sys::shardrec_scorer_shape(self.0, &mut out_dense_columns, &mut out_scores) })?;
-        Ok(ScorerShape { dense_columns: out_dense_columns, scores: out_scores })
+        check(unsafe { sys::shardrec_scorer_info(self.0, &mut out_step, &mut out_dense_columns, &mut out_scores) })?;
+        Ok(ScorerInfo { step: out_step, dense_columns: out_dense_columns, scores: out_scores })
     }
 
     /// Looks up a batch and writes one of its outputs.
@@ -1547,7 +1543,7 @@ impl Scorer {
     }
 
     /// Scores a batch: probabilities, or logits with the option LOGITS.
-    /// dense: \[batch_size, dense columns\] (shardrec_scorer_shape), FLOAT32, unit column stride. Others: as
+    /// dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
     /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
     /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
     /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is

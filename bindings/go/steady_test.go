@@ -1,0 +1,155 @@
+package shardrec_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	. "shardrec.org/shardrec"
+)
+
+// trainer is a small DLRM of one rank: two tables, two stacks of layers, DDP, metrics.
+type trainer struct {
+	handles     []interface{ Close() error }
+	tables      *Collection
+	lookup      *Lookup
+	bottom, top *Mlp
+	cross       *Interaction
+	ddp         *Ddp
+	metrics     *Metrics
+
+	ids, lengths                                             []int64
+	dense, labels, hidden, pooled, joined, logits, predicted []float32
+	logitsGradient, joinedGradient, hiddenGradient           []float32
+	loss                                                     float64
+}
+
+const mostSamples, features, width = 16, 2, 4
+
+func newTrainer(comm *Comm) *trainer {
+	model, adam := must(NewModel()), new(OptimizerOptions).Optimizer(OptimizerAdam).LearningRate(0.1)
+	for _, name := range []string{"a", "b"} {
+		must(0, model.AddFeature(must(model.AddTable(name, 50, width, nil)), name, PoolingSum))
+	}
+	plan := must(NewCollectivePlan(comm, model, nil))
+	t := &trainer{tables: must(NewCollection(comm, model, plan, nil)), bottom: must(NewMlp(3, nil)), top: must(NewMlp(width+3, nil)),
+		cross: must(NewInteraction(features, width, nil)), ddp: must(NewDdp(comm, nil)), metrics: must(NewMetrics(comm))}
+	t.lookup = must(NewLookup(t.tables, nil))
+	must(0, errors.Join(t.bottom.AddLinear(width, ActivationRelu), t.top.AddLinear(1, ActivationNone), t.ddp.SetOptimizer(adam)))
+	must(t.ddp.AddMlp("bottom", t.bottom))
+	must(t.ddp.AddMlp("top", t.top))
+	must(0, t.ddp.Commit())
+	t.handles = []interface{ Close() error }{model, plan, t.lookup, t.tables, t.ddp, t.bottom, t.top, t.cross, t.metrics}
+	t.ids, t.lengths = make([]int64, 2*features*mostSamples), make([]int64, features*mostSamples)
+	for _, each := range []struct {
+		values *[]float32
+		width  int
+	}{{&t.dense, 3}, {&t.labels, 1}, {&t.hidden, width}, {&t.pooled, features * width}, {&t.joined, width + 3}, {&t.logits, 1}, {&t.predicted, 1},
+		{&t.logitsGradient, 1}, {&t.joinedGradient, width + 3}, {&t.hiddenGradient, width}} {
+		*each.values = Aligned[float32](mostSamples * each.width)
+	}
+	return t
+}
+
+func (t *trainer) close() error {
+	var err error
+	for _, handle := range t.handles {
+		err = errors.Join(err, handle.Close())
+	}
+	return err
+}
+
+// step trains a batch whose data and size depend on its number only.
+func (t *trainer) step(number int) error {
+	samples := number % (mostSamples + 1)
+	count := 0
+	for i := range features * samples {
+		t.lengths[i] = int64((i + number) % 3)
+		for range t.lengths[i] {
+			t.ids[count] = int64((7*count + 3*number) % 50)
+			count++
+		}
+	}
+	for i := range samples {
+		t.labels[i] = float32((number + i) % 2)
+		for j := range 3 {
+			t.dense[3*i+j] = float32((number+i*j)%5) / 5
+		}
+	}
+	dense, hidden, pooled := Matrix(t.dense, samples, 3), Matrix(t.hidden, samples, width), Matrix(t.pooled, samples, features*width)
+	joined, logits, predicted := Matrix(t.joined, samples, width+3), Matrix(t.logits, samples, 1), Vector(t.predicted[:samples])
+	logitsGradient, joinedGradient := Matrix(t.logitsGradient, samples, 1), Matrix(t.joinedGradient, samples, width+3)
+	hiddenGradient, labels := Matrix(t.hiddenGradient, samples, width), Vector(t.labels[:samples])
+
+	err := t.lookup.Begin(samples, Vector(t.ids[:count]), Vector(t.lengths[:features*samples]), Tensor{})
+	for _, call := range [...]func() error{
+		func() error { return t.ddp.Begin(true) },
+		func() error { return t.bottom.Forward(dense, hidden) },
+		func() error { return t.lookup.Forward(0, pooled) },
+		t.look,
+		func() error { return t.cross.Forward(hidden, pooled, joined) },
+		func() error { return t.top.Forward(joined, logits) },
+		func() (err error) {
+			t.loss, err = BceWithLogits(logits, labels, predicted, logitsGradient)
+			return err
+		},
+		func() error { return t.top.Backward(logitsGradient, joinedGradient) },
+		func() error { return t.cross.Backward(joinedGradient, hiddenGradient, pooled) },
+		func() error { return t.lookup.SetGradient(0, pooled) },
+		func() error { return t.lookup.SendGradients(false) },
+		func() error { return t.bottom.Backward(hiddenGradient, Tensor{}) },
+		t.ddp.End, t.ddp.Wait, t.ddp.Step, t.lookup.Backward,
+		func() error { return t.metrics.Update(predicted, labels) },
+	} {
+		if err == nil {
+			err = call()
+		}
+	}
+	return err
+}
+
+// look asks for what a training loop asks for after a forward.
+func (t *trainer) look() error {
+	done, err := t.lookup.AllDone()
+	shape, failure := t.lookup.OutputShape(0)
+	if err = errors.Join(err, failure); err == nil && (done || shape.Columns != features*width) {
+		return fmt.Errorf("no batch, or one of %+v", shape)
+	}
+	return err
+}
+
+// report asks for what a training loop asks for now and then.
+func (t *trainer) report() error {
+	_, step := t.tables.Step()
+	_, stat := t.tables.Stat(CollectionStatSteps)
+	_, norm := t.ddp.ClipGradNorm(1)
+	err := errors.Join(step, stat, norm, t.metrics.Compute())
+	_, samples := t.metrics.Get(MetricSamples)
+	return errors.Join(err, samples, t.metrics.Reset())
+}
+
+// Batches change their length from step to step.
+func TestASteadyStepAllocatesNothing(t *testing.T) {
+	onOne := func(comm *Comm) error {
+		training, number := newTrainer(comm), 0
+		cube := Shaped(make([]float32, 24), 6, 2, 2)
+		var err error
+		allocations := testing.AllocsPerRun(200, func() {
+			if err == nil {
+				err = training.step(number)
+			}
+			if err == nil {
+				err = training.report()
+			}
+			if err == nil {
+				err = comm.AllReduce(cube.First(number%7), ReductionSum)
+			}
+			number++
+		})
+		ok(t, allocations == 0, allocations)
+		return errors.Join(err, training.close())
+	}
+	if err := Run(1, onOne); err != nil {
+		t.Error(err)
+	}
+}
