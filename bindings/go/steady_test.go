@@ -40,6 +40,12 @@ func newTrainer(comm *Comm) *trainer {
 	must(t.ddp.AddMlp("top", t.top))
 	must(0, t.ddp.Commit())
 	t.handles = []interface{ Close() error }{model, plan, t.lookup, t.tables, t.ddp, t.bottom, t.top, t.cross, t.metrics}
+	t.renew()
+	return t
+}
+
+// renew makes all slices anew; what a step writes before it reads it does not depend on what was in them.
+func (t *trainer) renew() {
 	t.ids, t.lengths = make([]int64, 2*features*mostSamples), make([]int64, features*mostSamples)
 	for _, each := range []struct {
 		values *[]float32
@@ -48,7 +54,6 @@ func newTrainer(comm *Comm) *trainer {
 		{&t.logitsGradient, 1}, {&t.joinedGradient, width + 3}, {&t.hiddenGradient, width}} {
 		*each.values = Aligned[float32](mostSamples * each.width)
 	}
-	return t
 }
 
 func (t *trainer) close() error {

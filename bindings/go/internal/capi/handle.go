@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Handle holds the ticket of a native object until it is closed or collected; nil is C's NULL. What must not
@@ -27,6 +28,7 @@ type state struct {
 
 	mutex   sync.Mutex
 	kept    []any
+	atEnd   []func()
 	forever runtime.Pinner
 	batch   runtime.Pinner
 }
@@ -39,9 +41,13 @@ var reported sync.Map
 func (s *state) end() {
 	ticket := s.ticket
 	s.destroy(&ticket)
+	handles.Add(-1)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.kept = nil
+	for _, call := range s.atEnd {
+		call()
+	}
+	s.kept, s.atEnd = nil, nil
 	s.batch.Unpin()
 	s.forever.Unpin()
 }
@@ -53,6 +59,37 @@ func (s *state) dropped() {
 	}
 }
 
+// Of a handle the collector sees a few words of Go's, and nothing of the native object behind them: it would leave
+// thousands of dropped ones. So it is called when there are more handles than twice those that it last left, and some.
+const spareHandles = 256
+
+var (
+	handles    atomic.Int64 // open ones
+	limit      atomic.Int64 // of handles, until the next collection
+	collecting atomic.Bool
+)
+
+func init() { limit.Store(spareHandles) }
+
+func countOpened() {
+	if handles.Add(1) <= limit.Load() || !collecting.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer collecting.Store(false)
+		runtime.GC()
+		for left := handles.Load(); ; { // while cleanups run
+			time.Sleep(time.Millisecond)
+			now := handles.Load()
+			if now >= left {
+				limit.Store(2*now + spareHandles)
+				return
+			}
+			left = now
+		}
+	}()
+}
+
 // Open takes over a ticket that is not 0.
 func (h *Handle) Open(kind string, ticket uintptr, destroy func(*uintptr), parents ...*Handle) {
 	h.state = &state{ticket: ticket, destroy: destroy, kind: kind}
@@ -61,6 +98,7 @@ func (h *Handle) Open(kind string, ticket uintptr, destroy func(*uintptr), paren
 	}
 	h.cleanup = runtime.AddCleanup(h, (*state).dropped, h.state)
 	h.ticket.Store(ticket)
+	countOpened()
 }
 
 // Close may be called more than once, on any goroutine, during calls.
@@ -80,6 +118,13 @@ func (h *Handle) Keep(used any) {
 	h.state.mutex.Lock()
 	defer h.state.mutex.Unlock()
 	h.state.kept = append(h.state.kept, used)
+}
+
+// AtEnd calls when the native object has ended. What it calls must not refer to the handle, which it would keep alive.
+func (h *Handle) AtEnd(call func()) {
+	h.state.mutex.Lock()
+	defer h.state.mutex.Unlock()
+	h.state.atEnd = append(h.state.atEnd, call)
 }
 
 // Pin holds the memory of a tensor where it is until the native object ends.

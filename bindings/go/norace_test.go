@@ -1,0 +1,5 @@
+//go:build !race
+
+package shardrec_test
+
+const raceEnabled = false
