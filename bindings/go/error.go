@@ -55,8 +55,12 @@ func refusal(status Status, sentence string) error {
 }
 
 func errorOf(e *capi.Error) error {
+	name := e.Name
+	if name == "" { // refused before the library was asked
+		name = statusError(e.Status).Error()
+	}
 	return &Error{
-		Status: Status(e.Status), Name: e.Name, Sentence: e.Sentence,
+		Status: Status(e.Status), Name: name, Sentence: e.Sentence,
 		Rank: e.Rank, Position: e.Position, Value: e.Value, Limit: e.Limit, Sequence: e.Sequence,
 		Table: e.Table, Feature: e.Feature, Operation: e.Operation, Path: e.Path,
 	}

@@ -20,6 +20,9 @@ func init() {
 	capi.Report = func(kind string) {
 		slog.Warn("shardrec: a " + kind + " was not closed; the garbage collector did it. Others of this type are not reported.")
 	}
+	if !capi.Available {
+		return // every call says what to install
+	}
 	if version := capi.Api_version(); version < APIVersion {
 		panic(fmt.Sprintf("libshardrec serves version %d of its API; this package needs %d or later", version, APIVersion))
 	}

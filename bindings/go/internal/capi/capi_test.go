@@ -1,3 +1,5 @@
+//go:build cgo && linux
+
 package capi
 
 import (
@@ -9,7 +11,7 @@ import (
 	"unsafe"
 )
 
-const float32Type, invalidArgument, invalidHandle = 73730, 1, 2
+const float32Type = 73730
 
 func matrix(values []float32, rows, columns, stride int) Tensor {
 	return Matrix(unsafe.Pointer(unsafe.SliceData(values)), float32Type, rows, columns, stride)

@@ -1,12 +1,72 @@
-// Package capi is the raw layer: SWIG's wrappers of the C API (capi.go, capi_wrap.c, generated) and what
-// they need by hand. Only package shardrec uses it.
-//
-// Pointers given to it must be to variables that stand alone: cgo looks for Go pointers in the whole object
-// behind a pointer.
+//go:build cgo && linux
+
 package capi
 
 // Generated code casts handles; the C compiler must not draw conclusions from their types.
 
 // #cgo pkg-config: shardrec
 // #cgo CFLAGS: -std=c99 -fno-strict-aliasing
+// #include <stdlib.h>
+// #include "shardrec/shardrec.h"
 import "C"
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Available tells whether the library is linked at all.
+const Available = true
+
+// What Go's part knows of C without asking.
+const (
+	_ = uint(C.SHARDREC_MAX_DIMENSIONS-MaxDimensions) + uint(MaxDimensions-C.SHARDREC_MAX_DIMENSIONS)
+	_ = uint(C.SHARDREC_INVALID_ARGUMENT-invalidArgument) + uint(invalidArgument-C.SHARDREC_INVALID_ARGUMENT)
+	_ = uint(C.SHARDREC_INVALID_HANDLE-invalidHandle) + uint(invalidHandle-C.SHARDREC_INVALID_HANDLE)
+)
+
+// The same memory to Go and to C.
+var _ [C.sizeof_shardrec_tensor]byte = [unsafe.Sizeof(View{})]byte{}
+
+// newLayout is a shardrec_tensor in C memory that is freed with the layout.
+func newLayout(dtype int32, shape, strides []int) (*layout, int) {
+	view := (*View)(C.calloc(1, C.sizeof_shardrec_tensor))
+	view.deviceType, view.dtype, view.ndim = C.SHARDREC_DEVICE_CPU, dtype, int32(len(shape))
+	for i := range shape {
+		view.shape[i], view.stride[i] = int64(shape[i]), int64(strides[i])
+	}
+	l := &layout{len(shape)}
+	runtime.AddCleanup(l, func(view *View) { C.free(unsafe.Pointer(view)) }, view)
+	return l, int(uintptr(unsafe.Pointer(view)))
+}
+
+// makeError takes what the typemap of shardrec_status made: "" for OK, else a block of shardrec_pack_error,
+// or a length without a block when there was no memory for it.
+func makeError(block string) error {
+	if len(block) == 0 {
+		return nil
+	}
+	data := unsafe.StringData(block)
+	if data == nil {
+		return refuse(int32(len(block)), "no memory for the sentence")
+	}
+	fields := strings.Split(strings.Clone(block), "\x00")
+	C.free(unsafe.Pointer(data))
+	status, _ := strconv.ParseInt(fields[0], 10, 32)
+	e := &Error{Status: int32(status), Name: fields[1], Sentence: fields[2]}
+	for i, part := range []**int64{&e.Rank, &e.Position, &e.Value, &e.Limit, &e.Sequence} {
+		if number, err := strconv.ParseInt(fields[3+i], 10, 64); err == nil {
+			*part = &number
+		}
+	}
+	e.Table, e.Feature, e.Operation, e.Path = fields[8], fields[9], fields[10], fields[11]
+	return Convert(e)
+}
+
+// takeText copies a text of the library and frees it; "" for NULL.
+func takeText(text unsafe.Pointer) string {
+	defer C.shardrec_text_free((*C.char)(text))
+	return C.GoString((*C.char)(text))
+}

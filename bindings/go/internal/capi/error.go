@@ -1,13 +1,20 @@
+// Package capi is the raw layer: SWIG's wrappers of the C API (capi.go, capi_wrap.c, generated) and what
+// they need by hand. Only package shardrec uses it.
+//
+// Pointers given to it must be to variables that stand alone: cgo looks for Go pointers in the whole object
+// behind a pointer.
 package capi
 
-// #include <stdlib.h>
-// #include "shardrec/shardrec.h"
-import "C"
-
 import (
-	"strconv"
+	"fmt"
 	"strings"
-	"unsafe"
+)
+
+// Of the C API's shardrec_status.
+const (
+	invalidArgument = 1
+	invalidHandle   = 2
+	unsupported     = 8
 )
 
 // Convert makes the error that callers see.
@@ -15,14 +22,22 @@ var Convert = func(e *Error) error { return e }
 
 // refuse is the error of a call that this package refuses itself.
 func refuse(status int32, sentence string) error {
-	return Convert(&Error{Status: status, Name: Status_name(status), Sentence: sentence})
+	return Convert(&Error{Status: status, Sentence: sentence})
+}
+
+// checkText refuses what C would see half of.
+func checkText(text string) error {
+	if at := strings.IndexByte(text, 0); at >= 0 {
+		return refuse(invalidArgument, fmt.Sprintf("the text %q holds NUL at byte %d; no name or path may hold it", text, at))
+	}
+	return nil
 }
 
 // Error is a status that is not OK, copied in the frame of the failing call. A part that the error lacks is
 // nil or "".
 type Error struct {
 	Status   int32  // of the C API's shardrec_status
-	Name     string // such as SHARDREC_TIMEOUT
+	Name     string // such as SHARDREC_TIMEOUT; "": to be found by the status
 	Sentence string // what was wrong, where, what would be accepted
 
 	Rank     *int64 // the rank at fault
@@ -38,27 +53,3 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Name + ": " + e.Sentence }
-
-// makeError takes what the typemap of shardrec_status made: "" for OK, else a block of shardrec_pack_error,
-// or a length without a block when there was no memory for it.
-func makeError(block string) error {
-	if len(block) == 0 {
-		return nil
-	}
-	data := unsafe.StringData(block)
-	if data == nil {
-		status := int32(len(block))
-		return refuse(status, "no memory for the sentence")
-	}
-	fields := strings.Split(strings.Clone(block), "\x00")
-	C.free(unsafe.Pointer(data))
-	status, _ := strconv.ParseInt(fields[0], 10, 32)
-	e := &Error{Status: int32(status), Name: fields[1], Sentence: fields[2]}
-	for i, part := range []**int64{&e.Rank, &e.Position, &e.Value, &e.Limit, &e.Sequence} {
-		if number, err := strconv.ParseInt(fields[3+i], 10, 64); err == nil {
-			*part = &number
-		}
-	}
-	e.Table, e.Feature, e.Operation, e.Path = fields[8], fields[9], fields[10], fields[11]
-	return Convert(e)
-}

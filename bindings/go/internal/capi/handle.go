@@ -1,8 +1,5 @@
 package capi
 
-// #include "shardrec/shardrec.h"
-import "C"
-
 import (
 	"fmt"
 	"runtime"
@@ -176,5 +173,5 @@ func (h *Handle) get() (uintptr, error) {
 	if h.state != nil {
 		kind = h.state.kind
 	}
-	return 0, refuse(C.SHARDREC_INVALID_HANDLE, fmt.Sprintf("this %s is closed", kind))
+	return 0, refuse(invalidHandle, fmt.Sprintf("this %s is closed", kind))
 }

@@ -1,9 +1,5 @@
 package capi
 
-// #include <stdlib.h>
-// #include "shardrec/shardrec.h"
-import "C"
-
 import (
 	"fmt"
 	"runtime"
@@ -15,7 +11,7 @@ import (
 type Tensor struct {
 	data   unsafe.Pointer
 	first  int     // shape[0] << 17 | (dtype & 0x7fff) << 2 | form
-	second int     // of a matrix: row stride << 32 | columns; formLayout: address of layout.view
+	second int     // of a matrix: row stride << 32 | columns; formLayout: where the layout is in C memory
 	layout *layout // nil but for formLayout
 }
 
@@ -29,7 +25,7 @@ const (
 )
 
 // layout is a shardrec_tensor in C memory, which lacks data and shape[0].
-type layout struct{ view *C.shardrec_tensor }
+type layout struct{ dimensions int }
 
 func firstWord(rows int, dtype int32, form int) int {
 	if rows < 0 || rows > maxRows {
@@ -54,25 +50,19 @@ func Matrix(data unsafe.Pointer, dtype int32, rows, columns, stride int) Tensor 
 // Strided has as many dimensions as shape and strides, at most MaxDimensions. Its layout is one object of Go's and one
 // of C's memory; First makes others of it without a new one.
 func Strided(data unsafe.Pointer, dtype int32, shape, strides []int) Tensor {
-	l := &layout{(*C.shardrec_tensor)(C.calloc(1, C.sizeof_shardrec_tensor))}
-	runtime.AddCleanup(l, func(view *C.shardrec_tensor) { C.free(unsafe.Pointer(view)) }, l.view)
-	l.view.device_type = C.SHARDREC_DEVICE_CPU
-	l.view.dtype = C.int32_t(dtype)
-	l.view.ndim = C.int32_t(len(shape))
+	l, address := newLayout(dtype, shape, strides)
 	rows := 0
-	for i := range shape {
-		l.view.shape[i] = C.int64_t(shape[i])
-		l.view.stride[i] = C.int64_t(strides[i])
+	if len(shape) != 0 {
 		rows = shape[0]
 	}
-	return Tensor{data, firstWord(rows, dtype, formLayout), int(uintptr(unsafe.Pointer(l.view))), l}
+	return Tensor{data, firstWord(rows, dtype, formLayout), address, l}
 }
 
 // keepLayout holds the layout in C memory until the call has returned.
 func keepLayout(t Tensor) { runtime.KeepAlive(t.layout) }
 
 // MaxDimensions of a tensor.
-const MaxDimensions = C.SHARDREC_MAX_DIMENSIONS
+const MaxDimensions = 8
 
 // Rows is the size of the first dimension.
 func (t Tensor) Rows() int { return t.first >> 17 }
@@ -91,20 +81,15 @@ func (t Tensor) Dimensions() int {
 	case formMatrix:
 		return 2
 	}
-	return int(t.layout.view.ndim)
+	return t.layout.dimensions
 }
 
 // View is a shardrec_tensor of the library's own memory, written by C; the library says how long it is valid.
 type View struct {
-	data        unsafe.Pointer
-	_           [2]int32
-	dtype, ndim int32
-	shape       [MaxDimensions]int64
-	stride      [MaxDimensions]int64
+	data                              unsafe.Pointer
+	deviceType, deviceID, dtype, ndim int32
+	shape, stride                     [MaxDimensions]int64
 }
-
-// The same memory to Go and to C.
-var _ [C.sizeof_shardrec_tensor]byte = [unsafe.Sizeof(View{})]byte{}
 
 // Dtype of the elements.
 func (v *View) Dtype() int32 { return v.dtype }

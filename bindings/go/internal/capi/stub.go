@@ -1,0 +1,13 @@
+//go:build !cgo || !linux
+
+package capi
+
+// Available tells whether the library is linked at all.
+const Available = false
+
+func missing() error {
+	return refuse(unsupported, "this program was built without libshardrec, a C library for Linux: install gcc, pkg-config and "+
+		"libshardrec's development package (its pkg-config file is shardrec.pc), and build with CGO_ENABLED=1 and GOOS=linux")
+}
+
+func newLayout(_ int32, shape, _ []int) (*layout, int) { return &layout{len(shape)}, 0 }
