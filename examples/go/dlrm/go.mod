@@ -1,0 +1,5 @@
+module shardrec.org/examples/dlrm
+
+go 1.24
+
+require shardrec.org/shardrec v0.1.0
