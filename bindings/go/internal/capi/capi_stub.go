@@ -14,6 +14,8 @@ func Live_objects(*int64) error { return missing() }
 
 func Hash64(uint64, []byte) uint64 { panic(missing()) }
 
+func Hash64_ids(uint64, Tensor, int64, Tensor) error { return missing() }
+
 func Log_set_level(int32) error { return missing() }
 
 func Log_next(int32, *int32, *int32, *string) error { return missing() }
@@ -345,6 +347,24 @@ func Checkpoint_verify(*Handle, *Handle) error { return missing() }
 func Checkpoint_contents_json(*Handle, *string) error { return missing() }
 
 func Checkpoint_list_json(string, *string) error { return missing() }
+
+func Scorer_open(string, int64, *Handle, *Handle, *uintptr) error { return missing() }
+
+func Scorer_destroy(*uintptr) {}
+
+func Scorer_refresh(*Handle, int64, *Handle, *int64) error { return missing() }
+
+func Scorer_model(*Handle, *uintptr) error { return missing() }
+
+func Scorer_info(*Handle, *int64, *int64, *int64) error { return missing() }
+
+func Scorer_lookup(*Handle, int32, int64, Tensor, Tensor, Tensor, Tensor, *int64) error {
+	return missing()
+}
+
+func Scorer_predict(*Handle, int64, Tensor, Tensor, Tensor, Tensor, Tensor, *int64) error {
+	return missing()
+}
 
 func Metrics_create(*Handle, *uintptr) error { return missing() }
 
