@@ -784,3 +784,60 @@ func (o *CheckpointOptions) KeepLast(value int64) *CheckpointOptions {
 	o.set(OptionKeepLast, value)
 	return o
 }
+
+// ScorerOptions are options of a scorer. Unset ones, and all of nil, have their defaults.
+type ScorerOptions struct{ settings }
+
+func (o *ScorerOptions) native() (*capi.Handle, error) {
+	if o == nil {
+		return nil, nil
+	}
+	return o.made(OptionsKindScorer)
+}
+
+// Text is a value, set or by default, as text, such as an enumerator's name.
+func (o *ScorerOptions) Text(key Option) (string, error) {
+	return value(o.settings, OptionsKindScorer, key, capi.Options_get_text)
+}
+
+// Int is a value that is an integer, set or by default; an enumerator's number.
+func (o *ScorerOptions) Int(key Option) (int64, error) {
+	return value(o.settings, OptionsKindScorer, key, capi.Options_get_i64)
+}
+
+// Float is a value that is a real number, set or by default.
+func (o *ScorerOptions) Float(key Option) (float64, error) {
+	return value(o.settings, OptionsKindScorer, key, capi.Options_get_f64)
+}
+
+// ServedTables sets SERVED_TABLES: shardrec_served_tables; default MEMORY.
+func (o *ScorerOptions) ServedTables(value ServedTables) *ScorerOptions {
+	o.set(OptionServedTables, int64(value))
+	return o
+}
+
+// ServedCollection sets SERVED_COLLECTION: name of a collection in the checkpoint; empty (default): the only
+// one, else that of the name "".
+func (o *ScorerOptions) ServedCollection(value string) *ScorerOptions {
+	o.set(OptionServedCollection, value)
+	return o
+}
+
+// BottomLayers sets BOTTOM_LAYERS: name of the stack of layers of the dense input; empty (default): "bottom",
+// where the checkpoint has it and it fits, else there is no dense half.
+func (o *ScorerOptions) BottomLayers(value string) *ScorerOptions {
+	o.set(OptionBottomLayers, value)
+	return o
+}
+
+// TopLayers sets TOP_LAYERS: likewise of the stack behind the interaction; "top".
+func (o *ScorerOptions) TopLayers(value string) *ScorerOptions {
+	o.set(OptionTopLayers, value)
+	return o
+}
+
+// Logits sets LOGITS: 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0.
+func (o *ScorerOptions) Logits(value bool) *ScorerOptions {
+	o.set(OptionLogits, number(value))
+	return o
+}

@@ -1,7 +1,7 @@
 // Made by bindings/tools/option_classes.py from bindings/shardrec.i; do not edit.
 //! A type per kind of options.
 
-use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, Sharding, Unused, WeightDecay};
+use crate::enums::{Balance, Compression, DdpOrder, Divisor, Dtype, Engine, Init, JoinDivisor, Optimizer, OptionKey, OptionsKind, OutOfRange, Placement, Replication, Rounding, RowStatistics, ServedTables, Sharding, Unused, WeightDecay};
 use crate::options::{Settings, Value};
 
 /// Options of the optimizer of tables. Unset ones have their defaults.
@@ -927,6 +927,75 @@ impl CheckpointOptions {
     #[must_use]
     pub fn keep_last(mut self, value: i64) -> Self {
         self.0.set(OptionKey::KeepLast, Value::Integer(value));
+        self
+    }
+}
+
+/// Options of a scorer. Unset ones have their defaults.
+#[derive(Clone, Debug)]
+pub struct ScorerOptions(pub(crate) Settings);
+
+impl Default for ScorerOptions {
+    fn default() -> Self {
+        ScorerOptions(Settings::new(OptionsKind::Scorer))
+    }
+}
+
+impl ScorerOptions {
+    /// All defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value, set or by default, as text, such as an enumerator's name.
+    pub fn text(&self, key: OptionKey) -> crate::Result<String> {
+        self.0.text(key)
+    }
+
+    /// A value that is an integer, set or by default; an enumerator's number.
+    pub fn integer(&self, key: OptionKey) -> crate::Result<i64> {
+        self.0.integer(key)
+    }
+
+    /// A value that is a real number, set or by default.
+    pub fn real(&self, key: OptionKey) -> crate::Result<f64> {
+        self.0.real(key)
+    }
+
+    /// SERVED_TABLES: shardrec_served_tables; default MEMORY.
+    #[must_use]
+    pub fn served_tables(mut self, value: ServedTables) -> Self {
+        self.0.set(OptionKey::ServedTables, Value::Integer(value.value()));
+        self
+    }
+
+    /// SERVED_COLLECTION: name of a collection in the checkpoint; empty (default): the only one, else that of the
+    /// name "".
+    #[must_use]
+    pub fn served_collection(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::ServedCollection, Value::Text(value.to_string()));
+        self
+    }
+
+    /// BOTTOM_LAYERS: name of the stack of layers of the dense input; empty (default): "bottom", where the checkpoint
+    /// has it and it fits, else there is no dense half.
+    #[must_use]
+    pub fn bottom_layers(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::BottomLayers, Value::Text(value.to_string()));
+        self
+    }
+
+    /// TOP_LAYERS: likewise of the stack behind the interaction; "top".
+    #[must_use]
+    pub fn top_layers(mut self, value: &str) -> Self {
+        self.0.set(OptionKey::TopLayers, Value::Text(value.to_string()));
+        self
+    }
+
+    /// LOGITS: 0 or 1; 1: scores are what the top stack gives, without the sigmoid; default 0.
+    #[must_use]
+    pub fn logits(mut self, value: bool) -> Self {
+        self.0.set(OptionKey::Logits, Value::Integer(value.into()));
         self
     }
 }
