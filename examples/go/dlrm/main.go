@@ -103,15 +103,15 @@ func serve(ctx context.Context, directory string) error {
 		return err
 	}
 	defer metrics.Close()
-	var step int
+	var info sr.ScorerInfo
 	var area float64
 	err = inOrder(
 		func() error { return errors.Join(failures...) },
-		func() (err error) { step, err = scorer.Step(); return err },
+		func() (err error) { info, err = scorer.Info(); return err },
 		func() (err error) { area, err = auc(metrics, scores, all.labels); return err },
 	)
 	if err == nil {
-		fmt.Printf("serving step %d: test AUC %.4f\n", step, area)
+		fmt.Printf("serving step %d: test AUC %.4f\n", info.Step, area)
 	}
 	return err
 }
