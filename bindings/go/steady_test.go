@@ -64,10 +64,9 @@ func (t *trainer) close() error {
 	return err
 }
 
-// step trains a batch whose data and size depend on its number only.
-func (t *trainer) step(number int) error {
-	samples := number % (mostSamples + 1)
-	count := 0
+// fill makes a batch whose data and size depend on its number only, and tells its samples and ids.
+func (t *trainer) fill(number int) (samples, count int) {
+	samples = number % (mostSamples + 1)
 	for i := range features * samples {
 		t.lengths[i] = int64((i + number) % 3)
 		for range t.lengths[i] {
@@ -81,30 +80,47 @@ func (t *trainer) step(number int) error {
 			t.dense[3*i+j] = float32((number+i*j)%5) / 5
 		}
 	}
-	dense, hidden, pooled := Matrix(t.dense, samples, 3), Matrix(t.hidden, samples, width), Matrix(t.pooled, samples, features*width)
-	joined, logits, predicted := Matrix(t.joined, samples, width+3), Matrix(t.logits, samples, 1), Vector(t.predicted[:samples])
-	logitsGradient, joinedGradient := Matrix(t.logitsGradient, samples, 1), Matrix(t.joinedGradient, samples, width+3)
-	hiddenGradient, labels := Matrix(t.hiddenGradient, samples, width), Vector(t.labels[:samples])
+	return samples, count
+}
 
+// forward scores the batch that was made last.
+func (t *trainer) forward(samples, count int) error {
+	hidden, pooled := Matrix(t.hidden, samples, width), Matrix(t.pooled, samples, features*width)
+	joined, logits := Matrix(t.joined, samples, width+3), Matrix(t.logits, samples, 1)
 	err := t.lookup.Begin(samples, Vector(t.ids[:count]), Vector(t.lengths[:features*samples]), Tensor{})
 	for _, call := range [...]func() error{
-		func() error { return t.ddp.Begin(true) },
-		func() error { return t.bottom.Forward(dense, hidden) },
+		func() error { return t.bottom.Forward(Matrix(t.dense, samples, 3), hidden) },
 		func() error { return t.lookup.Forward(0, pooled) },
 		t.look,
 		func() error { return t.cross.Forward(hidden, pooled, joined) },
 		func() error { return t.top.Forward(joined, logits) },
 		func() (err error) {
-			t.loss, err = BceWithLogits(logits, labels, predicted, logitsGradient)
+			t.loss, err = BceWithLogits(logits, Vector(t.labels[:samples]), Vector(t.predicted[:samples]), Matrix(t.logitsGradient, samples, 1))
 			return err
 		},
-		func() error { return t.top.Backward(logitsGradient, joinedGradient) },
+	} {
+		if err == nil {
+			err = call()
+		}
+	}
+	return err
+}
+
+// step trains a batch.
+func (t *trainer) step(number int) error {
+	samples, count := t.fill(number)
+	pooled, joinedGradient := Matrix(t.pooled, samples, features*width), Matrix(t.joinedGradient, samples, width+3)
+	hiddenGradient := Matrix(t.hiddenGradient, samples, width)
+	err := t.forward(samples, count)
+	for _, call := range [...]func() error{
+		func() error { return t.ddp.Begin(true) },
+		func() error { return t.top.Backward(Matrix(t.logitsGradient, samples, 1), joinedGradient) },
 		func() error { return t.cross.Backward(joinedGradient, hiddenGradient, pooled) },
 		func() error { return t.lookup.SetGradient(0, pooled) },
 		func() error { return t.lookup.SendGradients(false) },
 		func() error { return t.bottom.Backward(hiddenGradient, Tensor{}) },
 		t.ddp.End, t.ddp.Wait, t.ddp.Step, t.lookup.Backward,
-		func() error { return t.metrics.Update(predicted, labels) },
+		func() error { return t.metrics.Update(Vector(t.predicted[:samples]), Vector(t.labels[:samples])) },
 	} {
 		if err == nil {
 			err = call()

@@ -137,6 +137,9 @@ func createDropAndFail(t *testing.T) {
 
 // Memory that glibc keeps for threads of its own choice is not what is looked for here: the program has one arena.
 func TestWhatIsDroppedLeavesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
 	output, err := child("drops 10,000 cycles", "MALLOC_ARENA_MAX=1")
 	t.Log(output)
 	ok(t, err == nil, err)
