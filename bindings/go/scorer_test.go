@@ -80,8 +80,9 @@ func TestAScorerServes64GoroutinesAtOnce(t *testing.T) {
 	s, ctx := checkpointed(t), context.Background()
 	scorer := must(OpenScorer(ctx, s.root, 20, nil))
 	defer scorer.Close()
-	info := must(scorer.Info())
-	ok(t, info == ScorerInfo{Step: 20, DenseColumns: 3, Scores: 1} && must(must(scorer.Model()).FeatureCount()) == features, info)
+	info, model := must(scorer.Info()), must(scorer.Model())
+	defer model.Close()
+	ok(t, info == ScorerInfo{Step: 20, DenseColumns: 3, Scores: 1} && must(model.FeatureCount()) == features, info)
 	var calling sync.WaitGroup
 	for g := range 64 {
 		calling.Add(1)
