@@ -127,9 +127,12 @@ func residentBytes(t *testing.T) int {
 func createDropAndFail(t *testing.T) {
 	model, mlp, group := must(NewModel()), must(NewMlp(4, new(MlpOptions).Seed(1))), must(NewLocal(1, 1))
 	_, err := model.AddTable("a", -1, 4, nil)
-	comm := must(NewLocalComm(group, 0))
+	comm, values := must(NewLocalComm(group, 0)), make([]float32, 8)
+	for range 50 { // layouts in C memory
+		Shaped(values, 2, 2, 2)
+	}
 	_, taken := NewLocalComm(group, 0)
-	err = errors.Join(err, taken, mlp.Backward(Shaped(make([]float32, 8), 2, 2, 2), Tensor{}), comm.Broadcast(Vector([]int32{1}), 9))
+	err = errors.Join(err, taken, mlp.Backward(Shaped(values, 2, 2, 2), Tensor{}), comm.Broadcast(Vector([]int32{1}), 9))
 	if strings.Count(err.Error(), "SHARDREC_INVALID") != 4 {
 		t.Error(err)
 	}

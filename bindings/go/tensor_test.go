@@ -190,8 +190,8 @@ func TestHandlesLiveDuringCalls(t *testing.T) {
 	}
 }
 
-// Of tensors whose layout is in C memory, the layout too.
-func TestLayoutsAreFreedWithTheirTensors(t *testing.T) {
+// A tensor whose layout is in C memory, and that only a running call refers to.
+func TestLayoutsLiveDuringCalls(t *testing.T) {
 	values := make([]float32, 8)
 	onRanks(t, func(comm *Comm) error {
 		if must(comm.Rank()) == 1 {
