@@ -1,34 +1,42 @@
-//! Train recommendation models whose embedding tables are larger than one device: the C API
-//! (shardrec.h is the manual) as types. Handles are types that destroy themselves, in any order; statuses are
-//! `Result`s; tensors are slices that the library reads and writes in place and does not keep.
-
+#![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
+#![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
+mod abort;
+mod aligned;
 mod ddp;
+mod element;
+#[rustfmt::skip]
 mod enums;
 mod error;
 mod handles;
 mod layers;
 mod log;
+#[rustfmt::skip]
 mod methods;
+#[rustfmt::skip]
 mod option_types;
 mod options;
 mod run;
 mod tensor;
 
+pub use abort::Aborter;
+pub use aligned::AlignedVec;
 pub use ddp::{Ddp, DdpStep};
+pub use element::{Bf16, Element, F16};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
 pub use handles::{
-    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Topology,
+    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan,
+    Rendezvous, Topology,
 };
 pub use layers::{InteractionPass, MlpPass, Parameter};
 pub use log::LogForwarder;
 pub use methods::*;
 pub use option_types::*;
-pub use run::run;
+pub use run::{run, RunError};
 pub use shardrec_sys as sys;
-pub use tensor::{Element, View, ViewMut};
+pub use tensor::{View, ViewMut};
 
 /// A message of the library's log.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 //! The library's log, passed on to a sink of the host.
+#![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
