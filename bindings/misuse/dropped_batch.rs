@@ -1,4 +1,5 @@
-//! Must not compile: the library would write into memory that has ended.
+//! Refused: E0597 1
+//! The library would write into memory that has ended.
 use shardrec::{Lookup, ViewMut};
 
 pub fn dropped_batch(lookup: &mut Lookup) {

@@ -1,4 +1,5 @@
-//! Must not compile: options of a plan are none of a table, and a key takes its own enumerators.
+//! Refused: E0308 2
+//! Options of a plan are none of a table, and a key takes its own enumerators.
 use shardrec::{Model, PlanOptions, Sharding, TableOptions};
 
 pub fn wrong_kind(model: &mut Model) -> TableOptions {

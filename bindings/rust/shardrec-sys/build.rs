@@ -37,11 +37,12 @@ fn main() {
     };
     match found {
         Ok(found) => {
-            println!("cargo:rustc-link-search=native={}", found.libraries.display());
+            let libraries = plain(found.libraries);
+            println!("cargo:rustc-link-search=native={}", libraries.display());
             println!("cargo:rustc-link-lib=dylib=shardrec");
-            println!("cargo:libdir={}", found.libraries.display());
+            println!("cargo:libdir={}", libraries.display());
             if let Some(headers) = found.headers {
-                println!("cargo:include={}", headers.display());
+                println!("cargo:include={}", plain(headers).display());
             }
             println!("cargo:version={}", env!("CARGO_PKG_VERSION"));
         }
@@ -53,6 +54,11 @@ fn main() {
             );
         }
     }
+}
+
+/// Without "..", of which a relocatable pkg-config file has some: it becomes a program's run path.
+fn plain(folder: PathBuf) -> PathBuf {
+    folder.canonicalize().unwrap_or(folder)
 }
 
 fn in_folder(folder: &Path) -> Result<Found, String> {
