@@ -3,7 +3,7 @@
 use shardrec::{DdpStep, Result};
 
 pub fn marked_gradient(step: &mut DdpStep<'_>) -> Result<()> {
-    let gradient = step.gradient_mut(0)?;
+    let gradient = step.gradient_mut::<f32>(0)?;
     step.mark_ready(0, 1)?;
     gradient[0] = 1.0;
     Ok(())

@@ -2,23 +2,27 @@
 //! nobody else can reach them.
 
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
 use shardrec_sys as sys;
 
+use crate::element::Element;
 use crate::enums::ErrorKind;
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Comm, Mlp};
-use crate::layers::{elements, empty, floats};
+use crate::layers::{empty, floats};
+use crate::memory::Memory;
 use crate::option_types::DdpOptions;
 use crate::options::with;
 
 // SAFETY of every call below: handles are tickets of any value; texts and out-parameters outlive the call. The
 // memory of parameters is this object's, freed after the native object has ended.
 
-/// Parameters of f32 that ranks train together.
+/// Parameters that ranks train together, of f32, f64, [`F16`](crate::F16) or [`Bf16`](crate::Bf16), and
+/// stacks of layers. Parameters are counted from 0 in the order of adding, those of stacks included.
 pub struct Ddp {
     pub(crate) raw: *mut sys::shardrec_ddp,
-    parameters: Vec<Memory>,
+    parameters: Vec<Option<Memory>>, // None: of a stack
     flat: Option<Memory>,
     open: bool, // a step has begun and wait was not called
 }
@@ -28,33 +32,6 @@ unsafe impl Send for Ddp {}
 // SAFETY: as above.
 unsafe impl Sync for Ddp {}
 
-/// Elements that the library may write while nobody here looks.
-struct Memory(*mut f32, usize);
-
-impl Memory {
-    fn new(values: Vec<f32>) -> Memory {
-        let elements = values.len();
-        Memory(Box::into_raw(values.into_boxed_slice()).cast(), elements)
-    }
-
-    fn tensor(&self) -> sys::shardrec_tensor {
-        let mut tensor = empty();
-        tensor.data = self.0.cast();
-        tensor.device_type = sys::SHARDREC_DEVICE_CPU.0 as i32;
-        tensor.dtype = sys::SHARDREC_FLOAT32.0 as i32;
-        tensor.ndim = 1;
-        tensor.shape[0] = self.1 as i64;
-        tensor
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: of Memory::new.
-        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.0, self.1)) });
-    }
-}
-
 impl Drop for Ddp {
     fn drop(&mut self) {
         // SAFETY: the handle is ours; the memory ends after it.
@@ -62,12 +39,19 @@ impl Drop for Ddp {
     }
 }
 
+impl std::fmt::Debug for Ddp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ddp").field("raw", &self.raw).field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
 /// A step with or without an exchange of gradients. The gradients of parameters that are not marked yet can be
 /// written. Dropped without wait, the set stays in the step.
 #[must_use = "a step ends with wait"]
+#[derive(Debug)]
 pub struct DdpStep<'a> {
     ddp: &'a mut Ddp,
-    marked: std::sync::Mutex<Vec<bool>>,
+    marked: Mutex<Vec<bool>>,
 }
 
 impl Ddp {
@@ -80,20 +64,23 @@ impl Ddp {
         Ok(Ddp { raw, parameters: Vec::new(), flat: None, open: false })
     }
 
-    /// Adds a parameter, in the same order on every rank, and returns its index. Its gradient lies in the library's
-    /// memory, or in that of set_flat_gradient.
-    pub fn add_parameter(&mut self, name: &str, values: Vec<f32>) -> Result<i64> {
+    /// Adds a parameter of a shape, row after row, in the same order on every rank, and returns its index. Its gradient
+    /// lies in the library's memory, or in that of set_flat_gradient.
+    pub fn add_parameter<T: Element>(&mut self, name: &str, shape: &[usize], values: Vec<T>) -> Result<i64> {
         let name = c_text(name)?;
-        let memory = Memory::new(values);
+        let memory = Memory::new(values, shape)?;
         let mut out = 0;
         check(unsafe {
-            let tensor = memory.tensor();
-            sys::shardrec_ddp_add_parameter(self.raw, name.as_ptr(), &tensor, std::ptr::null(), &mut out)
+            sys::shardrec_ddp_add_parameter(
+                self.raw,
+                name.as_ptr(),
+                memory.tensor(),
+                std::ptr::null(),
+                &mut out,
+            )
         })?;
-        while self.parameters.len() < out as usize {
-            self.parameters.push(Memory::new(Vec::new())); // of a stack
-        }
-        self.parameters.push(memory);
+        self.parameters.resize_with(out as usize, || None);
+        self.parameters.push(Some(memory));
         Ok(out)
     }
 
@@ -106,9 +93,10 @@ impl Ddp {
     }
 
     /// The gradients of all parameters lie one behind the other in this memory.
-    pub fn set_flat_gradient(&mut self, values: Vec<f32>) -> Result<()> {
-        let memory = Memory::new(values);
-        check(unsafe { sys::shardrec_ddp_set_flat_gradient(self.raw, &memory.tensor()) })?;
+    pub fn set_flat_gradient<T: Element>(&mut self, values: Vec<T>) -> Result<()> {
+        let shape = [values.len()];
+        let memory = Memory::new(values, &shape)?;
+        check(unsafe { sys::shardrec_ddp_set_flat_gradient(self.raw, memory.tensor()) })?;
         self.flat = Some(memory);
         Ok(())
     }
@@ -120,61 +108,57 @@ impl Ddp {
         Err(refusal(ErrorKind::InvalidState, "a step of the set has begun and has not ended".to_string()))
     }
 
+    /// Of a parameter that was added; those of stacks are [`Mlp::parameter`]'s.
     fn memory(&self, index: i64) -> Result<&Memory> {
-        let found = usize::try_from(index).ok().and_then(|index| self.parameters.get(index));
+        let found = usize::try_from(index).ok().and_then(|index| self.parameters.get(index)?.as_ref());
         found.ok_or_else(|| {
             refusal(ErrorKind::NotFound, format!("there is no parameter {index} of the host's"))
         })
     }
 
     /// The values of a parameter that was added, copied: a checkpoint's load writes them too. Between steps.
-    pub fn parameter(&self, index: i64) -> Result<Vec<f32>> {
+    pub fn parameter<T: Element>(&self, index: i64) -> Result<Vec<T>> {
         self.require_idle()?;
-        let memory = self.memory(index)?;
         // SAFETY: no step is open, so that nobody writes.
-        Ok(unsafe { std::slice::from_raw_parts(memory.0, memory.1) }.to_vec())
+        Ok(unsafe { self.memory(index)?.slice()? }.to_vec())
     }
 
     /// Writes a parameter that was added: as many values as it has elements. Between steps.
-    pub fn set_parameter(&mut self, index: i64, values: &[f32]) -> Result<()> {
+    pub fn set_parameter<T: Element>(&mut self, index: i64, values: &[T]) -> Result<()> {
         self.require_idle()?;
-        let memory = self.memory(index)?;
-        if memory.1 != values.len() {
-            let text = format!("{} values for {} elements", values.len(), memory.1);
-            return Err(refusal(ErrorKind::InvalidArgument, text));
-        }
         // SAFETY: as in parameter; &mut self.
-        unsafe { std::slice::from_raw_parts_mut(memory.0, memory.1) }.copy_from_slice(values);
-        Ok(())
+        unsafe { self.memory(index)?.set(values) }
     }
 
-    /// A parameter's gradient; after commit, between steps.
-    pub fn gradient(&self, index: i64) -> Result<&[f32]> {
+    /// The gradient of a parameter that was added; after commit, between steps.
+    pub fn gradient<T: Element>(&self, index: i64) -> Result<&[T]> {
         self.require_idle()?;
-        let view = self.gradient_view(index)?;
-        // SAFETY: compact, of f32 (commit refuses others), valid until the set is destroyed.
-        Ok(unsafe { floats(&view) })
+        let (data, elements) = self.gradient_place::<T>(index)?;
+        // SAFETY: of gradient_place; nobody writes between steps.
+        Ok(unsafe { std::slice::from_raw_parts(data, elements) })
     }
 
     /// The same, to write.
-    pub fn gradient_mut(&mut self, index: i64) -> Result<&mut [f32]> {
+    pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
         self.require_idle()?;
         self.gradient_slice(index)
     }
 
-    fn gradient_view(&self, index: i64) -> Result<sys::shardrec_tensor> {
+    /// Where a gradient lies: compact, of the parameter's dtype and size, until the set is destroyed.
+    fn gradient_place<T: Element>(&self, index: i64) -> Result<(*mut T, usize)> {
+        let memory = self.memory(index)?;
+        memory.require::<T>()?;
         let mut out = empty();
         check(unsafe { sys::shardrec_ddp_gradient(self.raw, index, &mut out) })?;
-        Ok(out)
+        let data =
+            if memory.elements() == 0 { std::ptr::NonNull::dangling().as_ptr() } else { out.data.cast() };
+        Ok((data, memory.elements()))
     }
 
-    fn gradient_slice(&mut self, index: i64) -> Result<&mut [f32]> {
-        let view = self.gradient_view(index)?;
-        if elements(&view) == 0 {
-            return Ok(&mut []);
-        }
+    fn gradient_slice<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
+        let (data, elements) = self.gradient_place(index)?;
         // SAFETY: as in gradient; &mut self.
-        Ok(unsafe { std::slice::from_raw_parts_mut(view.data.cast::<f32>(), elements(&view)) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(data, elements) })
     }
 
     /// An optimizer state of a parameter, 0 or 1, copied as a parameter is; after commit, between steps.
@@ -182,7 +166,7 @@ impl Ddp {
         self.require_idle()?;
         let mut out = empty();
         check(unsafe { sys::shardrec_ddp_state(self.raw, index, state, &mut out) })?;
-        // SAFETY: as in gradient.
+        // SAFETY: compact, of f32 (commit refuses other parameters with an optimizer), and as in gradient.
         Ok(unsafe { floats(&out) }.to_vec())
     }
 
@@ -190,15 +174,15 @@ impl Ddp {
     pub fn begin(&mut self, sync: bool) -> Result<DdpStep<'_>> {
         check(unsafe { sys::shardrec_ddp_begin(self.raw, sync.into()) })?;
         self.open = true;
-        let marked = std::sync::Mutex::new(vec![false; self.parameters.len()]);
+        let marked = Mutex::new(vec![false; self.parameters.len()]);
         Ok(DdpStep { ddp: self, marked })
     }
 }
 
 impl DdpStep<'_> {
     /// The gradient of a parameter that is not marked yet.
-    pub fn gradient_mut(&mut self, index: i64) -> Result<&mut [f32]> {
-        let marked = self.marked.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+    pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
+        let marked = self.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
         if usize::try_from(index).ok().and_then(|index| marked.get(index)).copied().unwrap_or(true) {
             let text = format!("parameter {index} is marked, or is no parameter of the host's");
             return Err(refusal(ErrorKind::InvalidState, text));
@@ -207,7 +191,7 @@ impl DdpStep<'_> {
     }
 
     fn mark(&self, first: i64, count: i64) {
-        let mut marked = self.marked.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
         for index in first.max(0)..first.saturating_add(count).min(marked.len() as i64) {
             marked[index as usize] = true;
         }

@@ -12,6 +12,7 @@ use crate::error::{check, Result};
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident($raw:ident, $destroy:ident);)*) => {$(
         $(#[$doc])*
+        #[derive(Debug)]
         pub struct $name(pub(crate) *mut sys::$raw);
 
         // SAFETY: the pointer is a ticket that is never followed; the library looks it up under its own locks.

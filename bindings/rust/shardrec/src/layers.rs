@@ -21,6 +21,7 @@ pub struct Parameter {
 
 /// A batch on its way through a stack. Dropping it is evaluation.
 #[must_use = "dropped, there is no backward"]
+#[derive(Debug)]
 pub struct MlpPass<'a> {
     mlp: &'a mut Mlp,
     input: View<'a>,
@@ -77,6 +78,7 @@ impl MlpPass<'_> {
 
 /// A batch on its way through an interaction. Dropping it is evaluation.
 #[must_use = "dropped, there is no backward"]
+#[derive(Debug)]
 pub struct InteractionPass<'a> {
     interaction: &'a mut Interaction,
     inputs: (View<'a>, View<'a>),

@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-#![deny(missing_docs)]
+#![deny(missing_docs, missing_debug_implementations)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 mod abort;
@@ -12,6 +12,7 @@ mod error;
 mod handles;
 mod layers;
 mod log;
+mod memory;
 #[rustfmt::skip]
 mod methods;
 #[rustfmt::skip]

@@ -10,6 +10,7 @@ use crate::{next_log_message, LogMessage};
 
 /// Passes the messages of the library's log on, on a thread of its own, until it is dropped.
 #[must_use = "dropped, it ends"]
+#[derive(Debug)]
 pub struct LogForwarder {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

@@ -11,13 +11,14 @@ use crate::error::{refusal, Result};
 const MAX_DIMENSIONS: usize = sys::SHARDREC_MAX_DIMENSIONS as usize;
 
 /// What the library only reads.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     pub(crate) raw: sys::shardrec_tensor,
     memory: PhantomData<&'a ()>,
 }
 
 /// What the library writes.
+#[derive(Debug)]
 pub struct ViewMut<'a> {
     pub(crate) raw: sys::shardrec_tensor,
     memory: PhantomData<&'a mut ()>,

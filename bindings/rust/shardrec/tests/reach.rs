@@ -208,34 +208,74 @@ fn own_parameters() {
         let options = DdpOptions::new().first_bucket_bytes(1).unused(Unused::Zero);
         let mut ddp = Ddp::new(comm, Some(&options))?;
         assert_eq!(
-            (ddp.add_parameter("weight", vec![1.0, 2.0])?, ddp.add_parameter("bias", vec![3.0])?),
+            (
+                ddp.add_parameter("weight", &[2], vec![1f32, 2.0])?,
+                ddp.add_parameter("bias", &[], vec![3f32])?
+            ),
             (0, 1)
         );
-        ddp.set_flat_gradient(vec![0.0; 3])?;
+        ddp.set_flat_gradient(vec![0f32; 3])?;
         let adagrad = OptimizerOptions::new().optimizer(Optimizer::Adagrad).learning_rate(1);
         ddp.set_optimizer(Some(&adagrad))?;
         ddp.commit()?;
-        assert_eq!((ddp.bucket_of(1)?, ddp.gradient(0)?.len()), (0, 2));
+        assert_eq!((ddp.bucket_of(1)?, ddp.gradient::<f32>(0)?.len()), (0, 2));
         let mut step = ddp.begin(true)?;
-        step.gradient_mut(0)?.fill(3.0);
+        step.gradient_mut::<f32>(0)?.fill(3.0);
         step.mark_ready(0, 1)?;
-        assert_eq!(kind(step.gradient_mut(0)), Some(ErrorKind::InvalidState)); // the library's now
+        assert_eq!(kind(step.gradient_mut::<f32>(0)), Some(ErrorKind::InvalidState)); // the library's now
         step.mark_unused(1, 1)?;
         step.wait()?;
         assert!(ddp.clip_grad_norm(1.0)? > 4.0);
         ddp.step()?;
-        assert!(ddp.parameter(0)?[0] < 0.1 && ddp.state(0, 0)?[0] > 0.0);
+        assert!(ddp.parameter::<f32>(0)?[0] < 0.1 && ddp.state(0, 0)?[0] > 0.0);
         ddp.zero_gradients()?;
         ddp.set_learning_rate(0.5)?;
-        ddp.gradient_mut(1)?[0] = 1.0;
+        ddp.gradient_mut::<f32>(1)?[0] = 1.0;
         ddp.all_reduce()?;
         ddp.set_parameter(1, &[comm.rank()? as f32])?;
-        assert_eq!(kind(ddp.set_parameter(1, &[])), Some(ErrorKind::InvalidArgument));
+        assert_eq!(kind(ddp.set_parameter::<f32>(1, &[])), Some(ErrorKind::InvalidArgument));
         ddp.broadcast(1)?;
-        assert_eq!(ddp.parameter(1)?[0], 1.0);
+        assert_eq!(ddp.parameter::<f32>(1)?[0], 1.0);
         ddp.check_equal()?;
         ddp.join()?;
         assert!(ddp.statistics()?.contains("buckets"));
+        comm.shutdown()
+    })
+    .unwrap();
+}
+
+/// Without an optimizer they may be of other dtypes, beside a stack of layers, whose parameters are the stack's.
+#[test]
+fn own_parameters_of_every_dtype() {
+    run(2, |comm: &Comm| -> Result<()> {
+        let mut mlp = Mlp::new(2, None)?;
+        mlp.add_linear(2, Activation::None)?;
+        let mut ddp = Ddp::new(comm, Some(&DdpOptions::new().unused(Unused::Zero)))?;
+        let mine = comm.rank()? + 1;
+        let half = [1.5, -2.0].map(F16::from_f32);
+        assert_eq!(ddp.add_parameter("half", &[1, 2], half.to_vec())?, 0);
+        assert_eq!(ddp.add_mlp("stack", &mlp)?, 1);
+        assert_eq!(ddp.add_parameter("brain", &[2], vec![Bf16::from_f32(mine as f32); 2])?, 3);
+        assert_eq!(ddp.add_parameter("double", &[2, 1], vec![0.5f64; 2])?, 4);
+        assert_eq!(kind(ddp.add_parameter("short", &[3], vec![0f64; 2])), Some(ErrorKind::InvalidArgument));
+        assert_eq!(kind(ddp.add_parameter("long", &[1], vec![0f64; 2])), Some(ErrorKind::InvalidArgument));
+        assert_eq!(kind(ddp.add_parameter("integers", &[1], vec![0i64])), Some(ErrorKind::Unsupported));
+        ddp.commit()?;
+        assert_eq!(ddp.parameter::<Bf16>(3)?[0].to_f32(), 1.0); // rank 0's
+        let mut step = ddp.begin(true)?;
+        step.gradient_mut::<F16>(0)?.fill(F16::from_f32(mine as f32));
+        step.gradient_mut::<f64>(4)?[1] = f64::from(mine);
+        assert_eq!(kind(step.gradient_mut::<f32>(4)), Some(ErrorKind::InvalidArgument));
+        assert_eq!(kind(step.gradient_mut::<f32>(1)), Some(ErrorKind::NotFound)); // the stack's
+        step.mark_ready(0, 1)?;
+        step.mark_ready(4, 1)?;
+        step.wait()?;
+        assert_eq!((ddp.gradient::<F16>(0)?[1].to_f32(), ddp.gradient::<f64>(4)?), (1.5, &[0.0, 1.5][..]));
+        assert_eq!(kind(ddp.parameter::<f32>(0)), Some(ErrorKind::InvalidArgument));
+        assert_eq!(kind(ddp.parameter::<f32>(1)), Some(ErrorKind::NotFound));
+        ddp.set_parameter(4, &[f64::from(mine); 2])?;
+        ddp.broadcast(1)?;
+        assert_eq!(ddp.parameter::<f64>(4)?, [2.0; 2]);
         comm.shutdown()
     })
     .unwrap();
@@ -245,11 +285,11 @@ fn own_parameters() {
 fn a_step_that_was_dropped_locks_its_memory() {
     run(1, |comm: &Comm| -> Result<()> {
         let mut ddp = Ddp::new(comm, None)?;
-        ddp.add_parameter("weight", vec![1.0])?;
+        ddp.add_parameter("weight", &[1], vec![1f32])?;
         ddp.commit()?;
         drop(ddp.begin(true)?);
-        assert_eq!(kind(ddp.parameter(0)), Some(ErrorKind::InvalidState));
-        assert_eq!(kind(ddp.gradient_mut(0)), Some(ErrorKind::InvalidState));
+        assert_eq!(kind(ddp.parameter::<f32>(0)), Some(ErrorKind::InvalidState));
+        assert_eq!(kind(ddp.gradient_mut::<f32>(0)), Some(ErrorKind::InvalidState));
         assert_eq!(kind(ddp.begin(true)), Some(ErrorKind::InvalidState));
         Ok(())
     })
@@ -265,7 +305,7 @@ fn checkpoints() {
         let tables = Collection::new(comm, &model, &plan, None)?;
         let (mut mlp, mut ddp) = (Mlp::new(2, None)?, Ddp::new(comm, None)?);
         mlp.add_linear(1, Activation::None)?;
-        ddp.add_parameter("weight", vec![1.0, 2.0])?;
+        ddp.add_parameter("weight", &[2, 1], vec![1f32, 2.0])?;
         ddp.commit()?;
         let mut checkpoint =
             Checkpoint::new(comm, &folder.path("run"), Some(&CheckpointOptions::new().keep_last(2)))?;
@@ -275,10 +315,10 @@ fn checkpoints() {
         let mut position = [i64::from(comm.rank()?)];
         checkpoint.set_tensor("position", View::vector(&position))?;
         checkpoint.commit(5, None)?;
-        ddp.set_parameter(0, &[9.0, 9.0])?;
+        ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;
-        assert_eq!((checkpoint.step()?, ddp.parameter(0)?[0]), (5, 1.0));
+        assert_eq!((checkpoint.step()?, ddp.parameter::<f32>(0)?[0]), (5, 1.0));
         assert_eq!(checkpoint.tensor_info("position", 1)?, (Dtype::Int64, vec![1]));
         checkpoint.get_tensor("position", 1, ViewMut::vector(&mut position))?;
         assert_eq!(position, [1]);

@@ -48,8 +48,8 @@ fn cycles_leave_nothing() {
         let (mut mlp, mut ddp) = (Mlp::new(4, None).unwrap(), Ddp::new(&comm, None).unwrap());
         mlp.add_linear(2, Activation::None).unwrap();
         assert!(mlp.parameter(9).is_err());
-        ddp.add_parameter("a", vec![0.0; 64]).unwrap();
-        assert!(ddp.add_parameter("a", vec![0.0; 64]).is_err());
+        ddp.add_parameter("a", &[8, 8], vec![0f32; 64]).unwrap();
+        assert!(ddp.add_parameter("a", &[8, 8], vec![0f32; 64]).is_err());
         if cycle == 1000 {
             after_1000 = resident_bytes();
         }
