@@ -35,7 +35,7 @@ pub use layers::{InteractionPass, MlpPass, Parameter};
 pub use log::LogForwarder;
 pub use methods::*;
 pub use option_types::*;
-pub use run::{run, RunError};
+pub use run::{run, run_rank, RunError};
 pub use shardrec_sys as sys;
 pub use tensor::{View, ViewMut};
 

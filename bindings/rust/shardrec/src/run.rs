@@ -84,6 +84,33 @@ where
     }
 }
 
+/// What [`run`] does for each rank, for one that this thread is, such as a process of a group ([`Comm::from_env`]): closes
+/// the communicator behind body; a failure or a panic of body aborts it on all ranks, and goes on in the caller.
+pub fn run_rank<T, E>(comm: &Comm, body: impl FnOnce(&Comm) -> Result<T, E>) -> Result<T, E>
+where
+    E: From<Error> + fmt::Display,
+{
+    let ended = catch_unwind(AssertUnwindSafe(|| closed_behind(comm, body)));
+    let reason = match &ended {
+        Ok(Ok(_)) => None,
+        Ok(Err(failure)) => Some(failure.to_string()),
+        Err(_) => Some("it panicked".to_string()),
+    };
+    if let Some(reason) = reason {
+        let _ = comm.abort(&reason.replace('\0', " ")); // one that has ended needs no abort
+    }
+    ended.unwrap_or_else(|payload| resume_unwind(payload))
+}
+
+fn closed_behind<T, E: From<Error>>(comm: &Comm, body: impl FnOnce(&Comm) -> Result<T, E>) -> Result<T, E> {
+    let result = body(comm)?;
+    // One that body has closed, or whose failure it has dealt with, needs no end.
+    if comm.check().is_ok() {
+        comm.shutdown()?;
+    }
+    Ok(result)
+}
+
 fn join(n: i32) -> Result<Vec<Comm>, Error> {
     let group = Local::new(n, n)?;
     (0..n).map(|rank| Comm::join(&group, rank)).collect()
@@ -109,15 +136,7 @@ impl<E> Default for Ended<E> {
 
 impl<E: From<Error> + fmt::Display + 'static> Ranks<'_, E> {
     fn run<T>(&self, rank: i32, comm: &Comm, body: impl Fn(&Comm) -> Result<T, E>) -> Option<T> {
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            let result = body(comm)?;
-            // One that body has closed, or whose failure it has dealt with, needs no end.
-            if comm.check().is_ok() {
-                comm.shutdown()?;
-            }
-            Ok(result)
-        }));
-        match ended {
+        match catch_unwind(AssertUnwindSafe(|| closed_behind(comm, body))) {
             Ok(Ok(result)) => return Some(result),
             Ok(Err(failure)) => self.fail(rank, failure),
             Err(payload) => {

@@ -172,6 +172,36 @@ fn an_aborter_ends_a_run_from_elsewhere() {
     assert_eq!(late.kind, ErrorKind::Closed);
 }
 
+/// Two ranks that are no [`run`]'s: rank 1 as it likes, rank 0 in a barrier, whose result is returned with rank 1's.
+fn pair<T: Send>(rank_1: impl FnOnce(&Comm) -> T + Send) -> (Result<()>, std::thread::Result<T>) {
+    let group = Local::new(2, 2).unwrap();
+    let [waits, ends] = [0, 1].map(|rank| Comm::join(&group, rank).unwrap());
+    soon(|| {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| run_rank(&waits, |comm| comm.barrier()));
+            let ending = scope.spawn(|| rank_1(&ends));
+            let ended = ending.join();
+            (waiting.join().unwrap(), ended)
+        })
+    })
+}
+
+#[test]
+fn a_rank_of_its_own_is_closed_or_aborts() {
+    let (waited, ended) = pair(|comm| run_rank(comm, |comm| comm.barrier().map(|()| 7)));
+    assert_eq!((waited, ended.unwrap()), (Ok(()), Ok(7)));
+
+    let (waited, ended) = pair(|comm| run_rank(comm, |_| Err::<(), AnyError>("of its own".into())));
+    let waited = waited.unwrap_err();
+    assert_eq!(ended.unwrap().unwrap_err().to_string(), "of its own");
+    assert_eq!((waited.kind, waited.rank), (ErrorKind::Aborted, Some(1)));
+    assert!(waited.sentence.contains("of its own"), "{waited}");
+
+    let (waited, ended) = pair(|comm| run_rank(comm, |_| -> Result<()> { std::panic::panic_any(3) }));
+    assert_eq!(ended.unwrap_err().downcast_ref::<i32>(), Some(&3));
+    assert!(waited.unwrap_err().sentence.contains("panicked"));
+}
+
 #[test]
 fn a_long_call_is_cancelled_from_another_thread() {
     let control = Control::new().unwrap();
