@@ -202,6 +202,37 @@ fn a_rank_of_its_own_is_closed_or_aborts() {
     assert!(waited.unwrap_err().sentence.contains("panicked"));
 }
 
+/// As between processes; meeting and parting take longer than the end of a rank.
+#[test]
+fn a_failure_ends_the_others_over_gloo() {
+    let rendezvous = Rendezvous::new(None).unwrap();
+    let token = rendezvous.token().unwrap();
+    let failed_at = Mutex::new(None);
+    let meet = &|rank: i32| -> std::result::Result<Duration, AnyError> {
+        let comm = Comm::new(Engine::Gloo, rank, 3, Some(&token), None)?;
+        let failed = run_rank(&comm, |comm| -> std::result::Result<(), AnyError> {
+            deadline_is_far(comm);
+            comm.barrier()?;
+            if rank == 2 {
+                std::thread::sleep(Duration::from_millis(100));
+                *failed_at.lock().unwrap() = Some(Instant::now());
+                return Err("of its own".into());
+            }
+            Ok(comm.barrier()?)
+        });
+        assert!(failed.unwrap_err().to_string().contains("of its own"));
+        let since: Option<Instant> = *failed_at.lock().unwrap();
+        Ok(since.unwrap().elapsed())
+    };
+    std::thread::scope(|scope| {
+        let ranks = [0, 1, 2].map(|rank| scope.spawn(move || meet(rank).unwrap()));
+        for rank in ranks {
+            let took = rank.join().unwrap();
+            assert!(took < PATIENCE, "{took:?}");
+        }
+    });
+}
+
 #[test]
 fn a_long_call_is_cancelled_from_another_thread() {
     let control = Control::new().unwrap();
