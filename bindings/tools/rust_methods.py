@@ -14,7 +14,7 @@ NAMES = {
     "collection_stat_f64": "stat_real", "collection_table_stat_i64": "table_stat", "log_set_level": "set_log_level",
 }
 # Handles that several threads may use at once.
-SHARED = {"comm", "control", "mesh"}
+SHARED = {"comm", "control", "mesh", "scorer"}
 RAW = {"ddp": "raw"}  # the field of a type that is by hand
 # A step of DDP, during which the library writes: by hand, like what keeps memory.
 BY_HAND = {"ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
