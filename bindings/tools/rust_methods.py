@@ -3,16 +3,12 @@
 
 import sys
 
-import headers
 import methods
+import rust_docs
 import rust_enums
+from rust_names import RESERVED, name_of
 from swigxml import pascal
 
-NAMES = {
-    "comm_create": "new", "comm_create_local": "join", "comm_create_from_env": "from_env", "comm_close": "shutdown",
-    "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "collection_stat_i64": "stat",
-    "collection_stat_f64": "stat_real", "collection_table_stat_i64": "table_stat", "log_set_level": "set_log_level",
-}
 # Handles that several threads may use at once.
 SHARED = {"comm", "control", "mesh", "scorer"}
 RAW = {"ddp": "raw"}  # the field of a type that is by hand
@@ -20,17 +16,13 @@ RAW = {"ddp": "raw"}  # the field of a type that is by hand
 BY_HAND = {"ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
 CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
-RESERVED = {"box": "placed_box", "type": "kind"}
+# Besides those of methods.py.
+NULLABLE = {"metrics_create.comm", "checkpoint_set_tensor.tensor"}
 
 
 def enum_name(c_name):
     name = pascal(c_name.split("_"))
     return rust_enums.NAMES.get(name, name)
-
-
-def name_of(method):
-    name = NAMES.get(method.function) or ("new" if method.function == f"{method.makes}_create" else "_".join(method.words))
-    return RESERVED.get(name, name)
 
 
 def type_of(arg):
@@ -39,7 +31,8 @@ def type_of(arg):
         if arg.kind == "enum":
             return enum_name(arg.of)
         if arg.kind == "handle":
-            return "&" + pascal([arg.of])
+            reference = "&" + pascal([arg.of])
+            return f"Option<{reference}>" if arg.nullable else reference
         if arg.kind == "options":
             return f"Option<&{arg.of.capitalize()}Options>"
         if arg.kind == "control":
@@ -56,6 +49,8 @@ def passed(arg):
     name = variable(arg)
     if arg.kind in ("tensor", "tensor_out") and arg.nullable:
         return f"{name}.as_ref().map_or(std::ptr::null(), |view| &view.raw)"
+    if arg.kind == "handle" and arg.nullable:
+        return f"{name}.map_or(std::ptr::null_mut(), |handle| handle.{RAW.get(arg.of, '0')})"
     if arg.kind == "text" and arg.nullable:
         return f"{name}.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())"
     return {"enum": f"{name}.raw()", "flag": f"{name}.into()", "tensor": f"&{name}.raw", "tensor_out": f"&{name}.raw",
@@ -64,7 +59,7 @@ def passed(arg):
             "options": "made" if arg.of else "std::ptr::null()"}.get(arg.kind, name)
 
 
-def write(method):
+def write(method, doc):
     name = name_of(method)
     receiver = []
     if method.self_arg:
@@ -117,7 +112,6 @@ def write(method):
             record.append("}")
             returned = f"Result<{kind}>"
             body.append(f"        Ok({kind} {{ {', '.join(f'{f}: {v}' for f, v in zip(fields, values))} }})")
-    doc = list(headers.rustdoc(method.doc or [f"`shardrec_{method.function}`."], "    "))
     arrow = f" -> {returned}" if returned else ""
     # Clippy's limit on arguments is for hands.
     lint = ["    #[allow(clippy::too_many_arguments)]"] if len(parameters) > 7 else []
@@ -125,7 +119,17 @@ def write(method):
 
 
 def main():
+    docs = rust_docs.Docs(sys.argv[1], sys.argv[2])
     every = [m for m in methods.load(sys.argv[1], sys.argv[2]) if m.function not in BY_HAND]
+    for method in every:
+        for arg in method.args:
+            arg.nullable = arg.nullable or f"{method.function}.{arg.name}" in NULLABLE
+    commented = None  # the last method with a comment: it is that of those right behind it too
+    described = {}
+    for method in every:
+        if method.doc:
+            commented = method.function
+        described[method.function] = method.doc or [f"See `shardrec_{commented}`."]
     enums = sorted({enum_name(a.of) for m in every for a in m.args if a.kind == "enum"})
     options = sorted({f"{a.of.capitalize()}Options" for m in every for a in m.args if a.kind == "options" and a.of})
     handles = sorted({pascal([m.owner]) for m in every if m.owner} | {pascal([m.makes]) for m in every if m.makes})
@@ -141,7 +145,7 @@ def main():
     for owner in dict.fromkeys(m.owner for m in every):
         records, members = [], []
         for method in (m for m in every if m.owner == owner):
-            record, lines = write(method)
+            record, lines = write(method, docs.of_method(method.function, described[method.function], "    "))
             records += record
             members += lines
         if owner:

@@ -36,9 +36,9 @@ pub enum ErrorKind {
     Timeout,
     /// `SHARDREC_MISMATCH`: ranks called different things.
     Mismatch,
-    /// `SHARDREC_ABORTED`: shardrec_comm_abort was called on some rank.
+    /// `SHARDREC_ABORTED`: [`Comm::abort`](crate::Comm::abort) was called on some rank.
     Aborted,
-    /// `SHARDREC_CANCELLED`: shardrec_control_cancel was called.
+    /// `SHARDREC_CANCELLED`: [`Control::cancel`](crate::Control::cancel) was called.
     Cancelled,
     /// `SHARDREC_INTERNAL`: a defect of the library; please report the sentence.
     Internal,
@@ -306,8 +306,8 @@ impl Dtype {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum OptionsKind {
-    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for shardrec_model_set_optimizer and
-    /// shardrec_model_set_table_optimizer.
+    /// `SHARDREC_OPTIONS_OPTIMIZER`: keys 100-199; for [`Model::set_optimizer`](crate::Model::set_optimizer) and
+    /// [`Model::set_table_optimizer`](crate::Model::set_table_optimizer).
     Optimizer,
     /// `SHARDREC_OPTIONS_TABLE`: keys 200-299.
     Table,
@@ -378,8 +378,8 @@ impl OptionsKind {
     }
 }
 
-/// Formulas: of tables shardrec_model_set_optimizer, of layers and of parameters that a shardrec_ddp
-/// steps shardrec_mlp_create. Used elsewhere than said here: UNSUPPORTED.
+/// Formulas: of tables [`Model::set_optimizer`](crate::Model::set_optimizer), of layers and of parameters that a shardrec_ddp
+/// steps [`Mlp::new`](crate::Mlp::new). Used elsewhere than said here: UNSUPPORTED.
 /// The C API's `shardrec_optimizer`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -751,7 +751,7 @@ pub enum Balance {
     /// `SHARDREC_BALANCE_TIME`: the time that lookups and updates are expected to keep the memory of a rank busy:
     /// features of the table x BAG_LENGTH x what a row moves, at the rates of the planning machine's profile
     /// (probe.h), or of bytes without one: machines may plan differently, so ranks that must agree use
-    /// shardrec_plan_collective, where rank 0 plans. Neither exchanges nor the memory that a rank has count.
+    /// [`Plan::collective`](crate::Plan::collective), where rank 0 plans. Neither exchanges nor the memory that a rank has count.
     Time,
 }
 
@@ -882,7 +882,7 @@ impl Compression {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unused {
-    /// `SHARDREC_UNUSED_ERROR`: shardrec_ddp_wait is INVALID_STATE on all ranks and names one.
+    /// `SHARDREC_UNUSED_ERROR`: [`DdpStep::wait`](crate::DdpStep::wait) is INVALID_STATE on all ranks and names one.
     Error,
     /// `SHARDREC_UNUSED_MARK`: they count as unused: this rank gives zeros, and a gradient that no rank used stays as
     /// it is, as PyTorch's find_unused_parameters has it; a bit per parameter travels with each bucket.
@@ -955,7 +955,7 @@ impl DdpOrder {
     }
 }
 
-/// What DDP averages are divided by when some ranks have joined (shardrec_ddp_join).
+/// What DDP averages are divided by when some ranks have joined ([`Ddp::join`](crate::Ddp::join)).
 /// The C API's `shardrec_join_divisor`.
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -1193,21 +1193,21 @@ pub enum OptionKey {
     /// `SHARDREC_OPTION_DDP_JOIN_DIVISOR`: i64, shardrec_join_divisor; default WORLD.
     DdpJoinDivisor,
     /// `SHARDREC_OPTION_DDP_STEP_IN_BACKWARD`: i64, 0 or 1; 1: each bucket's parameters are stepped as soon as their
-    /// gradients are reduced; needs shardrec_ddp_set_optimizer; a step that fails may have changed some parameters;
+    /// gradients are reduced; needs [`Ddp::set_optimizer`](crate::Ddp::set_optimizer); a step that fails may have changed some parameters;
     /// default 0.
     DdpStepInBackward,
     /// `SHARDREC_OPTION_DDP_THREAD`: i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during
-    /// backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest. The same bits; ranks may
+    /// backward; 0: [`DdpStep::wait`](crate::DdpStep::wait) sends all of them, [`DdpStep::wait`](crate::DdpStep::wait) does the rest. The same bits; ranks may
     /// differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread
     /// that takes the processor from backward hides nothing.
     DdpThread,
-    /// `SHARDREC_OPTION_ACCUMULATE_GRADIENTS`: i64, 0 or 1; 1: shardrec_mlp_backward adds to the gradients of the
+    /// `SHARDREC_OPTION_ACCUMULATE_GRADIENTS`: i64, 0 or 1; 1: [`MlpPass::backward`](crate::MlpPass::backward) adds to the gradients of the
     /// parameters; default 0.
     AccumulateGradients,
     /// `SHARDREC_OPTION_PLACEMENT`: i64, shardrec_placement; default INTRA_NODE_SYNC.
     Placement,
     /// `SHARDREC_OPTION_ENGINE`: i64, shardrec_engine; default: as the environment says; for
-    /// shardrec_comm_create_from_env.
+    /// [`Comm::from_env`](crate::Comm::from_env).
     Engine,
     /// `SHARDREC_OPTION_COMM_SETUP_SECONDS`: f64, \> 0: to meet in; default 1800.
     CommSetupSeconds,
@@ -1216,7 +1216,7 @@ pub enum OptionKey {
     /// that is reached over the network. Empty (default): the interface that reaches the rendezvous.
     Interface,
     /// `SHARDREC_OPTION_RANK_ZERO_SECONDS`: f64, \> 0: how much later than this rank rank 0 may come, for
-    /// shardrec_comm_create_from_env: where its address is known and its machine answers, but nothing listens there
+    /// [`Comm::from_env`](crate::Comm::from_env): where its address is known and its machine answers, but nothing listens there
     /// for so long, rank 0 is lost (PEER_FAILED); default 60.
     RankZeroSeconds,
     /// `SHARDREC_OPTION_ADDRESS`: text, a name or an address of this machine to listen at; default 127.0.0.1. Any
@@ -1628,7 +1628,7 @@ impl TablePart {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CollectionStat {
-    /// `SHARDREC_STAT_STEPS`: applied updates (shardrec_collection_step).
+    /// `SHARDREC_STAT_STEPS`: applied updates ([`Collection::step`](crate::Collection::step)).
     Steps,
     /// `SHARDREC_STAT_BYTES_TABLES`: memory of own boxes and their state.
     BytesTables,

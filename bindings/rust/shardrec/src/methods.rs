@@ -21,7 +21,7 @@ use crate::tensor::{View, ViewMut};
 /// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
 /// once, at the first use). Where it names none of cpu_targets, this call and those that make
 /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
-/// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+/// not installed. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
 /// Since 0.1.
 pub fn capabilities() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_capabilities(out) })
@@ -53,8 +53,8 @@ pub fn set_log_level(level: LogLevel) -> Result<()> {
 
 /// Sigmoid and binary cross-entropy, averaged over the batch.
 /// logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, \[batch\] or \[batch, 1\];
-/// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
-/// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
+/// probabilities and gradient may be None. gradient = (sigmoid(logit) - label) / batch.
+/// out_loss: the mean in nats (0 for an empty batch). Errors: INVALID_ARGUMENT (also: a
 /// label outside 0 .. 1, with its position). Any thread. Since 0.1.
 pub fn bce_with_logits(logits: View<'_>, labels: View<'_>, probabilities: Option<ViewMut<'_>>, gradient: Option<ViewMut<'_>>) -> Result<f64> {
     let mut out_loss = 0f64;
@@ -64,7 +64,7 @@ pub fn bce_with_logits(logits: View<'_>, labels: View<'_>, probabilities: Option
 
 /// The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": \[{"step",
 /// "directory", "bytes", "commit"}, ...\]} in the order in which they were committed. Reads manifests
-/// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
+/// only; what is no checkpoint is left out. Any thread.
 /// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
 pub fn checkpoint_list_json(directory: &str) -> Result<String> {
     let directory = c_text(directory)?;
@@ -82,7 +82,7 @@ pub fn checkpoint_list_json(directory: &str) -> Result<String> {
 /// shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
 /// shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
 /// shardrec_table_ids_out_of_range_total{table}
-/// Families are added by later releases, never renamed. out_text: freed by the caller.
+/// Families are added by later releases, never renamed.
 /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
 /// Since 0.1.
 pub fn metrics_text() -> Result<String> {
@@ -107,8 +107,7 @@ pub fn trace_stop() {
 /// The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
 /// rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
 /// inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-/// "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
-/// caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
+/// "gradient exchange", "index plan", "update"). Without a trace, no events. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
 /// otherData:
 /// start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
 /// start_unix_nanoseconds     the same moment by the wall clock
@@ -129,8 +128,8 @@ pub fn trace_json() -> Result<String> {
 /// Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
 /// machine's; the machine should have nothing else to do.
 /// threads: in \[0, 4096\]; 0: all processors that this process may use.
-/// control: progress and cancellation, NULL for none.
-/// out_text: freed by the caller; a JSON object of
+/// control: progress and cancellation, None for none.
+/// A JSON object of
 /// "version"       4
 /// "machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
 ///                 of the caches that one processor reaches, 0 where unknown
@@ -157,7 +156,7 @@ pub fn probe(threads: i32, control: Option<&Control>) -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_probe(threads, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
 }
 
-/// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
+/// This machine's profile as it stands in the cache, in the same form.
 /// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
 /// Since 0.1.
 pub fn probe_cached() -> Result<String> {
@@ -174,7 +173,7 @@ pub struct ControlProgress {
 }
 
 impl Control {
-    /// out: owned by the caller; may serve one call after another (progress starts anew with each).
+    /// It may serve one call after another (progress starts anew with each).
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new() -> Result<Control> {
         Control::made_by(|out| unsafe { sys::shardrec_control_create(out) })
@@ -186,7 +185,7 @@ impl Control {
         check(unsafe { sys::shardrec_control_cancel(self.0) })
     }
 
-    /// Bytes done and bytes in all of the work at hand; 0, 0 before it starts. Each may be NULL.
+    /// Bytes done and bytes in all of the work at hand; 0, 0 before it starts.
     /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn progress(&self) -> Result<ControlProgress> {
         let mut out_done = 0i64;
@@ -199,7 +198,7 @@ impl Control {
 impl Local {
     /// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
     /// (rank r is on node r / ranks_per_node; the last node may be smaller).
-    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// ranks in \[1, 1024\], ranks_per_node in \[1, ranks\].
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Local> {
         Local::made_by(|out| unsafe { sys::shardrec_local_create(ranks, ranks_per_node, out) })
@@ -208,7 +207,7 @@ impl Local {
 
 impl Comm {
     /// Joins the group as `rank`. Does not wait for the others: the first collective call does.
-    /// rank in \[0, ranks), each at most once per group. out: owned by the caller.
+    /// rank in \[0, ranks), each at most once per group.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn join(group: &Local, rank: i32) -> Result<Comm> {
@@ -219,8 +218,8 @@ impl Comm {
     /// Collective, blocking: returns when every rank has come, at most after the option
     /// COMM_SETUP_SECONDS.
     /// rank in \[0, size), size in \[1, 4096\]. token: UTF-8, of the rendezvous (rendezvous.h). Of
-    /// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
-    /// options: kind COMM, NULL: defaults. out: owned by the caller.
+    /// ENGINE_MPI token is None, and rank and size are what the launcher said, or -1 both.
+    /// options: kind COMM, None: defaults.
     /// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
     /// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
     /// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
@@ -258,7 +257,7 @@ impl Comm {
     /// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
     /// file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
     /// `shardrec launch` sets them for processes of one machine. Collective, blocking.
-    /// Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1.
+    /// Errors: as [`Comm::new`](crate::Comm::new); INVALID_ARGUMENT names the variable. Since 0.1.
     pub fn from_env(options: Option<&CommOptions>) -> Result<Comm> {
         with(options.map(|o| &o.0), |made| Comm::made_by(|out| unsafe { sys::shardrec_comm_create_from_env(made, out) }))
     }
@@ -271,7 +270,7 @@ impl Comm {
         Ok(out)
     }
 
-    /// `shardrec_comm_size`.
+    /// See [`Comm::rank`](crate::Comm::rank).
     pub fn size(&self) -> Result<i32> {
         let mut out = 0i32;
         check(unsafe { sys::shardrec_comm_size(self.0, &mut out) })?;
@@ -284,7 +283,7 @@ impl Comm {
         check(unsafe { sys::shardrec_comm_set_f64(self.0, key.raw(), value) })
     }
 
-    /// `shardrec_comm_get_f64`.
+    /// See [`Comm::set`](crate::Comm::set).
     pub fn get(&self, key: CommProperty) -> Result<f64> {
         let mut out = 0f64;
         check(unsafe { sys::shardrec_comm_get_f64(self.0, key.raw(), &mut out) })?;
@@ -304,8 +303,7 @@ impl Comm {
     /// "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
     /// (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...\]}, the oldest
     /// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
-    /// Also of a communicator that is dead or closed. out_text: freed by the caller with
-    /// shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
+    /// Also of a communicator that is dead or closed. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
     /// blocking; any thread, also while another waits. Since 0.1.
     pub fn operations_json(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_comm_operations_json(self.0, out) })
@@ -319,7 +317,7 @@ impl Comm {
 
     /// Reduces a compact tensor over the ranks, in place; every rank gets the same bits (pairwise tree
     /// over the rank number). dtype FLOAT32, FLOAT64, INT32 or INT64; same dtype and number of elements
-    /// on all ranks. Collective, blocking. Errors: as shardrec_comm_barrier; INVALID_ARGUMENT,
+    /// on all ranks. Collective, blocking. Errors: as [`Comm::barrier`](crate::Comm::barrier); INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn all_reduce(&self, tensor: ViewMut<'_>, reduction: Reduction) -> Result<()> {
         check(unsafe { sys::shardrec_comm_all_reduce(self.0, &tensor.raw, reduction.raw()) })
@@ -339,7 +337,7 @@ impl Comm {
     }
 
     /// Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
-    /// equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
+    /// equal parts of the reduction, with the bits that [`Comm::all_reduce`](crate::Comm::all_reduce) gives. dtype FLOAT32,
     /// FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
     /// reduction are the same on all ranks. Since 0.1.
     pub fn reduce_scatter(&self, tensor: View<'_>, out: ViewMut<'_>, reduction: Reduction) -> Result<()> {
@@ -350,7 +348,7 @@ impl Comm {
     /// receives theirs: the first send_counts\[0\] rows go to rank 0, the next send_counts\[1\] to rank 1, and
     /// so on; out holds receive_counts\[0\] rows of rank 0, then those of rank 1, and so on.
     /// send_counts, receive_counts: INT64 \[ranks\], compact, adding up to the rows of tensor and of out;
-    /// NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
+    /// None: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
     /// the row length of tensor, which are the same on all ranks, also where a rank has no rows.
     /// The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
     /// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
@@ -360,16 +358,16 @@ impl Comm {
     }
 
     /// Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
-    /// comm). color \< 0: this rank is in none of them, and \*out becomes NULL.
+    /// comm). color \< 0: this rank is in none of them, and \*out becomes None.
     /// The part is a communicator as any other, for collectives, collections and splits. It begins with
     /// comm's deadlines and has its own from then on; whatever fails on it, comm and the other parts live
     /// on. It ends with comm: closing, aborting or destroying comm, or a failure of it, ends its parts, and
     /// their parts. Handles may be destroyed in any order. Ranks of one node stay one in the part where
     /// equal blocks of its ranks tell the nodes apart; elsewhere each of its ranks is a node of its own.
-    /// out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
+    /// Collective over comm, blocking (setup deadline). Between processes a
     /// communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
     /// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
-    /// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+    /// Errors: as [`Comm::barrier`](crate::Comm::barrier); INVALID_ARGUMENT (out None), UNSUPPORTED, OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn split(&self, color: i32, key: i32) -> Result<Option<Comm>> {
         let made = Comm::made_by(|out| unsafe { sys::shardrec_comm_split(self.0, color, key, out) })?;
@@ -378,13 +376,13 @@ impl Comm {
     }
 
     /// The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
-    /// handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1.
+    /// handle afterwards. Collective, blocking. Errors: as [`Comm::barrier`](crate::Comm::barrier). Since 0.1.
     pub fn shutdown(&self) -> Result<()> {
         check(unsafe { sys::shardrec_comm_close(self.0) })
     }
 
     /// Ends the communicator on every rank: collective calls that wait, and all later ones, return
-    /// ABORTED with this rank's number and reason (UTF-8, NULL allowed). Never blocks. Any thread.
+    /// ABORTED with this rank's number and reason (UTF-8, None allowed). Never blocks. Any thread.
     /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn abort(&self, reason: &str) -> Result<()> {
         let reason = c_text(reason)?;
@@ -394,8 +392,7 @@ impl Comm {
 
 impl Rendezvous {
     /// Starts the server: a thread and a listening socket. Does not wait for ranks.
-    /// options: kind RENDEZVOUS or NULL (this machine only, a free port, a random secret). out: owned by
-    /// the caller. Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
+    /// options: kind RENDEZVOUS or None (this machine only, a free port, a random secret). Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
     /// others and SECRET or ALLOW_PLAIN_TCP is not set), INVALID_STATE (the port is taken), INVALID_HANDLE,
     /// CLOSED, BUSY for options, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn new(options: Option<&RendezvousOptions>) -> Result<Rendezvous> {
@@ -403,7 +400,7 @@ impl Rendezvous {
     }
 
     /// What a rank needs to join: at most 512 bytes of printable ASCII without spaces. It holds the secret:
-    /// treat it as one. out_text: freed by the caller with shardrec_text_free.
+    /// treat it as one.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn token(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_rendezvous_token(self.0, out) })
@@ -422,15 +419,14 @@ pub struct ModelFeatureColumns {
 }
 
 impl Model {
-    /// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
-    /// caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+    /// Makes an empty model. options: None (no kind of options is for models yet). Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new() -> Result<Model> {
         Model::made_by(|out| unsafe { sys::shardrec_model_create(std::ptr::null(), out) })
     }
 
     /// Adds a table of rows x dim elements.
-    /// name: UTF-8, not empty, unique. rows in \[1, 2^40\], dim in \[1, 65536\]. options: kind TABLE or NULL.
-    /// out_table: its index, 0 for the first one added; may be NULL.
+    /// name: UTF-8, not empty, unique. rows in \[1, 2^40\], dim in \[1, 65536\]. options: kind TABLE or None.
+    /// out_table: its index, 0 for the first one added.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
     /// Since 0.1.
     pub fn add_table(&mut self, name: &str, rows: i64, dim: i64, options: Option<&TableOptions>) -> Result<i32> {
@@ -444,13 +440,13 @@ impl Model {
     /// number of features added before it, and batches list the features in that order.
     /// name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
     /// step updates each row once, by the sum of all its gradients.
-    /// Errors: as shardrec_model_add_table. Since 0.1.
+    /// Errors: as [`Model::add_table`](crate::Model::add_table). Since 0.1.
     pub fn add_feature(&mut self, table: i32, name: &str, pooling: Pooling) -> Result<()> {
         let name = c_text(name)?;
         check(unsafe { sys::shardrec_model_add_feature(self.0, table, name.as_ptr(), pooling.raw()) })
     }
 
-    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
+    /// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; None: SGD
     /// with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
     /// lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
     /// b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
@@ -481,8 +477,8 @@ impl Model {
         with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_optimizer(self.0, made) }))
     }
 
-    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
-    /// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
+    /// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; None: the
+    /// model's again. Errors: as [`Model::set_optimizer`](crate::Model::set_optimizer); NOT_FOUND (table). Since 0.1.
     pub fn set_table_optimizer(&mut self, table: i32, options: Option<&OptimizerOptions>) -> Result<()> {
         with(options.map(|o| &o.0), |made| check(unsafe { sys::shardrec_model_set_table_optimizer(self.0, table, made) }))
     }
@@ -494,7 +490,7 @@ impl Model {
         Ok(out)
     }
 
-    /// `shardrec_model_feature_count`.
+    /// See [`Model::table_count`](crate::Model::table_count).
     pub fn feature_count(&self) -> Result<i32> {
         let mut out = 0i32;
         check(unsafe { sys::shardrec_model_feature_count(self.0, &mut out) })?;
@@ -504,7 +500,7 @@ impl Model {
     /// First column and number of columns of a pooled feature in output 0, and the number of columns of
     /// output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
     /// as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
-    /// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+    /// and dim. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
     /// Since 0.1.
     pub fn feature_columns(&self, feature: i32) -> Result<ModelFeatureColumns> {
         let mut out_column = 0i64;
@@ -535,7 +531,7 @@ impl Model {
     /// A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
     /// Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
     /// order of their indices.
-    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn to_json(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_model_to_json(self.0, out) })
@@ -543,7 +539,7 @@ impl Model {
 
     /// Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
     /// feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
-    /// and keys that stand twice are refused. out: owned by the caller.
+    /// and keys that stand twice are refused.
     /// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
     pub fn from_json(json: &str) -> Result<Model> {
         let json = c_text(json)?;
@@ -553,21 +549,21 @@ impl Model {
 
 impl Topology {
     /// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
-    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\]. out: owned by the caller.
+    /// ranks in \[1, 1048576\], ranks_per_node in \[1, ranks\].
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(ranks: i32, ranks_per_node: i32) -> Result<Topology> {
         Topology::made_by(|out| unsafe { sys::shardrec_topology_create(ranks, ranks_per_node, out) })
     }
 
     /// The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
-    /// out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn to_json(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_topology_to_json(self.0, out) })
     }
 
-    /// Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
-    /// needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
+    /// Makes a topology from such JSON, within the limits of [`Topology::new`](crate::Topology::new). All keys are
+    /// needed, unknown ones are refused. Errors: INVALID_ARGUMENT (the sentence
     /// says where), OUT_OF_MEMORY. Since 0.1.
     pub fn from_json(json: &str) -> Result<Topology> {
         let json = c_text(json)?;
@@ -601,7 +597,7 @@ pub struct PlanBoxBytes {
 
 impl Plan {
     /// Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
-    /// profile. options: kind PLAN or NULL.
+    /// profile. options: kind PLAN or None.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(model: &Model, topology: &Topology, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_create(model.0, topology.0, made, out) }))
@@ -611,14 +607,14 @@ impl Plan {
     /// check that models and options are the same. What one rank gets wrong in its arguments, every rank
     /// gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
     /// (setup deadline).
-    /// Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
+    /// Errors: as [`Plan::new`](crate::Plan::new); MISMATCH (models or options differ; names a rank and the first
     /// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn collective(comm: &Comm, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective(comm.0, model.0, made, out) }))
     }
 
-    /// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
-    /// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
+    /// Makes a plan without boxes, to be filled with [`Plan::add_box`](crate::Plan::add_box) and
+    /// [`Plan::add_replicated`](crate::Plan::add_replicated). Errors: as [`Plan::new`](crate::Plan::new). Since 0.1.
     pub fn create_empty(model: &Model, topology: &Topology) -> Result<Plan> {
         Plan::made_by(|out| unsafe { sys::shardrec_plan_create_empty(model.0, topology.0, out) })
     }
@@ -630,7 +626,7 @@ impl Plan {
         check(unsafe { sys::shardrec_plan_add_box(self.0, table, rank, row, rows, col, cols) })
     }
 
-    /// Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
+    /// Replicates a table on all ranks. Errors: as [`Plan::add_box`](crate::Plan::add_box) (the table has boxes).
     /// Since 0.1.
     pub fn add_replicated(&mut self, table: i32) -> Result<()> {
         check(unsafe { sys::shardrec_plan_add_replicated(self.0, table) })
@@ -658,8 +654,8 @@ impl Plan {
         Ok(out)
     }
 
-    /// Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
-    /// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
+    /// Box `box` of a table, ordered by first row, then first column.
+    /// Errors: as [`Plan::box_count`](crate::Plan::box_count) (NOT_FOUND: box too). Since 0.1.
     pub fn placed_box(&self, table: i32, placed_box: i32) -> Result<PlanBox> {
         let mut out_rank = 0i32;
         let mut out_row = 0i64;
@@ -674,8 +670,8 @@ impl Plan {
     /// size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
     /// range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
     /// them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
-    /// collection allocates, its buffers aside. Each out may be NULL.
-    /// Errors: as shardrec_plan_box. Since 0.1.
+    /// collection allocates, its buffers aside.
+    /// Errors: as [`Plan::placed_box`](crate::Plan::placed_box). Since 0.1.
     pub fn box_bytes(&self, table: i32, placed_box: i32) -> Result<PlanBoxBytes> {
         let mut out_weights = 0i64;
         let mut out_states = 0i64;
@@ -688,7 +684,7 @@ impl Plan {
     ///  "tables": \[{"name": "user", "rows": 943, "dim": 64, "replicated": false,  (true: also
     /// "replication": "samples")
     ///              "boxes": \[{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}\]}\]}
-    /// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn to_json(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_plan_to_json(self.0, out) })
@@ -697,7 +693,7 @@ impl Plan {
     /// The plan as an aligned table for people: a line per table (rows, dim, bytes of weights and
     /// of optimizer states on all ranks together, kind of sharding, number of boxes, ranks), then the bytes
     /// of each rank. At most 40 tables and 40 ranks are listed.
-    /// As shardrec_plan_to_json. Since 0.1.
+    /// As [`Plan::to_json`](crate::Plan::to_json). Since 0.1.
     pub fn to_text(&self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_plan_to_text(self.0, out) })
     }
@@ -711,10 +707,10 @@ impl Plan {
     }
 
     /// Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
-    /// shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
-    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
-    /// shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
-    /// Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
+    /// [`Collection::create_on_mesh`](crate::Collection::create_on_mesh) takes it. No table is replicated, for a mesh holds none that
+    /// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or None. As
+    /// [`Plan::collective`](crate::Plan::collective). Collective over the mesh, blocking (setup deadline).
+    /// Errors: as [`Plan::collective`](crate::Plan::collective); UNSUPPORTED (also: a table that may only be replicated).
     /// Since 0.1.
     pub fn collective_on_mesh(mesh: &Mesh, model: &Model, options: Option<&PlanOptions>) -> Result<Plan> {
         with(options.map(|o| &o.0), |made| Plan::made_by(|out| unsafe { sys::shardrec_plan_collective_on_mesh(mesh.0, model.0, made, out) }))
@@ -723,8 +719,7 @@ impl Plan {
 
 impl Collection {
     /// Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-    /// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
-    /// caller; keeps what it needs of comm, copies model and plan.
+    /// model, plan and options agree on all ranks. options: kind COLLECTION or None. It keeps what it needs of comm, copies model and plan.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
     /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
     /// thread that the system does not start.
@@ -759,7 +754,7 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_set_learning_rate(self.0, learning_rate) })
     }
 
-    /// Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
+    /// Sets the learning rate of one table. As [`Collection::set_learning_rate`](crate::Collection::set_learning_rate); NOT_FOUND (table).
     /// Since 0.1.
     pub fn set_table_learning_rate(&mut self, table: i32, learning_rate: f64) -> Result<()> {
         check(unsafe { sys::shardrec_collection_set_table_learning_rate(self.0, table, learning_rate) })
@@ -778,41 +773,41 @@ impl Collection {
 
     /// Reads rows \[row, row + rows) of a table into out, float32, \[rows, width\], any row stride, unit column
     /// stride; weights of 16 bits are widened.
-    /// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
+    /// Each rank asks for what it wants (rows = 0, out None: nothing) and gets whole rows, wherever they
     /// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
-    /// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
+    /// [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: ViewMut<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, &out.raw) })
     }
 
-    /// Writes rows \[row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+    /// Writes rows \[row, row + rows) of a table from values, as [`Collection::read`](crate::Collection::read); weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-    /// Errors: as shardrec_collection_read. Since 0.1.
+    /// Errors: as [`Collection::read`](crate::Collection::read). Since 0.1.
     pub fn write(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: View<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, &values.raw) })
     }
 
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row
-    /// stride, unit column stride; as shardrec_collection_read otherwise.
-    /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; NULL
-    /// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+    /// stride, unit column stride; as [`Collection::read`](crate::Collection::read) otherwise.
+    /// ids: INT32 or INT64 \[n\], compact, rows of the table in any order, any of them more than once; None
+    /// or empty: this rank asks for nothing, and out may be None. Each rank asks for what it wants, also of
     /// another table or part. Ids are checked on the rank that gives them: one that is no row is
     /// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
     /// wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
-    /// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+    /// Collective, blocking (the step deadline holds for each block). Errors: as [`Collection::read`](crate::Collection::read).
     /// Since 0.1.
     pub fn read_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, out: Option<ViewMut<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_read_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Writes the rows of a table that ids name from values, float32, \[ids, width\]; ids and values as in
-    /// shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+    /// [`Collection::read_rows`](crate::Collection::read_rows), values rounded as [`Collection::write`](crate::Collection::write) does. Where a row is
     /// written more than once, the last entry of the highest rank stays. Replicas are all written.
     /// After an error that ends the communicator, some of the rows may have been written. Collective,
-    /// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1.
+    /// blocking (the step deadline holds for each block). Errors: as [`Collection::read`](crate::Collection::read). Since 0.1.
     pub fn write_rows(&mut self, table: i32, part: TablePart, ids: Option<View<'_>>, values: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_collection_write_rows(self.0, table, part.raw(), ids.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
@@ -823,7 +818,7 @@ impl Collection {
     /// step after step. One safetensors file per rank that owns something, then manifest.json; any plan
     /// and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
     /// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
-    /// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
+    /// the same on all ranks, UTF-8, the same files for all of them. control: None allowed.
     /// Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
     /// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
@@ -833,7 +828,7 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_save(self.0, directory.as_ptr(), control.map_or(std::ptr::null_mut(), |control| control.0)) })
     }
 
-    /// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
+    /// Loads what [`Collection::save`](crate::Collection::save) wrote, of this release or an earlier one, under any plan, and
     /// into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
     /// agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
     /// before it has written to a table changes nothing; one that fails later (a damaged or unreadable
@@ -864,14 +859,14 @@ impl Collection {
         Ok(out)
     }
 
-    /// A time in seconds. As shardrec_collection_stat_i64. Since 0.1.
+    /// A time in seconds. As [`Collection::stat`](crate::Collection::stat). Since 0.1.
     pub fn stat_real(&self, stat: CollectionStat) -> Result<f64> {
         let mut out = 0f64;
         check(unsafe { sys::shardrec_collection_stat_f64(self.0, stat.raw(), &mut out) })?;
         Ok(out)
     }
 
-    /// As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
+    /// As [`Collection::new`](crate::Collection::new), one replica per sharding group: the plan is for sharding_group_size
     /// ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
     /// are collective over its sharding group.
     /// What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
@@ -879,7 +874,7 @@ impl Collection {
     /// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
     /// and option.
     /// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
-    /// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
+    /// Errors: as [`Collection::new`](crate::Collection::new); INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
     pub fn create_on_mesh(mesh: &Mesh, model: &Model, plan: &Plan, options: Option<&CollectionOptions>) -> Result<Collection> {
         with(options.map(|o| &o.0), |made| Collection::made_by(|out| unsafe { sys::shardrec_collection_create_on_mesh(mesh.0, model.0, plan.0, made, out) }))
     }
@@ -891,8 +886,8 @@ impl Collection {
     /// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
     /// the collection is as before (set what differs and call again). Local SGD with averaging, as
     /// TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
-    /// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
-    /// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
+    /// their step ([`Lookup::accumulate`](crate::Lookup::accumulate)) are not averaged. On a collection without
+    /// a mesh, or with one replica, nothing happens. Between [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its
     /// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
     /// rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
     /// averaged in part, or waits for a rank that has stopped.
@@ -914,8 +909,8 @@ pub struct LookupOutputShape {
 
 impl Lookup {
     /// Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
-    /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
-    /// keeps the collection's tables alive.
+    /// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or None.
+    /// It keeps the collection's tables alive.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
     pub fn new(collection: &Collection, options: Option<&LookupOptions>) -> Result<Lookup> {
         with(options.map(|o| &o.0), |made| Lookup::made_by(|out| unsafe { sys::shardrec_lookup_create(collection.0, made, out) }))
@@ -923,11 +918,11 @@ impl Lookup {
 
     /// Starts the exchange of a batch's ids.
     /// batch_size: samples of this rank, \>= 0.
-    /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
-    /// no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
+    /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values None: this rank has
+    /// no more data (batch_size must be 0, lengths and weights None); it still takes part in steps.
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
     /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
-    /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
+    /// weights: \[ids\], FLOAT32, one per id; None: all 1.
     /// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
     /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
@@ -937,13 +932,13 @@ impl Lookup {
         check(unsafe { sys::shardrec_lookup_begin(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
-    /// As shardrec_lookup_begin, with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
+    /// As [`Lookup::begin`](crate::Lookup::begin), with offsets in place of lengths: \[features \* batch_size + 1\], INT32 or
     /// INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
     pub fn begin_offsets(&mut self, batch_size: i64, values: Option<View<'_>>, offsets: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_begin_offsets(self.0, batch_size, values.as_ref().map_or(std::ptr::null(), |view| &view.raw), offsets.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
-    /// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
+    /// As [`Lookup::begin`](crate::Lookup::begin), for features that have batch sizes of their own: where many samples have
     /// the same bag, it is given once (TorchRec's variable batch size).
     /// batch_size: samples of this rank, rows of output 0.
     /// batch_sizes: \[features\], INT32 or INT64: number of bags of each feature.
@@ -952,16 +947,16 @@ impl Lookup {
     /// feature f; the gradients of samples that share a bag are added up in ascending order, before
     /// anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
     /// not read.
-    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as shardrec_lookup_begin; values
-    /// NULL: no more data (batch_size 0, all others NULL).
-    /// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
-    /// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
+    /// lengths: \[sum of batch_sizes\], feature-major. values, weights: as [`Lookup::begin`](crate::Lookup::begin); values
+    /// None: no more data (batch_size 0, all others None).
+    /// Where all batch sizes are batch_size and inverse counts from 0, this is [`Lookup::begin`](crate::Lookup::begin), bit
+    /// for bit. Ranks may mix the forms of begin. Errors: as [`Lookup::begin`](crate::Lookup::begin). Since 0.1.
     pub fn begin_variable(&mut self, batch_size: i64, batch_sizes: Option<View<'_>>, inverse: Option<View<'_>>, values: Option<View<'_>>, lengths: Option<View<'_>>, weights: Option<View<'_>>) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_begin_variable(self.0, batch_size, batch_sizes.as_ref().map_or(std::ptr::null(), |view| &view.raw), inverse.as_ref().map_or(std::ptr::null(), |view| &view.raw), values.as_ref().map_or(std::ptr::null(), |view| &view.raw), lengths.as_ref().map_or(std::ptr::null(), |view| &view.raw), weights.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
-    /// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
-    /// pooled features: \[batch_size, width\] (shardrec_model_feature_columns). Output 1 + k, the k-th
+    /// Rows and columns of an output of the batch that has begun. Output 0, the
+    /// pooled features: \[batch_size, width\] ([`Model::feature_columns`](crate::Model::feature_columns)). Output 1 + k, the k-th
     /// sequence feature (pooling NONE) in model order: \[ids of the feature in this rank's batch, dim\], in
     /// the batch's order. 0 rows when this rank's batch is one that forward will refuse.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
@@ -974,7 +969,7 @@ impl Lookup {
     }
 
     /// Finishes the exchange, looks up and writes an output.
-    /// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
+    /// output: 0 or that of a sequence feature ([`Lookup::output_shape`](crate::Lookup::output_shape)). out: of that shape, FLOAT32
     /// or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride \>= columns.
     /// The first call after begin, for whichever output, is collective and blocking. Others, and asking
     /// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
@@ -988,7 +983,7 @@ impl Lookup {
         check(unsafe { sys::shardrec_lookup_forward(self.0, output, &out.raw) })
     }
 
-    /// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
+    /// 1 when no rank has more data (all gave values None), else 0; valid after forward, and the same on
     /// all ranks: the end of an epoch when ranks have different numbers of batches.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn all_done(&self) -> Result<bool> {
@@ -1018,7 +1013,7 @@ impl Lookup {
     /// or the lookup is destroyed: other ranks may read them in the meantime.
     /// Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
     /// nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-    /// another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+    /// another lookup, reads and writes of rows, [`Collection::sync`](crate::Collection::sync)): INVALID_STATE, nothing has
     /// changed. begin and set_gradient of other lookups are fine.
     /// Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
     /// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
@@ -1032,7 +1027,7 @@ impl Lookup {
     /// the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
     /// updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
     /// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
-    /// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
+    /// applies the step and this returns OK: [`Collection::step`](crate::Collection::step) tells. The lookup is then idle.
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
     /// send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn backward(&mut self) -> Result<()> {
@@ -1044,8 +1039,8 @@ impl Lookup {
     /// step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
     /// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
     /// Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
-    /// weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
-    /// kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
+    /// weights as they are. Of a table that is frozen now ([`Collection::set_frozen`](crate::Collection::set_frozen)) nothing is
+    /// kept: its gradients of this lookup are dropped for good. As [`Lookup::backward`](crate::Lookup::backward).
     /// Since 0.1.
     pub fn accumulate(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_accumulate(self.0) })
@@ -1063,7 +1058,7 @@ impl Lookup {
         check(unsafe { sys::shardrec_lookup_weight_gradient(self.0, &out.raw) })
     }
 
-    /// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
+    /// In place of backward on this rank: no rank applies the step. As [`Lookup::backward`](crate::Lookup::backward);
     /// INVALID_STATE also after send_gradients. Since 0.1.
     pub fn skip(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_skip(self.0) })
@@ -1085,8 +1080,8 @@ pub struct MeshPlace {
 
 impl Mesh {
     /// Arranges the ranks of comm. sharding_group_size: in \[1, ranks\], a divisor of the number of ranks.
-    /// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
-    /// keeps what it needs of comm and ends with it (abort, close, a dead peer).
+    /// options: kind MESH (PLACEMENT) or None. Both are the same on all ranks.
+    /// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
     /// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
     /// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn new(comm: &Comm, sharding_group_size: i32, options: Option<&MeshOptions>) -> Result<Mesh> {
@@ -1094,7 +1089,7 @@ impl Mesh {
     }
 
     /// This rank's number in its sharding group (the rank that plans speak of) and in its replica group
-    /// (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
+    /// (the number of the replica it holds); the sizes of the groups.
     /// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
     pub fn place(&self) -> Result<MeshPlace> {
         let mut out_sharding_rank = 0i32;
@@ -1106,33 +1101,33 @@ impl Mesh {
     }
 
     /// Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
-    /// shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+    /// [`Mesh::place`](crate::Mesh::place) says. It is one as any other: for collectives, collections, metrics and splits.
     /// It is the host's own: nothing that the library does on the mesh goes over it, each call makes
     /// another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
     /// over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
     /// on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
     /// destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-    /// order: the mesh's may go before. out: owned by the caller.
+    /// order: the mesh's may go before.
     /// Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
     /// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
     /// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
+    /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out None: only this rank; call again),
     /// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
     pub fn sharding_comm(&self) -> Result<Comm> {
         Comm::made_by(|out| unsafe { sys::shardrec_mesh_sharding_comm(self.0, out) })
     }
 
-    /// `shardrec_mesh_replica_comm`.
+    /// See [`Mesh::sharding_comm`](crate::Mesh::sharding_comm).
     pub fn replica_comm(&self) -> Result<Comm> {
         Comm::made_by(|out| unsafe { sys::shardrec_mesh_replica_comm(self.0, out) })
     }
 }
 
 impl Ddp {
-    /// Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
+    /// Gives the set an optimizer, for [`Ddp::step`](crate::Ddp::step) or the option DDP_STEP_IN_BACKWARD. All parameters
     /// must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
     /// (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
-    /// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
+    /// [`Mlp::new`](crate::Mlp::new); AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; None: SGD. Layers of stacks that were added are stepped by it too: do not call [`Mlp::step`](crate::Mlp::step)
     /// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
     /// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
     pub fn set_optimizer(&mut self, options: Option<&OptimizerOptions>) -> Result<()> {
@@ -1152,7 +1147,7 @@ impl Ddp {
     }
 
     /// The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
-    /// one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
+    /// one from the second step on. Errors: as [`Ddp::gradient`](crate::Ddp::gradient). Any thread, but not during begin.
     /// Since 0.1.
     pub fn bucket_of(&self, index: i64) -> Result<i32> {
         let mut out = 0i32;
@@ -1170,7 +1165,7 @@ impl Ddp {
     /// joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
     /// values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
     /// Collective, blocking; each step of the others counts anew for the deadline. Errors: as
-    /// shardrec_ddp_wait, shardrec_ddp_broadcast. Since 0.1.
+    /// [`DdpStep::wait`](crate::DdpStep::wait), [`Ddp::broadcast`](crate::Ddp::broadcast). Since 0.1.
     pub fn join(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_join(self.raw) })
     }
@@ -1184,7 +1179,7 @@ impl Ddp {
     /// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
     /// (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
     /// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, \>= 0.
-    /// out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
+    /// out_norm: of before. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
     /// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
     /// Since 0.1.
     pub fn clip_grad_norm(&mut self, max_norm: f64) -> Result<f64> {
@@ -1215,7 +1210,7 @@ impl Ddp {
     }
 
     /// Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
-    /// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
+    /// (setup deadline); between steps. Errors: as [`Ddp::check_equal`](crate::Ddp::check_equal), but MISMATCH;
     /// INVALID_ARGUMENT (root). Since 0.1.
     pub fn broadcast(&mut self, root: i32) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_broadcast(self.raw, root) })
@@ -1224,8 +1219,7 @@ impl Ddp {
     /// What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
     /// the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
     /// exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
-    /// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
+    /// bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
     /// OUT_OF_MEMORY. Since 0.1.
     pub fn statistics(&mut self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_ddp_statistics(self.raw, out) })
@@ -1234,7 +1228,7 @@ impl Ddp {
 
 impl Mlp {
     /// Makes an empty stack of linear layers. inputs in \[1, 65536\]: columns of its input.
-    /// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
+    /// options: kind MLP or None (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
     /// ACCUMULATE_GRADIENTS).
     /// SGD           w -= lr \* g
     /// MOMENTUM_SGD  b = momentum \* b + g; w -= lr \* b; b: "momentum", 0 at first
@@ -1249,7 +1243,7 @@ impl Mlp {
     /// to +-MAX_GRADIENT where that is set. Up to rounding these are PyTorch's SGD (dampening 0, not
     /// Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
     /// block of 16384 elements, added up in float64 by ascending block.
-    /// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
+    /// Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
     /// sentence names the package), OUT_OF_MEMORY. Since 0.1.
     pub fn new(inputs: i64, options: Option<&MlpOptions>) -> Result<Mlp> {
         with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_mlp_create(inputs, made, out) }))
@@ -1292,7 +1286,7 @@ impl Mlp {
         check(unsafe { sys::shardrec_mlp_save(self.0, path.as_ptr()) })
     }
 
-    /// `shardrec_mlp_load`.
+    /// See [`Mlp::save`](crate::Mlp::save).
     pub fn load(&mut self, path: &str) -> Result<()> {
         let path = c_text(path)?;
         check(unsafe { sys::shardrec_mlp_load(self.0, path.as_ptr()) })
@@ -1301,7 +1295,7 @@ impl Mlp {
 
 impl Interaction {
     /// Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
-    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
+    /// features \>= 0, dim \>= 1. options: kind MLP (threads) or None.
     /// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(features: i64, dim: i64, options: Option<&MlpOptions>) -> Result<Interaction> {
         with(options.map(|o| &o.0), |made| Interaction::made_by(|out| unsafe { sys::shardrec_interaction_create(features, dim, made, out) }))
@@ -1320,7 +1314,7 @@ impl Checkpoint {
     /// Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
     /// comm: the ranks that commit, open and load together; for collections on a mesh the communicator
     /// that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-    /// options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+    /// options: kind CHECKPOINT (KEEP_LAST) or None. It keeps what it needs of comm.
     /// Not collective, but all ranks of comm create their handles on it in the same order.
     /// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn new(comm: &Comm, directory: &str, options: Option<&CheckpointOptions>) -> Result<Checkpoint> {
@@ -1343,13 +1337,13 @@ impl Checkpoint {
         check(unsafe { sys::shardrec_checkpoint_add_collection(self.0, name.as_ptr(), collection.0) })
     }
 
-    /// `shardrec_checkpoint_add_mlp`.
+    /// See [`Checkpoint::add_collection`](crate::Checkpoint::add_collection).
     pub fn add_mlp(&mut self, name: &str, mlp: &Mlp) -> Result<()> {
         let name = c_text(name)?;
         check(unsafe { sys::shardrec_checkpoint_add_mlp(self.0, name.as_ptr(), mlp.0) })
     }
 
-    /// `shardrec_checkpoint_add_ddp`.
+    /// See [`Checkpoint::add_collection`](crate::Checkpoint::add_collection).
     pub fn add_ddp(&mut self, name: &str, ddp: &Ddp) -> Result<()> {
         let name = c_text(name)?;
         check(unsafe { sys::shardrec_checkpoint_add_ddp(self.0, name.as_ptr(), ddp.raw) })
@@ -1358,13 +1352,13 @@ impl Checkpoint {
     /// Sets a tensor of this rank that the next commits write, in place of one of that name that was set
     /// before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
     /// Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:
-    /// shardrec_checkpoint_get_tensor reads those of any rank. tensor: compact, copied; NULL takes the
-    /// name out again. name: as shardrec_checkpoint_add_collection.
+    /// [`Checkpoint::get_tensor`](crate::Checkpoint::get_tensor) reads those of any rank. tensor: compact, copied; None takes the
+    /// name out again. name: as [`Checkpoint::add_collection`](crate::Checkpoint::add_collection).
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
-    /// NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1.
-    pub fn set_tensor(&mut self, name: &str, tensor: View<'_>) -> Result<()> {
+    /// NOT_FOUND (None for a name that was not set), OUT_OF_MEMORY. Since 0.1.
+    pub fn set_tensor(&mut self, name: &str, tensor: Option<View<'_>>) -> Result<()> {
         let name = c_text(name)?;
-        check(unsafe { sys::shardrec_checkpoint_set_tensor(self.0, name.as_ptr(), &tensor.raw) })
+        check(unsafe { sys::shardrec_checkpoint_set_tensor(self.0, name.as_ptr(), tensor.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Writes a checkpoint of all that was added and set, and makes it the newest. step: \>= 0, a number
@@ -1372,7 +1366,7 @@ impl Checkpoint {
     /// replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
     /// Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
     /// the first replica, and must have been averaged since their last step (INVALID_STATE).
-    /// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
+    /// control: None allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
     /// Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
     /// before is as it was; only where a disk fails in the last moment and does not let that be undone
     /// (IO_ERROR) the new one may stay, whole. Errors: INVALID_HANDLE, CLOSED (also: what was added is
@@ -1424,7 +1418,7 @@ impl Checkpoint {
 
     /// The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
     /// one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
-    /// NULL; its optimizer keys are replaced by those of the checkpoint. out: owned by the caller.
+    /// None; its optimizer keys are replaced by those of the checkpoint.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (the
     /// name; a checkpoint of an earlier release holds no model and plan), INVALID_ARGUMENT, CORRUPT_DATA,
     /// UNSUPPORTED (of a later release), OUT_OF_MEMORY. Since 0.1.
@@ -1433,20 +1427,20 @@ impl Checkpoint {
         Model::made_by(|out| unsafe { sys::shardrec_checkpoint_model(self.0, name.as_ptr(), out) })
     }
 
-    /// `shardrec_checkpoint_plan`.
+    /// See [`Checkpoint::model`](crate::Checkpoint::model).
     pub fn plan(&mut self, name: &str) -> Result<Plan> {
         let name = c_text(name)?;
         Plan::made_by(|out| unsafe { sys::shardrec_checkpoint_plan(self.0, name.as_ptr(), out) })
     }
 
-    /// `shardrec_checkpoint_mlp`.
+    /// See [`Checkpoint::model`](crate::Checkpoint::model).
     pub fn mlp(&mut self, name: &str, options: Option<&MlpOptions>) -> Result<Mlp> {
         let name = c_text(name)?;
         with(options.map(|o| &o.0), |made| Mlp::made_by(|out| unsafe { sys::shardrec_checkpoint_mlp(self.0, name.as_ptr(), made, out) }))
     }
 
     /// Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
-    /// unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
+    /// unless the checksum matches. Not collective. Errors: as [`Checkpoint::tensor_info`](crate::Checkpoint::tensor_info); also
     /// CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
     pub fn get_tensor(&mut self, name: &str, rank: i32, out: ViewMut<'_>) -> Result<()> {
         let name = c_text(name)?;
@@ -1454,7 +1448,7 @@ impl Checkpoint {
     }
 
     /// Reads the whole open checkpoint and compares every checksum; the ranks share the work.
-    /// control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
+    /// control: as commit. Collective, blocking (setup deadline). Errors: as [`Checkpoint::load`](crate::Checkpoint::load).
     /// Since 0.1.
     pub fn verify(&mut self, control: Option<&Control>) -> Result<()> {
         check(unsafe { sys::shardrec_checkpoint_verify(self.0, control.map_or(std::ptr::null_mut(), |control| control.0)) })
@@ -1462,7 +1456,7 @@ impl Checkpoint {
 
     /// What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
     /// parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
-    /// out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
+    /// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
     /// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
     pub fn contents_json(&mut self) -> Result<String> {
         take_text(|out| unsafe { sys::shardrec_checkpoint_contents_json(self.0, out) })
@@ -1556,10 +1550,10 @@ impl Scorer {
 }
 
 impl Metrics {
-    /// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
+    /// Makes an empty metric; its clock starts. comm: None for this rank alone.
     /// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
-    pub fn new(comm: &Comm) -> Result<Metrics> {
-        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.0, out) })
+    pub fn new(comm: Option<&Comm>) -> Result<Metrics> {
+        Metrics::made_by(|out| unsafe { sys::shardrec_metrics_create(comm.map_or(std::ptr::null_mut(), |handle| handle.0), out) })
     }
 
     /// Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, \[batch\] or \[batch, 1\].

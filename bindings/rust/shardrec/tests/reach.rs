@@ -313,13 +313,16 @@ fn checkpoints() {
         checkpoint.add_mlp("layers", &mlp)?;
         checkpoint.add_ddp("own", &ddp)?;
         let mut position = [i64::from(comm.rank()?)];
-        checkpoint.set_tensor("position", View::vector(&position))?;
+        checkpoint.set_tensor("position", Some(View::vector(&position)))?;
+        checkpoint.set_tensor("mistake", Some(View::vector(&[1u8])))?;
+        checkpoint.set_tensor("mistake", None)?;
         checkpoint.commit(5, None)?;
         ddp.set_parameter(0, &[9f32, 9.0])?;
         checkpoint.open(5)?;
         checkpoint.load(None)?;
         assert_eq!((checkpoint.step()?, ddp.parameter::<f32>(0)?[0]), (5, 1.0));
         assert_eq!(checkpoint.tensor_info("position", 1)?, (Dtype::Int64, vec![1]));
+        assert_eq!(kind(checkpoint.tensor_info("mistake", 1)), Some(ErrorKind::NotFound));
         checkpoint.get_tensor("position", 1, ViewMut::vector(&mut position))?;
         assert_eq!(position, [1]);
         let (saved, boxes) = (checkpoint.model("tables")?, checkpoint.plan("tables")?);
@@ -337,12 +340,17 @@ fn checkpoints() {
 #[test]
 fn metrics_over_ranks() {
     run(2, |comm: &Comm| -> Result<()> {
-        let mut metrics = Metrics::new(comm)?;
+        let mut metrics = Metrics::new(Some(comm))?;
         metrics.update(View::vector(&[0.9f32, 0.1]), View::vector(&[1f32, 0.0]))?;
         metrics.compute()?;
         assert_eq!(metrics.get(Metric::Auc)?, 1.0);
         assert!(metrics_text()?.contains("shardrec"));
         metrics.reset()?;
+        let mut own = Metrics::new(None)?; // of this rank alone
+        let label = comm.rank()? as f32;
+        own.update(View::vector(&[0.9f32, 0.1]), View::vector(&[label, 1.0 - label]))?;
+        own.compute()?;
+        assert_eq!(own.get(Metric::Auc)?, f64::from(label));
         comm.shutdown()
     })
     .unwrap();

@@ -44,7 +44,7 @@ fn checkpoints_keep_dtype_and_shape() {
         let mut checkpoint = Checkpoint::new(comm, folder.to_str().unwrap(), None)?;
         let values: Vec<F16> = (0..24).map(|i| F16::from_f32(i as f32 / 8.0)).collect();
         let shape = [2, 1, 3, 1, 2, 1, 2, 1];
-        checkpoint.set_tensor("state", View::shaped(&values, &shape)?)?;
+        checkpoint.set_tensor("state", Some(View::shaped(&values, &shape)?))?;
         checkpoint.commit(1, None)?;
         checkpoint.open(1)?;
         let (dtype, found) = checkpoint.tensor_info("state", 0)?;
