@@ -1,7 +1,8 @@
 //! The nouns of the C API as types.
 //!
 //! All are `Send` and `Sync`: no handle has thread affinity, and a second thread in a call that takes one
-//! thread at a time gets BUSY. Reading methods take `&self`, those that change the state of a step `&mut self`.
+//! thread at a time gets BUSY. Reading methods take `&self`, and all of a scorer's; those that change the state of a
+//! step `&mut self`.
 
 use std::ptr::null_mut;
 
@@ -82,6 +83,8 @@ handles! {
     Interaction(shardrec_interaction, shardrec_interaction_destroy);
     /// One commit of a whole model.
     Checkpoint(shardrec_checkpoint, shardrec_checkpoint_destroy);
+    /// Read-only serving of a checkpoint, without a communicator: any number of threads call one scorer at once.
+    Scorer(shardrec_scorer, shardrec_scorer_destroy);
     /// Metrics of predictions, over all ranks.
     Metrics(shardrec_metrics, shardrec_metrics_destroy);
 }

@@ -29,7 +29,7 @@ pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
 pub use handles::{
     Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan,
-    Rendezvous, Topology,
+    Rendezvous, Scorer, Topology,
 };
 pub use layers::{InteractionPass, MlpPass, Parameter};
 pub use log::LogForwarder;

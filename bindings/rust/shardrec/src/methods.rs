@@ -35,7 +35,7 @@ pub fn live_objects() -> Result<i64> {
     Ok(out)
 }
 
-/// Maps raw ids to rows of a table: out\[i\] = shardrec_hash64(seed, the 8 bytes of ids\[i\] as int64_t,
+/// Maps raw ids to rows of a table: out\[i\] = [`hash64`](crate::hash64)(seed, the 8 bytes of ids\[i\] as int64_t,
 /// little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
 /// ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows \>= 0.
 /// out: as long, INT64, or INT32 where rows is in \[1, 2^31\]; may be the memory of ids where the dtypes
@@ -1477,9 +1477,9 @@ pub struct ScorerInfo {
 impl Scorer {
     /// Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
     /// a damaged checkpoint is refused.
-    /// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
-    /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
-    /// counts bytes, cancels. out: owned by the caller.
+    /// directory: UTF-8, as [`Checkpoint::new`](crate::Checkpoint::new) or [`Collection::save`](crate::Collection::save) were given.
+    /// step: that of the checkpoint, -1 for the newest. options: kind SCORER or None. control: None allowed;
+    /// counts bytes, cancels.
     /// With MAPPED tables the files must stay as they are while they are served: removing them is fine
     /// (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
     /// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
@@ -1491,14 +1491,14 @@ impl Scorer {
         with(options.map(|o| &o.0), |made| Scorer::made_by(|out| unsafe { sys::shardrec_scorer_open(directory.as_ptr(), step, made, control.map_or(std::ptr::null_mut(), |control| control.0), out) }))
     }
 
-    /// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+    /// Serves another checkpoint of the directory from now on: step as [`Scorer::open`](crate::Scorer::open). Where that is
     /// the one that is open, nothing happens. Both are in memory until calls that began with the one before
     /// have returned, which this call waits for. Its tables must have the same names, dims, and features
     /// as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
-    /// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
-    /// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
-    /// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
-    pub fn refresh(&mut self, step: i64, control: Option<&Control>) -> Result<i64> {
+    /// After an error the one before is served on. control: as [`Scorer::open`](crate::Scorer::open). out_step: the step that
+    /// is served now. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
+    /// those of [`Scorer::open`](crate::Scorer::open); INVALID_ARGUMENT (another model). Since 0.1.
+    pub fn refresh(&self, step: i64, control: Option<&Control>) -> Result<i64> {
         let mut out_step = 0i64;
         check(unsafe { sys::shardrec_scorer_refresh(self.0, step, control.map_or(std::ptr::null_mut(), |control| control.0), &mut out_step) })?;
         Ok(out_step)
@@ -1511,9 +1511,8 @@ impl Scorer {
         Model::made_by(|out| unsafe { sys::shardrec_scorer_model(self.0, out) })
     }
 
-    /// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
-    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
-    /// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+    /// The step of the checkpoint that is served, columns of the dense input of [`Scorer::predict`](crate::Scorer::predict), and
+    /// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
     pub fn info(&self) -> Result<ScorerInfo> {
         let mut out_step = 0i64;
         let mut out_dense_columns = 0i64;
@@ -1524,10 +1523,9 @@ impl Scorer {
 
     /// Looks up a batch and writes one of its outputs.
     /// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
-    /// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: \[batch_size, width\] or, of a
+    /// lengths, weights: as [`Lookup::begin`](crate::Lookup::begin); weights may be None. out: \[batch_size, width\] or, of a
     /// sequence, \[ids of the feature, dim\]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
-    /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered;
-    /// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
+    /// unit column stride, any row stride \>= columns. out_step: the step of the checkpoint that has answered. Ids out of range: as their table's OUT_OF_RANGE says.
     /// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
     /// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
     pub fn lookup(&self, output: i32, batch_size: i64, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
@@ -1537,10 +1535,10 @@ impl Scorer {
     }
 
     /// Scores a batch: probabilities, or logits with the option LOGITS.
-    /// dense: \[batch_size, dense columns\] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
-    /// shardrec_scorer_lookup. out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
-    /// one score also \[batch_size\]. out_step: as shardrec_scorer_lookup.
-    /// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+    /// dense: \[batch_size, dense columns\] ([`Scorer::info`](crate::Scorer::info)), FLOAT32, unit column stride. Others: as
+    /// [`Scorer::lookup`](crate::Scorer::lookup). out: \[batch_size, scores\], FLOAT32, unit column stride, any row stride; of
+    /// one score also \[batch_size\]. out_step: as [`Scorer::lookup`](crate::Scorer::lookup).
+    /// Errors: as [`Scorer::lookup`](crate::Scorer::lookup); UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
     /// missing: the sentence says why). Since 0.1.
     pub fn predict(&self, batch_size: i64, dense: View<'_>, values: View<'_>, lengths: View<'_>, weights: Option<View<'_>>, out: ViewMut<'_>) -> Result<i64> {
         let mut out_step = 0i64;
