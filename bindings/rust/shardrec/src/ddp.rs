@@ -54,6 +54,13 @@ pub struct DdpStep<'a> {
     marked: Mutex<Vec<bool>>,
 }
 
+/// A step that this rank has ended: its gradients are being reduced. Dropped without wait, the set stays in the step.
+#[must_use = "a step ends with wait"]
+#[derive(Debug)]
+pub struct DdpExchange<'a> {
+    ddp: &'a mut Ddp,
+}
+
 impl Ddp {
     /// A set without parameters on the ranks of a communicator.
     pub fn new(comm: &Comm, options: Option<&DdpOptions>) -> Result<Ddp> {
@@ -179,7 +186,7 @@ impl Ddp {
     }
 }
 
-impl DdpStep<'_> {
+impl<'a> DdpStep<'a> {
     /// The gradient of a parameter that is not marked yet.
     pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
         let marked = self.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -209,9 +216,21 @@ impl DdpStep<'_> {
         check(unsafe { sys::shardrec_ddp_mark_unused(self.ddp.raw, first, count) })
     }
 
+    /// Ends this rank's part: what is not sent yet is sent, while the caller does something else before it waits.
+    pub fn end(self) -> Result<DdpExchange<'a>> {
+        check(unsafe { sys::shardrec_ddp_end(self.ddp.raw) })?;
+        Ok(DdpExchange { ddp: self.ddp })
+    }
+
+    /// [`DdpStep::end`] and [`DdpExchange::wait`].
+    pub fn wait(self) -> Result<()> {
+        self.end()?.wait()
+    }
+}
+
+impl DdpExchange<'_> {
     /// Waits until all gradients of the step are reduced and written. Collective.
     pub fn wait(self) -> Result<()> {
-        check(unsafe { sys::shardrec_ddp_end(self.ddp.raw) })?;
         let waited = check(unsafe { sys::shardrec_ddp_wait(self.ddp.raw) });
         self.ddp.open = false; // also after an error: nothing of the step is under way any more
         waited

@@ -23,7 +23,7 @@ mod tensor;
 
 pub use abort::Aborter;
 pub use aligned::AlignedVec;
-pub use ddp::{Ddp, DdpStep};
+pub use ddp::{Ddp, DdpExchange, DdpStep};
 pub use element::{Bf16, Element, F16};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
