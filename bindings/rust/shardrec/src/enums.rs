@@ -882,7 +882,7 @@ impl Compression {
 #[non_exhaustive]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Unused {
-    /// `SHARDREC_UNUSED_ERROR`: [`DdpStep::wait`](crate::DdpStep::wait) is INVALID_STATE on all ranks and names one.
+    /// `SHARDREC_UNUSED_ERROR`: [`DdpExchange::wait`](crate::DdpExchange::wait) is INVALID_STATE on all ranks and names one.
     Error,
     /// `SHARDREC_UNUSED_MARK`: they count as unused: this rank gives zeros, and a gradient that no rank used stays as
     /// it is, as PyTorch's find_unused_parameters has it; a bit per parameter travels with each bucket.
@@ -1197,7 +1197,7 @@ pub enum OptionKey {
     /// default 0.
     DdpStepInBackward,
     /// `SHARDREC_OPTION_DDP_THREAD`: i64, 0 or 1; 1: a thread of the library sends, adds up and writes buckets during
-    /// backward; 0: [`DdpStep::wait`](crate::DdpStep::wait) sends all of them, [`DdpStep::wait`](crate::DdpStep::wait) does the rest. The same bits; ranks may
+    /// backward; 0: [`DdpStep::end`](crate::DdpStep::end) sends all of them, [`DdpExchange::wait`](crate::DdpExchange::wait) does the rest. The same bits; ranks may
     /// differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one, because a thread
     /// that takes the processor from backward hides nothing.
     DdpThread,

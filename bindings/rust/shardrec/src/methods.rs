@@ -1165,7 +1165,7 @@ impl Ddp {
     /// joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
     /// values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
     /// Collective, blocking; each step of the others counts anew for the deadline. Errors: as
-    /// [`DdpStep::wait`](crate::DdpStep::wait), [`Ddp::broadcast`](crate::Ddp::broadcast). Since 0.1.
+    /// [`DdpExchange::wait`](crate::DdpExchange::wait), [`Ddp::broadcast`](crate::Ddp::broadcast). Since 0.1.
     pub fn join(&mut self) -> Result<()> {
         check(unsafe { sys::shardrec_ddp_join(self.raw) })
     }
