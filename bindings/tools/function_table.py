@@ -6,7 +6,7 @@ import sys
 import go_methods
 import java_classes
 import methods
-import rust_methods
+import rust_names
 import swigxml
 
 # What is written by hand: (Java, Go, Rust).
@@ -26,9 +26,6 @@ BY_HAND = {
     "ddp_state": ("Ddp.state", "Ddp.State", "Ddp::state"),
     "checkpoint_tensor_info": ("Checkpoint.tensorInfo", "Checkpoint.TensorInfo", "Checkpoint::tensor_info"),
 }
-RUST_BY_HAND = {"ddp_create": "Ddp::new", "ddp_add_mlp": "Ddp::add_mlp", "ddp_begin": "Ddp::begin",
-                "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
-                "ddp_end": "DdpStep::wait", "ddp_wait": "DdpStep::wait"}
 INSIDE = {
     "status": ("ShardRecException, Status", "Error, Status", "Error, ErrorKind"),
     "last": ("ShardRecException", "Error", "Error"), "text": ("String", "string", "String"),
@@ -48,11 +45,6 @@ def go(method):
     return f"{go_methods.pascal([method.owner])}.{name}" if method.self_arg else name
 
 
-def rust(method):
-    name = RUST_BY_HAND.get(method.function) or rust_methods.name_of(method)
-    return name if "::" in name or not method.owner else f"{rust_methods.pascal([method.owner])}::{name}"
-
-
 def main():
     placed = {m.function: m for m in methods.load(sys.argv[1], sys.argv[2])}
     print("# Functions\n\nMade by `tools/function_table.py`; do not edit. The prefix `shardrec_` is left out.\n")
@@ -60,7 +52,7 @@ def main():
     for function in swigxml.load(sys.argv[1]).functions:
         name = function.name.removeprefix("shardrec_")
         if name in placed:
-            cells = [f(placed[name]) for f in (java, go, rust)]
+            cells = [f(placed[name]) for f in (java, go, rust_names.path)]
         elif name in BY_HAND:
             cells = BY_HAND[name]
         elif name.endswith("_destroy"):

@@ -7,16 +7,6 @@ import headers
 import methods
 import rust_names
 
-# Of what is by hand: the functions that methods.load() leaves out.
-BY_HAND = {
-    "mlp_add_linear": "Mlp::add_linear", "mlp_forward": "Mlp::forward", "mlp_backward": "MlpPass::backward",
-    "mlp_parameter": "Mlp::parameter", "interaction_forward": "Interaction::forward",
-    "interaction_backward": "InteractionPass::backward", "ddp_add_parameter": "Ddp::add_parameter",
-    "ddp_set_flat_gradient": "Ddp::set_flat_gradient", "ddp_gradient": "Ddp::gradient", "ddp_state": "Ddp::state",
-    "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
-    "ddp_end": "DdpStep::end", "ddp_wait": "DdpExchange::wait", "checkpoint_tensor_info": "Checkpoint::tensor_info",
-    "hash64": "hash64", "api_version": "api_version", "log_next": "next_log_message",
-}
 FREED = re.compile(
     r" ?\bout(_text)?:\s+(?:UTF-8,\s+)?(?:owned|freed)\s+by\s+"
     r"(?:the\s+caller(?:\s+with\s+shardrec_text_free)?|shardrec_text_free)([.;])(\s*)(\w?)")
@@ -26,7 +16,7 @@ WITHOUT_LINKS = {"metrics_text"}  # its names are those of metrics
 
 class Docs:
     def __init__(self, api_path, include):
-        self.paths = {m.function: rust_names.path(m) for m in methods.load(api_path, include)} | BY_HAND
+        self.paths = {m.function: rust_names.path(m) for m in methods.load(api_path, include)} | rust_names.BY_HAND
 
     def of_method(self, function, lines, indent):
         text = OPTIONAL_OUTS.sub("", FREED.sub(self.owned, "\n".join(lines)))

@@ -7,6 +7,16 @@ NAMES = {
     "comm_set_f64": "set", "comm_get_f64": "get", "comm_status": "check", "collection_stat_i64": "stat",
     "collection_stat_f64": "stat_real", "collection_table_stat_i64": "table_stat", "log_set_level": "set_log_level",
 }
+# Of what is written by hand.
+BY_HAND = {
+    "mlp_add_linear": "Mlp::add_linear", "mlp_forward": "Mlp::forward", "mlp_backward": "MlpPass::backward",
+    "mlp_parameter": "Mlp::parameter", "interaction_forward": "Interaction::forward",
+    "interaction_backward": "InteractionPass::backward", "ddp_add_parameter": "Ddp::add_parameter",
+    "ddp_set_flat_gradient": "Ddp::set_flat_gradient", "ddp_gradient": "Ddp::gradient", "ddp_state": "Ddp::state",
+    "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
+    "ddp_end": "DdpStep::end", "ddp_wait": "DdpExchange::wait", "checkpoint_tensor_info": "Checkpoint::tensor_info",
+    "hash64": "hash64", "api_version": "api_version", "log_next": "next_log_message",
+}
 RESERVED = {"box": "placed_box", "type": "kind"}
 
 
@@ -16,4 +26,7 @@ def name_of(method):
 
 
 def path(method):
+    """As it is called from outside, such as Comm::barrier."""
+    if method.function in BY_HAND:
+        return BY_HAND[method.function]
     return f"{pascal([method.owner])}::{name_of(method)}" if method.owner else name_of(method)
