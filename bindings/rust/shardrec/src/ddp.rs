@@ -10,8 +10,8 @@ use crate::element::Element;
 use crate::enums::ErrorKind;
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Comm, Mlp};
-use crate::layers::{empty, floats};
-use crate::memory::Memory;
+use crate::layers::{elements, empty};
+use crate::memory::{copied, Memory};
 use crate::option_types::DdpOptions;
 use crate::options::with;
 
@@ -126,14 +126,13 @@ impl Ddp {
     /// The values of a parameter that was added, copied: a checkpoint's load writes them too. Between steps.
     pub fn parameter<T: Element>(&self, index: i64) -> Result<Vec<T>> {
         self.require_idle()?;
-        // SAFETY: no step is open, so that nobody writes.
-        Ok(unsafe { self.memory(index)?.slice()? }.to_vec())
+        self.memory(index)?.copied()
     }
 
     /// Writes a parameter that was added: as many values as it has elements. Between steps.
     pub fn set_parameter<T: Element>(&mut self, index: i64, values: &[T]) -> Result<()> {
         self.require_idle()?;
-        // SAFETY: as in parameter; &mut self.
+        // SAFETY: no step is open; &mut self.
         unsafe { self.memory(index)?.set(values) }
     }
 
@@ -173,8 +172,8 @@ impl Ddp {
         self.require_idle()?;
         let mut out = empty();
         check(unsafe { sys::shardrec_ddp_state(self.raw, index, state, &mut out) })?;
-        // SAFETY: compact, of f32 (commit refuses other parameters with an optimizer), and as in gradient.
-        Ok(unsafe { floats(&out) }.to_vec())
+        // SAFETY: compact, of f32 (commit refuses other parameters with an optimizer), until the set is destroyed.
+        Ok(unsafe { copied(out.data.cast(), elements(&out)) })
     }
 
     /// Begins a step; sync: gradients are exchanged in it, else they stay, to be added to. Collective in order.

@@ -5,6 +5,7 @@ use shardrec_sys as sys;
 use crate::enums::{Activation, Dtype, ErrorKind};
 use crate::error::{c_text, check, refusal, Result};
 use crate::handles::{Checkpoint, Interaction, Mlp};
+use crate::memory::copied;
 use crate::tensor::{View, ViewMut};
 
 // SAFETY of every call below: handles are tickets of any value; tensors, texts and out-parameters outlive
@@ -39,24 +40,24 @@ impl Mlp {
         Ok(MlpPass { mlp: self, input })
     }
 
-    /// A parameter and its gradient. Between the begin and the wait of a DDP step that has this stack, what it
-    /// holds is being written.
+    /// A parameter and its gradient. Between the begin and the wait of a DDP step that has this stack, some elements are
+    /// those of before it and some those of after it.
     pub fn parameter(&self, index: i32) -> Result<Parameter> {
         let (value, gradient) = self.views(index)?;
         // SAFETY: compact views of f32 that live as long as the stack has no other layer.
-        unsafe { Ok(Parameter { value: floats(&value).to_vec(), gradient: floats(&gradient).to_vec() }) }
+        let copy = |view: &sys::shardrec_tensor| unsafe { copied(view.data.cast(), elements(view)) };
+        Ok(Parameter { value: copy(&value), gradient: copy(&gradient) })
     }
 
     /// Writes a parameter: as many values as it has elements.
     pub fn set_parameter(&mut self, index: i32, values: &[f32]) -> Result<()> {
         let (value, _) = self.views(index)?;
-        // SAFETY: as in parameter; nobody else has the stack.
-        let to = unsafe { std::slice::from_raw_parts_mut(value.data.cast::<f32>(), elements(&value)) };
-        if to.len() != values.len() {
-            let text = format!("{} values for {} elements", values.len(), to.len());
+        if elements(&value) != values.len() {
+            let text = format!("{} values for {} elements", values.len(), elements(&value));
             return Err(refusal(ErrorKind::InvalidArgument, text));
         }
-        to.copy_from_slice(values);
+        // SAFETY: as in parameter; nobody else has the stack.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), value.data.cast(), values.len()) };
         Ok(())
     }
 
@@ -128,13 +129,4 @@ pub(crate) fn empty() -> sys::shardrec_tensor {
 
 pub(crate) fn elements(view: &sys::shardrec_tensor) -> usize {
     view.shape[..view.ndim as usize].iter().product::<i64>() as usize
-}
-
-/// # Safety
-/// A compact view of f32 that lives as long as the result.
-pub(crate) unsafe fn floats<'a>(view: &sys::shardrec_tensor) -> &'a [f32] {
-    if elements(view) == 0 {
-        return &[];
-    }
-    std::slice::from_raw_parts(view.data.cast::<f32>(), elements(view))
 }

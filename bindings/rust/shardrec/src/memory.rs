@@ -22,6 +22,15 @@ unsafe fn free<T>(data: *mut u8, elements: usize) {
     drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(data.cast::<T>(), elements)));
 }
 
+/// Copies numbers that another thread may make the library write meanwhile (a checkpoint's load, a step of DDP): the copy has
+/// each element of before or after, so that nothing is assumed of what is read.
+///
+/// # Safety
+/// So many elements from data on are written, and stay allocated meanwhile.
+pub(crate) unsafe fn copied<T: Copy>(data: *const T, elements: usize) -> Vec<T> {
+    (0..elements).map(|i| data.add(i).read_volatile()).collect()
+}
+
 impl Memory {
     /// Refuses a shape of another number of elements.
     pub(crate) fn new<T: Element>(values: Vec<T>, shape: &[usize]) -> Result<Memory> {
@@ -51,13 +60,11 @@ impl Memory {
         Err(refusal(ErrorKind::InvalidArgument, text))
     }
 
-    /// The elements.
-    ///
-    /// # Safety
-    /// Nobody writes them meanwhile.
-    pub(crate) unsafe fn slice<T: Element>(&self) -> Result<&[T]> {
+    /// A copy of the elements.
+    pub(crate) fn copied<T: Element>(&self) -> Result<Vec<T>> {
         self.require::<T>()?;
-        Ok(std::slice::from_raw_parts(self.tensor.data.cast(), self.elements))
+        // SAFETY: so many elements, all written, for as long as self lives.
+        Ok(unsafe { copied(self.tensor.data.cast(), self.elements) })
     }
 
     /// Overwrites the elements.
