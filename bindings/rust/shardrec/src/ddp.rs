@@ -24,7 +24,8 @@ pub struct Ddp {
     pub(crate) raw: *mut sys::shardrec_ddp,
     parameters: Vec<Option<Memory>>, // None: of a stack
     flat: Option<Memory>,
-    open: bool, // a step has begun and wait was not called
+    open: bool,               // a step has begun and wait was not called
+    marked: Mutex<Vec<bool>>, // of the parameters, in the step that is open
 }
 
 // SAFETY: the handle is a ticket; the memory is reached by &self and &mut self only, and not during a step.
@@ -51,7 +52,6 @@ impl std::fmt::Debug for Ddp {
 #[derive(Debug)]
 pub struct DdpStep<'a> {
     ddp: &'a mut Ddp,
-    marked: Mutex<Vec<bool>>,
 }
 
 /// A step that this rank has ended: its gradients are being reduced. Dropped without wait, the set stays in the step.
@@ -68,7 +68,7 @@ impl Ddp {
         with(options.map(|o| &o.0), |made| {
             check(unsafe { sys::shardrec_ddp_create(comm.0, made, &mut raw) })
         })?;
-        Ok(Ddp { raw, parameters: Vec::new(), flat: None, open: false })
+        Ok(Ddp { raw, parameters: Vec::new(), flat: None, open: false, marked: Mutex::default() })
     }
 
     /// Adds a parameter of a shape, row after row, in the same order on every rank, and returns its index. Its gradient
@@ -180,15 +180,17 @@ impl Ddp {
     pub fn begin(&mut self, sync: bool) -> Result<DdpStep<'_>> {
         check(unsafe { sys::shardrec_ddp_begin(self.raw, sync.into()) })?;
         self.open = true;
-        let marked = Mutex::new(vec![false; self.parameters.len()]);
-        Ok(DdpStep { ddp: self, marked })
+        let marked = self.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        marked.clear();
+        marked.resize(self.parameters.len(), false);
+        Ok(DdpStep { ddp: self })
     }
 }
 
 impl<'a> DdpStep<'a> {
     /// The gradient of a parameter that is not marked yet.
     pub fn gradient_mut<T: Element>(&mut self, index: i64) -> Result<&mut [T]> {
-        let marked = self.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let marked = self.ddp.marked.get_mut().unwrap_or_else(PoisonError::into_inner);
         if usize::try_from(index).ok().and_then(|index| marked.get(index)).copied().unwrap_or(true) {
             let text = format!("parameter {index} is marked, or is no parameter of the host's");
             return Err(refusal(ErrorKind::InvalidState, text));
@@ -197,7 +199,7 @@ impl<'a> DdpStep<'a> {
     }
 
     fn mark(&self, first: i64, count: i64) {
-        let mut marked = self.marked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marked = self.ddp.marked.lock().unwrap_or_else(PoisonError::into_inner);
         for index in first.max(0)..first.saturating_add(count).min(marked.len() as i64) {
             marked[index as usize] = true;
         }
