@@ -151,5 +151,6 @@ pub(crate) fn take_text(call: impl FnOnce(*mut *mut c_char) -> sys::shardrec_sta
 
 /// SAFETY: text ends with NUL.
 unsafe fn copy(text: *const c_char) -> String {
-    CStr::from_ptr(text).to_string_lossy().into_owned()
+    // SAFETY: what this function asks for.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -1,11 +1,12 @@
 #![doc = include_str!("../README.md")]
-#![deny(missing_docs, missing_debug_implementations)]
+#![deny(missing_docs, missing_debug_implementations, unsafe_op_in_unsafe_fn)]
 #![deny(clippy::print_stdout, clippy::print_stderr, clippy::dbg_macro)]
 
 mod abort;
 mod aligned;
 mod ddp;
 mod element;
+#[forbid(unsafe_code)]
 #[rustfmt::skip]
 mod enums;
 mod error;
@@ -15,6 +16,7 @@ mod log;
 mod memory;
 #[rustfmt::skip]
 mod methods;
+#[forbid(unsafe_code)]
 #[rustfmt::skip]
 mod option_types;
 mod options;

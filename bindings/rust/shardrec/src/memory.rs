@@ -19,7 +19,8 @@ pub(crate) struct Memory {
 /// # Safety
 /// Memory::new::<T> took it, with as many elements.
 unsafe fn free<T>(data: *mut u8, elements: usize) {
-    drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(data.cast::<T>(), elements)));
+    // SAFETY: what this function asks for.
+    drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(data.cast::<T>(), elements)) });
 }
 
 /// Copies numbers that another thread may make the library write meanwhile (a checkpoint's load, a step of DDP): the copy has
@@ -28,7 +29,8 @@ unsafe fn free<T>(data: *mut u8, elements: usize) {
 /// # Safety
 /// So many elements from data on are written, and stay allocated meanwhile.
 pub(crate) unsafe fn copied<T: Copy>(data: *const T, elements: usize) -> Vec<T> {
-    (0..elements).map(|i| data.add(i).read_volatile()).collect()
+    // SAFETY: what this function asks for.
+    (0..elements).map(|i| unsafe { data.add(i).read_volatile() }).collect()
 }
 
 impl Memory {
@@ -77,7 +79,8 @@ impl Memory {
             let text = format!("{} values for {} elements", values.len(), self.elements);
             return Err(refusal(ErrorKind::InvalidArgument, text));
         }
-        std::ptr::copy_nonoverlapping(values.as_ptr(), self.tensor.data.cast(), self.elements);
+        // SAFETY: as many elements of the same type, which overlap no slice of the caller's; what this function asks for.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.tensor.data.cast(), self.elements) };
         Ok(())
     }
 }
