@@ -34,7 +34,7 @@ public final class CapiTest {
       "Set", "Short", "Some", "Stream", "String", "StringBuilder", "Symbol", "Throwable", "Unit", "Vector");
 
   static void namesAreNobodyElses() throws Exception {
-    Path classes = Path.of(CapiTest.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    Path classes = Path.of(Handle.class.getProtectionDomain().getCodeSource().getLocation().toURI());
     int seen = 0;
     for (String file : classes.resolve("org/shardrec").toFile().list()) {
       String name = file.replace(".class", "");
