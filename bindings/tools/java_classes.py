@@ -53,7 +53,7 @@ def type_of(arg):
 def passed(arg):
     name = camel(arg.name.split("_"))
     return {"enum": f"{name}.value", "flag": f"{name} ? 1 : 0", "tensor_out": f"Tensor.writable({name})",
-            "options": "made" if arg.of else "null"}.get(arg.kind, name)
+            "options": "made" if arg.of else "null", "control": "cancelled"}.get(arg.kind, name)
 
 
 def parameters(method):
@@ -69,10 +69,12 @@ def value_of(out):
 
 
 def call(method, this, out=None):
-    """The call of the raw layer, wrapped where it takes options."""
+    """The call of the raw layer, wrapped where it takes options or a control."""
     ordered = ([this] if method.self_arg else []) + [passed(a) for a in method.args]
     ordered += [out_name(o) for o in method.outs] + ([out] if out else [])
     text = f"Capi.{method.function}({', '.join(ordered)})"
+    if any(a.kind == "control" for a in method.args):
+        text = f"LongCall.run(control, cancelled -> {text})"
     taken = [a for a in method.args if a.kind == "options" and a.of]
     return f"Options.use({camel(taken[0].name.split('_'))}, made -> {text})" if taken else text
 

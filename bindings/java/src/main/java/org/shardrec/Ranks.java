@@ -10,6 +10,7 @@ final class Ranks {
   private final List<Comm> comms = new ArrayList<>();
   private final List<Thread> threads = new ArrayList<>();
   private Throwable first;
+  private volatile boolean ended;
 
   Ranks(ShardRec.Rank body) {
     this.body = body;
@@ -58,7 +59,7 @@ final class Ranks {
   private synchronized void fail(Throwable failure) {
     if (first != null) {
       // What the abort itself has ended says nothing new.
-      boolean aborted = failure instanceof ShardRecException.Aborted;
+      boolean aborted = failure instanceof ShardRecException.Aborted || failure instanceof ShardRecException.Cancelled;
       if (failure != first && !aborted) first.addSuppressed(failure);
       return;
     }
@@ -67,8 +68,8 @@ final class Ranks {
   }
 
   private void abort(String reason) {
-    // No half of a surrogate pair and no NUL, which a message may hold and a native text may not.
-    String text = new String(reason.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8).replace('\0', ' ');
+    ended = true;
+    String text = textOf(reason);
     for (Comm comm : comms) {
       try {
         comm.abort(text);
@@ -76,6 +77,17 @@ final class Ranks {
         // A rank that has ended needs no abort.
       }
     }
+    threads.forEach(InterruptWatch::fireFor);
+  }
+
+  /** Without half of a surrogate pair and NUL, which a message may hold and a native text may not. */
+  static String textOf(String message) {
+    return new String(message.getBytes(StandardCharsets.UTF_8), StandardCharsets.UTF_8).replace('\0', ' ');
+  }
+
+  /** Whether the thread is a rank whose group has been aborted. */
+  static boolean haveEnded(Thread thread) {
+    return thread instanceof RankThread rank && rank.group().ended;
   }
 
   private final class RankThread extends Thread {
@@ -84,6 +96,10 @@ final class Ranks {
     RankThread(int rank) {
       super("shardrec-rank-" + rank);
       comm = comms.get(rank);
+    }
+
+    Ranks group() {
+      return Ranks.this;
     }
 
     @Override

@@ -4,6 +4,8 @@ import java.nio.FloatBuffer;
 
 /** What the tests assert with. */
 final class Checks {
+  static final double PATIENCE = 2; // seconds, until all ranks have ended; their deadline is 600
+
   private Checks() {}
 
   interface Call {
@@ -45,5 +47,19 @@ final class Checks {
 
   static FloatBuffer floats(float... values) {
     return Tensor.floats(values.length).put(values).rewind();
+  }
+
+  /** What the call throws, soon. */
+  static Throwable inTime(Call call) {
+    long start = System.nanoTime();
+    Throwable thrown = null;
+    try {
+      call.run();
+    } catch (Throwable t) {
+      thrown = t;
+    }
+    double seconds = (System.nanoTime() - start) * 1e-9;
+    check(seconds < PATIENCE, "ended after " + seconds + " s");
+    return thrown;
   }
 }

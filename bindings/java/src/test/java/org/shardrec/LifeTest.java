@@ -19,8 +19,6 @@ import java.util.logging.Logger;
 
 /** How handles and ranks end: closed, dropped, interrupted, by any failure. */
 public final class LifeTest {
-  static final double PATIENCE = 2; // seconds, until all ranks have ended; their deadline is 600
-
   public static void main(String[] arguments) throws Exception {
     closedHandlesAreRefused();
     whatTheLibraryWouldOverwriteIsRefused();
@@ -312,20 +310,6 @@ public final class LifeTest {
     }));
     check(thrown instanceof ShardRecException e && e.status() == Status.ABORTED
         && e.getMessage().contains("shardrec-rank-2 was interrupted"), "thrown: " + thrown);
-  }
-
-  /** What the call throws, soon. */
-  static Throwable inTime(Checks.Call call) {
-    long start = System.nanoTime();
-    Throwable thrown = null;
-    try {
-      call.run();
-    } catch (Throwable t) {
-      thrown = t;
-    }
-    double seconds = (System.nanoTime() - start) * 1e-9;
-    check(seconds < PATIENCE, "ended after " + seconds + " s");
-    return thrown;
   }
 
   @SuppressWarnings("unchecked")

@@ -1,0 +1,212 @@
+package org.shardrec;
+
+import static org.shardrec.Checks.*;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.Stream;
+
+/** Interrupts, controls and the failure of a rank end long calls on all ranks, as they end steps. */
+public final class CancelTest {
+  static Path folder;
+
+  public static void main(String[] arguments) throws Exception {
+    folder = Files.createTempDirectory("shardrec");
+    try {
+      aProbeEndsWithItsThreadsInterrupt();
+      anInterruptBeforeTheCallCancelsIt();
+      savesEndWithTheCallersInterrupt();
+      commitsEndWithARanksInterrupt();
+      verificationsEndWithTheFirstThatFails();
+      savesEndByTheirControl();
+      ranksOfTheHostEndWithTheirThreads();
+    } finally {
+      try (Stream<Path> files = Files.walk(folder)) {
+        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+      }
+    }
+    check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
+    System.out.println("java: ok");
+  }
+
+  static void aProbeEndsWithItsThreadsInterrupt() throws Exception {
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    try (Control control = new Control()) {
+      Thread thread = new Thread(() -> {
+        try {
+          ShardRec.probe(1, control);
+        } catch (Throwable failure) {
+          thrown.set(failure);
+          check(Thread.currentThread().isInterrupted(), "the interrupt is gone");
+        }
+      });
+      thread.start();
+      awaitProgress(control);
+      inTime(() -> {
+        thread.interrupt();
+        thread.join();
+      });
+      check(thrown.get() instanceof ShardRecException.Cancelled, "thrown: " + thrown);
+    }
+  }
+
+  static void anInterruptBeforeTheCallCancelsIt() {
+    Thread.currentThread().interrupt();
+    fails(Status.CANCELLED, () -> ShardRec.probe(1, null));
+    check(Thread.interrupted(), "the interrupt is gone");
+  }
+
+  /** A collection whose files take their time. */
+  interface Work {
+    void of(Comm comm, EmbeddingCollection tables) throws Exception;
+  }
+
+  static void onTables(Comm comm, long rows, Work work) throws Exception {
+    try (Model model = new Model()) {
+      model.addFeature(model.addTable("a", rows, 64, new TableOptions().init(Init.ZEROS)), "id", Pooling.SUM);
+      try (Plan plan = Plan.collective(comm, model, null);
+          EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, null)) {
+        work.of(comm, tables);
+      }
+    }
+  }
+
+  static void savesEndWithTheCallersInterrupt() throws Exception {
+    Thread caller = Thread.currentThread();
+    AtomicReference<Long> asked = new AtomicReference<>();
+    Throwable thrown = thrownBy(() -> ShardRec.run(2, comm -> onTables(comm, 4_000_000, (same, tables) -> {
+      try (Control control = new Control()) {
+        Thread watcher = new Thread(() -> {
+          awaitProgress(control);
+          asked.set(System.nanoTime());
+          caller.interrupt();
+        });
+        if (comm.rank() == 0) watcher.start();
+        tables.save(folder.resolve("interrupted").toString(), control);
+      }
+    })));
+    soonAfter(asked.get());
+    check(thrown instanceof InterruptedException && thrown.getCause() instanceof ShardRecException e
+        && (e.status() == Status.CANCELLED || e.status() == Status.ABORTED), "thrown: " + thrown + " by " + thrown.getCause());
+  }
+
+  /** The others wait for the one that does not come; the deadline of a commit is half an hour. */
+  static void commitsEndWithARanksInterrupt() throws Exception {
+    Throwable thrown = inTime(() -> ShardRec.run(3, comm -> onTables(comm, 100, (same, tables) -> {
+      try (Checkpoint checkpoint = new Checkpoint(comm, folder.resolve("run").toString(), null)) {
+        checkpoint.addCollection("tables", tables);
+        comm.barrier();
+        if (comm.rank() == 1) Thread.sleep(200);
+        if (comm.rank() == 1) Thread.currentThread().interrupt();
+        else checkpoint.commit(1, null);
+      }
+    })));
+    check(thrown instanceof ShardRecException e && e.getMessage().contains("shardrec-rank-1 was interrupted"),
+        "thrown: " + thrown);
+  }
+
+  /** On a communicator of its own, which the end of the group does not abort. */
+  static void verificationsEndWithTheFirstThatFails() throws Exception {
+    String root = folder.resolve("large").toString();
+    CountDownLatch begun = new CountDownLatch(1);
+    AtomicReference<Long> asked = new AtomicReference<>();
+    AtomicReference<Throwable> ended = new AtomicReference<>();
+    Throwable thrown = thrownBy(() -> ShardRec.run(2, comm -> {
+      if (comm.rank() == 1) {
+        begun.await();
+        asked.set(System.nanoTime());
+        throw new IllegalStateException("first");
+      }
+      try (Local alone = new Local(1, 1); Comm own = Comm.createLocal(alone, 0);
+          Checkpoint checkpoint = new Checkpoint(own, root, null); Control control = new Control()) {
+        onTables(own, 2_000_000, (same, tables) -> {
+          checkpoint.addCollection("tables", tables);
+          checkpoint.commit(1, null);
+        });
+        checkpoint.open(-1);
+        new Thread(() -> {
+          awaitProgress(control);
+          begun.countDown();
+        }).start();
+        // More than once, since one may be done before the other rank has failed.
+        for (int i = 0; i < 100; ++i) checkpoint.verify(control);
+      } catch (ShardRecException e) {
+        ended.set(e);
+        throw e;
+      }
+    }));
+    soonAfter(asked.get());
+    check("first".equals(thrown.getMessage()) && thrown.getSuppressed().length == 0, "thrown: " + thrown);
+    check(ended.get() instanceof ShardRecException.Cancelled, "the other rank: " + ended);
+  }
+
+  static void savesEndByTheirControl() throws Exception {
+    Throwable thrown = inTime(() -> ShardRec.run(1, comm -> onTables(comm, 1000, (same, tables) -> {
+      try (Control control = new Control()) {
+        control.cancel();
+        fails(Status.CANCELLED, () -> tables.save(folder.resolve("cancelled").toString(), control));
+        tables.save(folder.resolve("saved").toString(), null);
+        Control.Progress progress = control.progress();
+        check(progress.done() <= progress.total(), progress.toString());
+      }
+      comm.shutdown();
+    })));
+    check(thrown == null, "thrown: " + thrown);
+  }
+
+  /** Ranks as threads that ShardRec.run did not make. */
+  static void ranksOfTheHostEndWithTheirThreads() throws Exception {
+    AtomicReference<Throwable> thrown = new AtomicReference<>();
+    try (Local group = new Local(2, 2); Comm waits = Comm.createLocal(group, 0); Comm other = Comm.createLocal(group, 1)) {
+      Thread thread = new Thread(() -> {
+        try (Comm.InterruptGuard guard = waits.abortOnInterrupt()) {
+          check(guard != null, "a guard");
+          waits.barrier();
+        } catch (Throwable failure) {
+          thrown.set(failure);
+        }
+      }, "of-the-host");
+      thread.start();
+      Thread.sleep(100);
+      inTime(() -> {
+        thread.interrupt();
+        thread.join();
+      });
+      check(thrown.get() instanceof ShardRecException.Aborted && thrown.get().getMessage().contains("of-the-host was interrupted"),
+          "thrown: " + thrown);
+      fails(Status.ABORTED, "of-the-host", other::barrier);
+    }
+    // Closed: an interrupt ends nothing.
+    try (Local group = new Local(1, 1); Comm alone = Comm.createLocal(group, 0)) {
+      alone.abortOnInterrupt().close();
+      Thread.currentThread().interrupt();
+      try (Control control = new Control()) {
+        fails(Status.CANCELLED, () -> ShardRec.probe(1, control)); // the interrupt has been seen
+      }
+      alone.barrier();
+      check(Thread.interrupted(), "the interrupt is gone");
+    }
+  }
+
+  static void awaitProgress(Control control) {
+    while (control.progress().done() == 0) Thread.onSpinWait();
+  }
+
+  static Throwable thrownBy(Call call) {
+    try {
+      call.run();
+    } catch (Throwable thrown) {
+      return thrown;
+    }
+    return null;
+  }
+
+  static void soonAfter(Long nanoTime) {
+    check(nanoTime != null, "nobody has asked to end");
+    double seconds = (System.nanoTime() - nanoTime) * 1e-9;
+    check(seconds < PATIENCE, "ended after " + seconds + " s");
+  }
+}
