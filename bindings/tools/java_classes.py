@@ -23,6 +23,12 @@ TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": 
 ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "text": "String"}
 
 
+# What may be null beside methods.NULLABLE, which all hosts have.
+NULLABLE = methods.NULLABLE | {"collection_read.out", "collection_write.values",
+                               "checkpoint_set_tensor.tensor", "comm_abort.reason", "metrics_create.comm"}
+IMPORT = "import org.jspecify.annotations.Nullable;"
+
+
 def class_of(kind):
     return CLASSES.get(kind) or kind.capitalize()
 
@@ -56,8 +62,13 @@ def passed(arg):
             "options": "made" if arg.of else "null", "control": "cancelled"}.get(arg.kind, name)
 
 
+def parameter(method, arg):
+    null = arg.kind in ("options", "control") or f"{method.function}.{arg.name}" in NULLABLE
+    return f"{'@Nullable ' if null else ''}{type_of(arg)} {camel(arg.name.split('_'))}"
+
+
 def parameters(method):
-    return ", ".join(f"{type_of(a)} {camel(a.name.split('_'))}" for a in method.args if a.kind != "options" or a.of)
+    return ", ".join(parameter(method, a) for a in method.args if a.kind != "options" or a.of)
 
 
 def out_name(out):
@@ -111,7 +122,8 @@ def creator(method):
                 f"    super(out -> {call(method, None, 'out')}, {destroy}{', ' if parents(method) else ''}{parents(method)});",
                 "  }"]
     static = "" if method.self_arg else "static "
-    lines = [f"  public {static}{made} {name_of(method)}({parameters(method)}) {{",
+    null = "@Nullable " if method.function in methods.MAYBE else ""
+    lines = [f"  public {static}{null}{made} {name_of(method)}({parameters(method)}) {{",
              f"    long value = created(out -> {call(method, 'this', 'out')});"]
     if method.function in methods.MAYBE:
         lines.append("    if (value == 0) return null;")
@@ -142,6 +154,11 @@ def member(method):
     return lines
 
 
+def lines_of(method):
+    lines = member(method)
+    return lines if lines[0].lstrip().startswith("/**") else [*documented(method), *lines]
+
+
 def main():
     every = methods.load(sys.argv[1], sys.argv[2])
     comments = headers.load(sys.argv[2])
@@ -154,6 +171,8 @@ def main():
         by_hand = part.read_text() if part.exists() else ""
         imports = [line for line in by_hand.split("\n") if line.startswith("import ")]
         by_hand = "\n".join(line for line in by_hand.split("\n") if not line.startswith("import ")).strip("\n")
+        members = [lines_of(method) for method in own]
+        imports += [IMPORT] * any("@Nullable" in line for lines in [[by_hand], *members] for line in lines)
         out = ["// Made by bindings/tools/java_classes.py from bindings/shardrec.i; do not edit.", "package org.shardrec;", "",
                *imports, *([""] if imports else []), java_enums.javadoc(doc or [f"A shardrec_{kind}."]),
                f"public final class {name} {'extends Handle ' if kind else ''}{{"]
@@ -163,10 +182,8 @@ def main():
             out += ["  private ShardRec() {}"]
         if by_hand:
             out += ["", by_hand]
-        for method in own:
-            lines = member(method)
-            has_comment = lines[0].lstrip().startswith("/**")
-            out += ["", *([] if has_comment else documented(method)), *lines]
+        for lines in members:
+            out += ["", *lines]
         out.append("}\n")
         (folder / f"{name}.java").write_text("\n".join(out))
 

@@ -11,6 +11,8 @@ import swigxml
 ENUM = """// Made by bindings/tools/java_enums.py from bindings/shardrec.i; do not edit.
 package org.shardrec;
 
+import org.jspecify.annotations.Nullable;
+
 {doc}
 public enum {name} {{
 {items};
@@ -28,7 +30,7 @@ public enum {name} {{
    * @param value of the C API
    * @return null for a value of a later release
    */
-  public static {name} of(int value) {{
+  public static @Nullable {name} of(int value) {{
     for ({name} item : values()) if (item.value == value) return item;
     return null;
   }}

@@ -6,7 +6,7 @@
    * @param gradient as parameter; null: memory of the library, or of setFlatGradient
    * @return its index
    */
-  public long addParameter(String name, Tensor parameter, Tensor gradient) {
+  public long addParameter(String name, Tensor parameter, @Nullable Tensor gradient) {
     long[] out = new long[1];
     Capi.ddp_add_parameter(this, name, Tensor.writable(Tensor.own(parameter)), Tensor.writable(Tensor.own(gradient)), out);
     keep(parameter);

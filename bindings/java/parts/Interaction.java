@@ -1,4 +1,4 @@
-  private Tensor dense, embeddings; // are read until backward
+  private @Nullable Tensor dense, embeddings; // are read until backward
 
   /**
    * The dense vector and its dot products with the embeddings, and of these with each other.

@@ -1,4 +1,4 @@
-  private Tensor input; // is read until backward
+  private @Nullable Tensor input; // is read until backward
 
   /**
    * A parameter and its gradient, in the library's memory. They keep the stack from being collected, and are refused once
@@ -37,7 +37,7 @@
    * @param outputGradient as forward's output
    * @param inputGradient as forward's input; null: not wanted
    */
-  public void backward(Tensor outputGradient, Tensor inputGradient) {
+  public void backward(Tensor outputGradient, @Nullable Tensor inputGradient) {
     Capi.mlp_backward(this, outputGradient, Tensor.writable(inputGradient));
     java.lang.ref.Reference.reachabilityFence(input);
   }

@@ -12,11 +12,11 @@
   /**
    * A message of the library's log.
    *
-   * @param level its level
+   * @param level its level; null for one of a later release
    * @param rank of which it tells; -1: none
    * @param text one sentence
    */
-  public record LogMessage(LogLevel level, int rank, String text) {}
+  public record LogMessage(@Nullable LogLevel level, int rank, String text) {}
 
   /**
    * Runs body on n ranks of one node, each a thread with a communicator of its own. The first failure aborts the other
@@ -47,7 +47,7 @@
    * @param bytes null is as good as none
    * @return a number of 64 bits, in two's complement
    */
-  public static long hash64(long seed, byte[] bytes) {
+  public static long hash64(long seed, byte @Nullable [] bytes) {
     return Capi.hash64(seed, bytes);
   }
 
@@ -57,7 +57,7 @@
    * @param timeoutMilliseconds to wait for one; 0: does not wait
    * @return null when none came in time
    */
-  public static LogMessage nextLogMessage(int timeoutMilliseconds) {
+  public static @Nullable LogMessage nextLogMessage(int timeoutMilliseconds) {
     int[] level = new int[1], rank = new int[1];
     String[] text = new String[1];
     Capi.log_next(timeoutMilliseconds, level, rank, text);

@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
 /** A native object. close() may be called more than once, in any order with other handles, from any thread, also
  * during a call; a call on a closed handle throws INVALID_HANDLE or CLOSED. A handle that is dropped without
@@ -25,26 +26,26 @@ abstract class Handle implements AutoCloseable {
 
   private final Ticket ticket;
   private final Cleaner.Cleanable cleanable;
-  private final Handle[] parents;
+  private final @Nullable Handle[] parents;
   private final List<Object> kept = new ArrayList<>(0);
   private volatile int viewVersion;
 
   /** parents: what must not be collected before this is. */
-  Handle(Create create, Destroy destroy, Handle... parents) {
+  Handle(Create create, Destroy destroy, @Nullable Handle... parents) {
     this(created(create), destroy, parents);
   }
 
   /** Takes over a ticket that is not 0. */
-  Handle(long value, Destroy destroy, Handle... parents) {
+  Handle(long value, Destroy destroy, @Nullable Handle... parents) {
     this.parents = parents;
     ticket = new Ticket(value, destroy, getClass());
     cleanable = CLEANER.register(this, ticket);
   }
 
   /** What the library uses until this is closed. */
-  final void keep(Object used) {
+  final void keep(@Nullable Object used) {
     synchronized (kept) {
-      kept.add(used);
+      if (used != null) kept.add(used);
     }
   }
 
@@ -64,7 +65,7 @@ abstract class Handle implements AutoCloseable {
   }
 
   /** For the native wrappers: 0, C's NULL, for null. */
-  static long ticketOf(Handle handle) {
+  static long ticketOf(@Nullable Handle handle) {
     if (handle == null) return 0;
     long value = handle.ticket.value;
     if (value == 0) throw handle.closed();

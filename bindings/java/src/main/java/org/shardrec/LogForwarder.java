@@ -1,5 +1,7 @@
 package org.shardrec;
 
+import org.jspecify.annotations.Nullable;
+
 /** Passes the messages of the library's log on to a logger of the host, until it is closed. */
 final class LogForwarder implements AutoCloseable {
   private static final int POLL_MILLISECONDS = 200;
@@ -21,7 +23,7 @@ final class LogForwarder implements AutoCloseable {
     }
   }
 
-  private static System.Logger.Level levelOf(LogLevel level) {
+  private static System.Logger.Level levelOf(@Nullable LogLevel level) {
     if (level == null) return System.Logger.Level.ERROR;
     return switch (level) {
       case DEBUG -> System.Logger.Level.DEBUG;

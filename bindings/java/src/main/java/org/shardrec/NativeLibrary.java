@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /** Loads libshardrec_jni, which brings libshardrec, once for each class loader: from the folder in the system property
  * shardrec.library.path, and from nowhere else where that is set; else from the jar with the native libraries of this
@@ -22,7 +23,7 @@ final class NativeLibrary {
   private final List<String> tried = new ArrayList<>();
 
   /** null: loaded. A constant for the compiler, so that {@link #ready} costs nothing. */
-  private static final String FAILURE = new NativeLibrary().load();
+  private static final @Nullable String FAILURE = new NativeLibrary().load();
 
   private NativeLibrary() {}
 
@@ -31,7 +32,7 @@ final class NativeLibrary {
     if (FAILURE != null) throw new UnsatisfiedLinkError(FAILURE);
   }
 
-  private String load() {
+  private @Nullable String load() {
     try {
       if (found()) {
         int version = CapiJNI.api_version();

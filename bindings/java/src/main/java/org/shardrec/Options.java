@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** Settings of a create call, of one kind: {@link TableOptions} and its like. A plain object, which need not be closed
  * and may be used any number of times; the call that takes it checks the values, and says what would be accepted.
@@ -91,14 +92,14 @@ public abstract class Options<S extends Options<S>> {
   }
 
   /** Calls with the native object of the options: null, C's defaults, for null. */
-  static void use(Options<?> options, Consumer<Handle> call) {
+  static void use(@Nullable Options<?> options, Consumer<Handle> call) {
     applied(options, handle -> {
       call.accept(handle);
       return null;
     });
   }
 
-  private static <T> T applied(Options<?> options, Function<Handle, T> call) {
+  private static <T> T applied(@Nullable Options<?> options, Function<Handle, T> call) {
     if (options == null) return call.apply(null);
     try (Made made = new Made(options.kind)) {
       for (Setting setting : options.settings) setting.into(made);

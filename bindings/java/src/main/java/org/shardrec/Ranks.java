@@ -3,13 +3,14 @@ package org.shardrec;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The ranks of one {@link ShardRec#run}. */
 final class Ranks {
   private final ShardRec.Rank body;
   private final List<Comm> comms = new ArrayList<>();
   private final List<Thread> threads = new ArrayList<>();
-  private Throwable first;
+  private @Nullable Throwable first;
   private volatile boolean ended;
 
   Ranks(ShardRec.Rank body) {

@@ -1,6 +1,7 @@
 package org.shardrec;
 
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 
 /** A status that is not OK: the sentence is the message; its parts are present where they are known. The classes
  * inside are its families. */
@@ -244,7 +245,7 @@ public class ShardRecException extends RuntimeException {
    *
    * @return name of the table; null where the error has none
    */
-  public String table() {
+  public @Nullable String table() {
     return text(8);
   }
 
@@ -253,7 +254,7 @@ public class ShardRecException extends RuntimeException {
    *
    * @return name of the feature; null where the error has none
    */
-  public String feature() {
+  public @Nullable String feature() {
     return text(9);
   }
 
@@ -262,7 +263,7 @@ public class ShardRecException extends RuntimeException {
    *
    * @return the operation that failed, such as "forward"; null where the error has none
    */
-  public String operation() {
+  public @Nullable String operation() {
     return text(10);
   }
 
@@ -271,7 +272,7 @@ public class ShardRecException extends RuntimeException {
    *
    * @return the file or directory; null where the error has none
    */
-  public String path() {
+  public @Nullable String path() {
     return text(11);
   }
 
@@ -279,7 +280,7 @@ public class ShardRecException extends RuntimeException {
     return parts[i].isEmpty() ? OptionalLong.empty() : OptionalLong.of(Long.parseLong(parts[i]));
   }
 
-  private String text(int i) {
+  private @Nullable String text(int i) {
     return parts[i].isEmpty() ? null : parts[i];
   }
 }

@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
+import org.jspecify.annotations.Nullable;
 
 /** A view of a direct buffer in native byte order, from its position to its limit at the time the view is
  * made: no copy. Make it once and use it in every step; {@link #resize} fits it to batches of other lengths. */
@@ -14,17 +15,17 @@ public final class Tensor {
   private static final int MAX_DIMENSIONS = 8;
 
   /** Starts at the first element. Read by the native wrapper. */
-  final Buffer data;
+  final @Nullable Buffer data;
 
   /** dtype, ndim, shape[8], stride[8]. Read by the native wrapper. */
   final long[] layout;
 
   /** Whose memory it is; null: a buffer's. */
-  private Handle owner;
+  private @Nullable Handle owner;
   private int version;
 
   /** A view of the library's own memory, made by the native wrapper; data null: none. */
-  Tensor(ByteBuffer data, long[] layout) {
+  Tensor(@Nullable ByteBuffer data, long[] layout) {
     this.data = data == null ? null : data.order(ByteOrder.nativeOrder());
     this.layout = layout;
   }
@@ -37,7 +38,7 @@ public final class Tensor {
   }
 
   /** For the native wrappers: refuses a view of what is gone. */
-  static Tensor live(Tensor tensor) {
+  static @Nullable Tensor live(@Nullable Tensor tensor) {
     if (tensor == null || tensor.owner == null) return tensor;
     Handle.ticketOf(tensor.owner);
     if (tensor.version != tensor.owner.viewVersion()) {
@@ -47,7 +48,7 @@ public final class Tensor {
   }
 
   /** For what the library keeps: only memory that the host has. */
-  static Tensor own(Tensor tensor) {
+  static @Nullable Tensor own(@Nullable Tensor tensor) {
     if (tensor != null && tensor.owner != null) {
       throw new IllegalArgumentException("a view of the library's own memory, which may end before what keeps it; pass a buffer");
     }
@@ -140,7 +141,7 @@ public final class Tensor {
   }
 
   /** For what the library writes. */
-  static Tensor writable(Tensor tensor) {
+  static @Nullable Tensor writable(@Nullable Tensor tensor) {
     if (tensor != null && tensor.data.isReadOnly()) {
       throw new IllegalArgumentException("the library would write into a read-only buffer");
     }

@@ -4,12 +4,13 @@ import java.nio.ByteBuffer;
 import java.nio.CharBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
 
 /** Text at the native border: UTF-8 bytes, because JNI's own strings are modified UTF-8. */
 final class Text {
   private Text() {}
 
-  static byte[] encode(String text) {
+  static byte @Nullable [] encode(@Nullable String text) {
     if (text == null) return null;
     if (text.indexOf('\0') >= 0) {
       throw new IllegalArgumentException("text holds U+0000, which no name or path may hold");
@@ -24,7 +25,7 @@ final class Text {
     }
   }
 
-  static String decode(byte[] bytes) {
+  static @Nullable String decode(byte @Nullable [] bytes) {
     return bytes == null ? null : new String(bytes, StandardCharsets.UTF_8);
   }
 }
