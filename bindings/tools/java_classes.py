@@ -24,8 +24,8 @@ ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "in
 
 
 # What may be null beside methods.NULLABLE, which all hosts have.
-NULLABLE = methods.NULLABLE | {"collection_read.out", "collection_write.values",
-                               "checkpoint_set_tensor.tensor", "comm_abort.reason", "metrics_create.comm"}
+NULLABLE = methods.NULLABLE | {"collection_read.out", "collection_write.values", "checkpoint_set_tensor.tensor",
+                               "comm_abort.reason", "metrics_create.comm"}
 IMPORT = "import org.jspecify.annotations.Nullable;"
 
 

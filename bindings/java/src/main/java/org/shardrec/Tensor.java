@@ -4,9 +4,11 @@ import java.lang.ref.Reference;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.nio.LongBuffer;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A view of a direct buffer in native byte order, from its position to its limit at the time the view is
@@ -14,7 +16,8 @@ import org.jspecify.annotations.Nullable;
 public final class Tensor {
   private static final int MAX_DIMENSIONS = 8;
 
-  /** Starts at the first element. Read by the native wrapper. */
+  /** Starts at the first element; null: the library says what a tensor is, not what it holds. Read by the native
+   * wrapper. */
   final @Nullable Buffer data;
 
   /** dtype, ndim, shape[8], stride[8]. Read by the native wrapper. */
@@ -28,6 +31,40 @@ public final class Tensor {
   Tensor(@Nullable ByteBuffer data, long[] layout) {
     this.data = data == null ? null : data.order(ByteOrder.nativeOrder());
     this.layout = layout;
+  }
+
+  private Tensor(Buffer buffer, Dtype dtype, long[] shape, long @Nullable [] stride) {
+    data = Buffers.checked(buffer, dtype);
+    if (shape.length > MAX_DIMENSIONS || stride != null && stride.length != shape.length) {
+      throw new IllegalArgumentException("a tensor has up to " + MAX_DIMENSIONS + " dimensions, and as many strides; given are "
+          + shape.length + (stride == null ? "" : " and " + stride.length));
+    }
+    layout = new long[2 + 2 * MAX_DIMENSIONS];
+    layout[0] = dtype.value;
+    layout[1] = shape.length;
+    long compact = 1;
+    for (int i = shape.length - 1; i >= 0; --i) {
+      layout[2 + i] = shape[i];
+      layout[2 + MAX_DIMENSIONS + i] = stride == null ? compact : stride[i];
+      if (shape[i] < 0 || layout[2 + MAX_DIMENSIONS + i] < 0) {
+        throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
+      }
+      if (shape[i] > 1) compact = Math.multiplyExact(compact, shape[i]);
+    }
+    checkLast();
+  }
+
+  private void checkLast() {
+    double last = 0; // exact as far as a buffer goes
+    for (int i = 0; i < layout[1]; ++i) {
+      long size = layout[2 + i];
+      if (size == 0) return;
+      last += (double) (size - 1) * layout[2 + MAX_DIMENSIONS + i];
+    }
+    long holds = data instanceof ByteBuffer ? data.capacity() / Buffers.sizeOf(dtype()) : data.capacity();
+    if (last >= holds) {
+      throw new IllegalArgumentException("the tensor's last element is " + (long) last + ", the buffer holds " + holds);
+    }
   }
 
   /** Says whose memory it is. */
@@ -55,91 +92,6 @@ public final class Tensor {
     return tensor;
   }
 
-  /**
-   * The elements of a compact FLOAT32 tensor, copied.
-   *
-   * @return row after row
-   */
-  public float[] toFloats() {
-    FloatBuffer from = floatsOf();
-    float[] copy = new float[from.remaining()];
-    from.get(copy);
-    Reference.reachabilityFence(owner);
-    return copy;
-  }
-
-  /**
-   * Writes all elements of a compact FLOAT32 tensor.
-   *
-   * @param values row after row
-   */
-  public void setFloats(float[] values) {
-    FloatBuffer to = floatsOf();
-    if (values.length != to.remaining()) {
-      throw new IllegalArgumentException(values.length + " values for " + to.remaining() + " elements");
-    }
-    to.put(values);
-    Reference.reachabilityFence(owner);
-  }
-
-  private FloatBuffer floatsOf() {
-    live(this);
-    if (layout[0] != Dtype.FLOAT32.value) throw new IllegalArgumentException("not a tensor of FLOAT32");
-    if (data instanceof FloatBuffer floats) return floats.duplicate();
-    return ((ByteBuffer) data).duplicate().order(ByteOrder.nativeOrder()).asFloatBuffer();
-  }
-
-  private Tensor(Buffer data, Dtype dtype, long[] shape, long[] stride) {
-    if (!data.isDirect()) {
-      throw new IllegalArgumentException("a tensor needs a direct buffer, such as Tensor.floats(n)");
-    }
-    layout = new long[2 + 2 * MAX_DIMENSIONS];
-    layout[0] = dtype.value;
-    layout[1] = shape.length;
-    for (int i = 0; i < shape.length; ++i) {
-      if (shape[i] < 0 || stride[i] < 0) {
-        throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
-      }
-      layout[2 + i] = shape[i];
-      layout[2 + MAX_DIMENSIONS + i] = stride[i];
-    }
-    this.data = data;
-    checkLast();
-  }
-
-  private void checkLast() {
-    double last = 0; // exact as far as a buffer goes
-    for (int i = 0; i < layout[1]; ++i) {
-      long size = layout[2 + i];
-      if (size == 0) return;
-      last += (double) (size - 1) * layout[2 + MAX_DIMENSIONS + i];
-    }
-    if (last >= data.capacity()) {
-      throw new IllegalArgumentException(
-          "the tensor's last element is " + (long) last + ", the buffer holds " + data.capacity());
-    }
-  }
-
-  /**
-   * Changes how many elements a vector, or rows a matrix, has, within the buffer that the view was made of. Makes
-   * nothing new; not for a thread while another one passes the view.
-   *
-   * @param rows 0 or more
-   * @return this
-   */
-  public Tensor resize(long rows) {
-    if (rows < 0) throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
-    long before = layout[2];
-    layout[2] = rows;
-    try {
-      checkLast();
-    } catch (IllegalArgumentException tooLong) {
-      layout[2] = before;
-      throw tooLong;
-    }
-    return this;
-  }
-
   /** For what the library writes. */
   static @Nullable Tensor writable(@Nullable Tensor tensor) {
     if (tensor != null && tensor.data.isReadOnly()) {
@@ -149,14 +101,145 @@ public final class Tensor {
   }
 
   /**
+   * What the elements are.
+   *
+   * @return their dtype
+   */
+  public Dtype dtype() {
+    return Dtype.of((int) layout[0]);
+  }
+
+  /**
+   * How many dimensions there are.
+   *
+   * @return 0 to 8
+   */
+  public int dimensions() {
+    return (int) layout[1];
+  }
+
+  /**
+   * The size of a dimension.
+   *
+   * @param dimension counts from 0
+   * @return 0 or more
+   */
+  public long size(int dimension) {
+    return layout[2 + Objects.checkIndex(dimension, dimensions())];
+  }
+
+  /**
+   * How far elements that follow each other in a dimension are apart.
+   *
+   * @param dimension counts from 0
+   * @return elements
+   */
+  public long stride(int dimension) {
+    return layout[2 + MAX_DIMENSIONS + Objects.checkIndex(dimension, dimensions())];
+  }
+
+  /**
+   * Changes the size of the first dimension, such as how many elements a vector or rows a matrix has, within the buffer
+   * that the view was made of. Makes nothing new; not for a thread while another one passes the view.
+   *
+   * @param size 0 or more
+   * @return this
+   */
+  public Tensor resize(long size) {
+    if (size < 0) throw new IllegalArgumentException("sizes and strides of a tensor are not negative");
+    long before = layout[2 + Objects.checkIndex(0, dimensions())];
+    layout[2] = size;
+    try {
+      checkLast();
+    } catch (IllegalArgumentException tooLong) {
+      layout[2] = before;
+      throw tooLong;
+    }
+    return this;
+  }
+
+  /**
+   * The elements of a tensor of a floating dtype, copied, in row-major order; FLOAT64 is rounded.
+   *
+   * @return row after row
+   */
+  public float[] toFloats() {
+    float[] copy = new float[floats()];
+    for (int i = 0; i < copy.length; ++i) copy[i] = Buffers.get(data, dtype(), index(i));
+    Reference.reachabilityFence(owner);
+    return copy;
+  }
+
+  /**
+   * Writes all elements of a tensor of a floating dtype; numbers of 16 bits are rounded to the nearest, ties to even.
+   *
+   * @param values row after row
+   */
+  public void setFloats(float[] values) {
+    if (values.length != floats()) {
+      throw new IllegalArgumentException(values.length + " values for " + floats() + " elements");
+    }
+    writable(this);
+    for (int i = 0; i < values.length; ++i) Buffers.put(data, dtype(), index(i), values[i]);
+    Reference.reachabilityFence(owner);
+  }
+
+  /** How many floats there are. */
+  private int floats() {
+    live(this);
+    switch (dtype()) {
+      case FLOAT16, BFLOAT16, FLOAT32, FLOAT64 -> {}
+      default -> throw new IllegalArgumentException("a tensor of " + dtype() + ", not of a floating dtype");
+    }
+    long count = 1;
+    for (int i = 0; i < dimensions(); ++i) count = Math.multiplyExact(count, size(i));
+    return Math.toIntExact(count);
+  }
+
+  /** Where the element is that is the number-th in row-major order. */
+  private int index(int number) {
+    long rest = number, index = 0;
+    for (int i = dimensions() - 1; i >= 0; --i) {
+      index += rest % size(i) * stride(i);
+      rest /= size(i);
+    }
+    return (int) index;
+  }
+
+  /**
+   * A compact tensor, row-major.
+   *
+   * @param values a direct buffer, from its position on: of the dtype, a ShortBuffer for those of 16 bits, or a ByteBuffer
+   *     for any
+   * @param dtype of the elements
+   * @param shape up to 8 sizes; none for one element
+   * @return a view
+   */
+  public static Tensor of(Buffer values, Dtype dtype, long... shape) {
+    return new Tensor(values, dtype, shape, null);
+  }
+
+  /**
+   * A tensor with strides.
+   *
+   * @param values as above
+   * @param dtype of the elements
+   * @param shape up to 8 sizes
+   * @param stride as many, in elements; 0 or more
+   * @return a view
+   */
+  public static Tensor strided(Buffer values, Dtype dtype, long[] shape, long[] stride) {
+    return new Tensor(values, dtype, shape, stride);
+  }
+
+  /**
    * A vector of INT64.
    *
    * @param values a direct buffer, from its position to its limit
    * @return a view
    */
   public static Tensor vector(LongBuffer values) {
-    checkOrder(values.order());
-    return vector(values.slice(), Dtype.INT64);
+    return of(values, Dtype.INT64, values.remaining());
   }
 
   /**
@@ -166,8 +249,7 @@ public final class Tensor {
    * @return a view
    */
   public static Tensor vector(IntBuffer values) {
-    checkOrder(values.order());
-    return vector(values.slice(), Dtype.INT32);
+    return of(values, Dtype.INT32, values.remaining());
   }
 
   /**
@@ -177,8 +259,27 @@ public final class Tensor {
    * @return a view
    */
   public static Tensor vector(FloatBuffer values) {
-    checkOrder(values.order());
-    return vector(values.slice(), Dtype.FLOAT32);
+    return of(values, Dtype.FLOAT32, values.remaining());
+  }
+
+  /**
+   * A vector of FLOAT64.
+   *
+   * @param values a direct buffer, from its position to its limit
+   * @return a view
+   */
+  public static Tensor vector(DoubleBuffer values) {
+    return of(values, Dtype.FLOAT64, values.remaining());
+  }
+
+  /**
+   * A vector of UINT8.
+   *
+   * @param values a direct buffer, from its position to its limit
+   * @return a view
+   */
+  public static Tensor vector(ByteBuffer values) {
+    return of(values, Dtype.UINT8, values.remaining());
   }
 
   /**
@@ -190,7 +291,7 @@ public final class Tensor {
    * @return a view
    */
   public static Tensor matrix(FloatBuffer values, long rows, long columns) {
-    return matrix(values, rows, columns, columns);
+    return of(values, Dtype.FLOAT32, rows, columns);
   }
 
   /**
@@ -203,53 +304,47 @@ public final class Tensor {
    * @return a view
    */
   public static Tensor matrix(FloatBuffer values, long rows, long columns, long rowStride) {
-    checkOrder(values.order());
-    return new Tensor(
-        values.slice(), Dtype.FLOAT32, new long[] {rows, columns}, new long[] {rowStride, 1});
+    return strided(values, Dtype.FLOAT32, new long[] {rows, columns}, new long[] {rowStride, 1});
   }
 
   /**
-   * A direct buffer of floats in native order.
+   * A direct buffer of elements of any dtype, in native order, that begins at a multiple of 64 bytes.
+   *
+   * @param dtype of the elements
+   * @param length how many; of at most 2 GiB
+   * @return zeros
+   */
+  public static ByteBuffer allocate(Dtype dtype, long length) {
+    return Buffers.allocate(length, Buffers.sizeOf(dtype));
+  }
+
+  /**
+   * A direct buffer of floats in native order, that begins at a multiple of 64 bytes.
    *
    * @param length of the buffer
    * @return zeros
    */
   public static FloatBuffer floats(int length) {
-    return bytes(length, Float.BYTES).asFloatBuffer();
+    return Buffers.allocate(length, Float.BYTES).asFloatBuffer();
   }
 
   /**
-   * A direct buffer of the values in native order.
+   * A direct buffer of the values in native order, that begins at a multiple of 64 bytes.
    *
    * @param values to be copied
    * @return the buffer, at its first element
    */
   public static LongBuffer longs(long... values) {
-    return bytes(values.length, Long.BYTES).asLongBuffer().put(values).rewind();
+    return Buffers.allocate(values.length, Long.BYTES).asLongBuffer().put(values).rewind();
   }
 
   /**
-   * A direct buffer of the values in native order.
+   * A direct buffer of the values in native order, that begins at a multiple of 64 bytes.
    *
    * @param values to be copied
    * @return the buffer, at its first element
    */
   public static IntBuffer ints(int... values) {
-    return bytes(values.length, Integer.BYTES).asIntBuffer().put(values).rewind();
-  }
-
-  private static ByteBuffer bytes(int length, int size) {
-    return ByteBuffer.allocateDirect(Math.multiplyExact(length, size)).order(ByteOrder.nativeOrder());
-  }
-
-  private static Tensor vector(Buffer slice, Dtype dtype) {
-    return new Tensor(slice, dtype, new long[] {slice.capacity()}, new long[] {1});
-  }
-
-  private static void checkOrder(ByteOrder order) {
-    if (order != ByteOrder.nativeOrder()) {
-      throw new IllegalArgumentException("the buffer is in " + order + " order; a tensor needs the native one,"
-          + " set on the ByteBuffer before asLongBuffer() and the like");
-    }
+    return Buffers.allocate(values.length, Integer.BYTES).asIntBuffer().put(values).rewind();
   }
 }
