@@ -2,6 +2,7 @@ package org.shardrec;
 
 import java.io.File;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,6 +18,8 @@ final class NativeLibrary {
   static final String FOLDER_PROPERTY = "shardrec.library.path";
 
   private static final String LIBRARY = "shardrec_jni";
+  /** A line for each file of the jar: its SHA-256, and its name; those with a "/" are no libraries. */
+  private static final String LIST = "natives.list";
   private static final String FILE = System.mapLibraryName(LIBRARY);
 
   /** What was tried and why it did not do; read by the class loader's first use only. */
@@ -80,14 +83,15 @@ final class NativeLibrary {
     String root = "META-INF/native/" + platform() + "/";
     ClassLoader loader = NativeLibrary.class.getClassLoader();
     List<String> names;
-    try (var index = loader.getResourceAsStream(root + "index")) {
-      if (index == null) {
+    try (var list = loader.getResourceAsStream(root + LIST)) {
+      if (list == null) {
         tried.add("the class path: no jar on it holds " + root);
         return false;
       }
-      names = new String(index.readAllBytes(), java.nio.charset.StandardCharsets.UTF_8).lines().toList();
+      names = new String(list.readAllBytes(), StandardCharsets.UTF_8).lines().map(line -> line.replaceFirst("^\\S+ +", ""))
+          .filter(name -> !name.contains("/")).toList();
     } catch (IOException e) {
-      tried.add("the class path: " + root + "index cannot be read: " + e);
+      tried.add("the class path: " + root + LIST + " cannot be read: " + e);
       return false;
     }
     return new PrivateFolders(tried).any("the jar with " + root, folder -> {

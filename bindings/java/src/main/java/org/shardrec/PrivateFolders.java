@@ -71,7 +71,6 @@ final class PrivateFolders {
   }
 
   static void extract(ClassLoader loader, String resource, Path file) throws IOException {
-    Files.createDirectories(file.getParent());
     try (InputStream in = loader.getResourceAsStream(resource)) {
       if (in == null) throw new IOException("the jar has no " + resource);
       Files.copy(in, file);

@@ -112,13 +112,14 @@ public final class LoaderTest {
         && output.contains("java.library.path: no shardrec_jni") && names(noexec).isEmpty(), output);
   }
 
-  /** A folder as the jar of native libraries; more: names in its index that it does not hold. */
+  /** A folder as the jar of native libraries; more: names in its list that it does not hold. */
   static Path resources(String name, String... more) throws Exception {
     Path root = work.resolve(name), natives = root.resolve("META-INF/native/" + NativeLibrary.platform());
     String library = System.mapLibraryName("shardrec_jni");
     Files.createDirectories(natives);
     Files.copy(Path.of(FOLDER, library), natives.resolve(library));
-    Files.write(natives.resolve("index"), Stream.concat(Stream.of(library), Stream.of(more)).toList());
+    Files.write(natives.resolve("natives.list"), Stream.concat(Stream.of("licences/one.txt", library), Stream.of(more))
+        .map(file -> "0123abcd  " + file).toList());
     return root;
   }
 
