@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /** A native object. close() may be called more than once, in any order with other handles, from any thread, also
  * during a call; a call on a closed handle throws INVALID_HANDLE or CLOSED. A handle that is dropped without
  * close() is closed when it is collected, and the first of its class is logged. */
-abstract class Handle implements AutoCloseable {
+public abstract class Handle implements AutoCloseable {
   /** One of Capi's create calls: writes the ticket. */
   interface Create {
     void into(long[] out);
@@ -72,6 +72,7 @@ abstract class Handle implements AutoCloseable {
     return value;
   }
 
+  /** Ends it; nothing happens the second time. */
   @Override
   public final void close() {
     ticket.closedByHost = true;

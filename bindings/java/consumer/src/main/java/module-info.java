@@ -1,0 +1,4 @@
+/** Trains with the published artefacts. */
+module consumer {
+  requires org.shardrec;
+}
