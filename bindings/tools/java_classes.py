@@ -75,14 +75,19 @@ def out_name(out):
     return camel(out.name.removeprefix("out_").split("_")) if out.name not in ("out", "out_text") else "out"
 
 
+def local(out):
+    """The array that the call writes into."""
+    return camel(out.name.split("_"))
+
+
 def value_of(out):
-    return f"{out_name(out)}[0]" + (" != 0" if out.kind == "flag" else "")
+    return f"{local(out)}[0]" + (" != 0" if out.kind == "flag" else "")
 
 
 def call(method, this, out=None):
     """The call of the raw layer, wrapped where it takes options or a control."""
     ordered = ([this] if method.self_arg else []) + [passed(a) for a in method.args]
-    ordered += [out_name(o) for o in method.outs] + ([out] if out else [])
+    ordered += [local(o) for o in method.outs] + ([out] if out else [])
     text = f"Capi.{method.function}({', '.join(ordered)})"
     if any(a.kind == "control" for a in method.args):
         text = f"LongCall.run(control, cancelled -> {text})"
@@ -138,7 +143,10 @@ def member(method):
     returned = "void" if not method.outs else record if many else TYPES[method.outs[0].kind]
     static = "" if method.self_arg else "static "
     lines = [f"  public {static}{returned} {name_of(method)}({parameters(method)}) {{"]
-    lines += [f"    {ARRAYS[o.kind]}[] {out_name(o)} = new {ARRAYS[o.kind]}[1];" for o in method.outs]
+    for o in method.outs:
+        kept = not many and o.kind != "text"
+        made = f"Outs.{ARRAYS[o.kind].upper()}.get()" if kept else f"new {ARRAYS[o.kind]}[1]"
+        lines.append(f"    {ARRAYS[o.kind]}[] {local(o)} = {made};")
     lines.append(f"    {call(method, 'this')};")
     lines += [f"    keep({camel(a.name.split('_'))});" for a in method.args if a.kind == "handle"]
     if many:
@@ -154,6 +162,17 @@ def member(method):
     return lines
 
 
+def described(kind, include):
+    """What the header that declares the handle begins with, and its thread rule."""
+    for path in sorted(pathlib.Path(include).glob("shardrec/*.h")):
+        source = path.read_text()
+        if f"typedef struct shardrec_{kind} shardrec_{kind};" in source:
+            paragraphs = "\n".join(headers.lines_of(source[:source.index("*/") + 2])).split("\n\n")
+            rule = [p[p.index("Thread rule"):] for p in paragraphs[1:] if "Thread rule" in p]
+            return " ".join([paragraphs[0], *rule]).split("\n")
+    return []
+
+
 def lines_of(method):
     lines = member(method)
     return lines if lines[0].lstrip().startswith("/**") else [*documented(method), *lines]
@@ -166,7 +185,7 @@ def main():
     for kind in sorted({m.owner for m in every}):
         name = class_of(kind)
         own = [m for m in every if m.owner == kind]
-        doc = comments.get(f"shardrec_{kind}", []) if kind else ["The library itself, and ranks as threads of this process."]
+        doc = comments.get(f"shardrec_{kind}") or described(kind, sys.argv[2]) if kind else ["The library itself, and ranks as threads of this process."]
         part = parts / f"{name}.java"
         by_hand = part.read_text() if part.exists() else ""
         imports = [line for line in by_hand.split("\n") if line.startswith("import ")]
@@ -174,7 +193,7 @@ def main():
         members = [lines_of(method) for method in own]
         imports += [IMPORT] * any("@Nullable" in line for lines in [[by_hand], *members] for line in lines)
         out = ["// Made by bindings/tools/java_classes.py from bindings/shardrec.i; do not edit.", "package org.shardrec;", "",
-               *imports, *([""] if imports else []), java_enums.javadoc(doc or [f"A shardrec_{kind}."]),
+               *imports, *([""] if imports else []), java_enums.javadoc(doc),
                f"public final class {name} {'extends Handle ' if kind else ''}{{"]
         if kind:
             out += [f"  {name}(Handle[] parents, long value) {{", f"    super(value, Capi::{kind}_destroy, parents);", "  }"]
