@@ -8,9 +8,11 @@ import re
 import sys
 
 import headers
+import java_docs
 import java_enums
 import methods
 import swigxml
+from java_docs import camel
 
 CLASSES = {"collection": "EmbeddingCollection", "": "ShardRec"}
 # Names that Java's own methods have, or that say more in Java.
@@ -31,10 +33,6 @@ IMPORT = "import org.jspecify.annotations.Nullable;"
 
 def class_of(kind):
     return CLASSES.get(kind) or kind.capitalize()
-
-
-def camel(words):
-    return words[0] + swigxml.pascal(words[1:])
 
 
 def name_of(method):
@@ -101,14 +99,14 @@ def parents(method):
     return ", ".join(kept)
 
 
-def documented(method):
+def documented(method, words):
     """The header's comment, then what Javadoc wants to be said of each parameter: what the comment says of it, if it does."""
-    text = " ".join(method.doc) or f"shardrec_{method.function}."
+    text = words.of(" ".join(method.doc) or f"shardrec_{method.function}.", method.function, [a.name for a in method.args])
     tags = []
     for a in method.args:
         if a.kind == "options" and not a.of:
             continue
-        said = re.search(rf"(?:^|[.;] ){a.name}: ([^.;]+)", text)
+        said = re.search(rf"(?:^|[.;] ){camel(a.name.split('_'))}: (.+?)[.;](?: |$)", text)
         tags.append(f"@param {camel(a.name.split('_'))} {said[1] if said else 'as above'}")
     if method.outs or method.makes and method.function != f"{method.makes}_create":
         tags.append("@return " + ("the new handle" if method.makes else "what it asks for"))
@@ -135,7 +133,7 @@ def creator(method):
     return lines + [f"    return new {made}(new Handle[] {{{parents(method)}}}, value);", "  }"]
 
 
-def member(method):
+def member(method, words):
     if method.makes:
         return creator(method)
     record = swigxml.pascal(method.words)
@@ -158,7 +156,7 @@ def member(method):
         fields = ", ".join(f"{TYPES[o.kind]} {out_name(o)}" for o in method.outs)
         tags = [f"   * @param {out_name(o)} see there" for o in method.outs]
         lines = ["  /**", f"   * What {name_of(method)} returns.", "   *", *tags, "   */",
-                 f"  public record {record}({fields}) {{}}", "", *documented(method), *lines]
+                 f"  public record {record}({fields}) {{}}", "", *documented(method, words), *lines]
     return lines
 
 
@@ -173,27 +171,30 @@ def described(kind, include):
     return []
 
 
-def lines_of(method):
-    lines = member(method)
-    return lines if lines[0].lstrip().startswith("/**") else [*documented(method), *lines]
+def lines_of(method, words):
+    lines = member(method, words)
+    return lines if lines[0].lstrip().startswith("/**") else [*documented(method, words), *lines]
 
 
 def main():
     every = methods.load(sys.argv[1], sys.argv[2])
     comments = headers.load(sys.argv[2])
+    words = java_docs.Words(every, class_of, name_of, swigxml.load(sys.argv[1]))
     parts, folder = pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
     for kind in sorted({m.owner for m in every}):
         name = class_of(kind)
         own = [m for m in every if m.owner == kind]
-        doc = comments.get(f"shardrec_{kind}") or described(kind, sys.argv[2]) if kind else ["The library itself, and ranks as threads of this process."]
+        doc = ["The library itself, and ranks as threads of this process."]
+        if kind:
+            doc = comments.get(f"shardrec_{kind}") or described(kind, sys.argv[2])
         part = parts / f"{name}.java"
         by_hand = part.read_text() if part.exists() else ""
         imports = [line for line in by_hand.split("\n") if line.startswith("import ")]
         by_hand = "\n".join(line for line in by_hand.split("\n") if not line.startswith("import ")).strip("\n")
-        members = [lines_of(method) for method in own]
+        members = [lines_of(method, words) for method in own]
         imports += [IMPORT] * any("@Nullable" in line for lines in [[by_hand], *members] for line in lines)
         out = ["// Made by bindings/tools/java_classes.py from bindings/shardrec.i; do not edit.", "package org.shardrec;", "",
-               *imports, *([""] if imports else []), java_enums.javadoc(doc),
+               *imports, *([""] if imports else []), java_enums.javadoc([words.of(" ".join(doc))]),
                f"public final class {name} {'extends Handle ' if kind else ''}{{"]
         if kind:
             out += [f"  {name}(Handle[] parents, long value) {{", f"    super(value, Capi::{kind}_destroy, parents);", "  }"]

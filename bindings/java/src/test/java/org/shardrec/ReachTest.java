@@ -2,6 +2,8 @@ package org.shardrec;
 
 import static org.shardrec.Checks.*;
 
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -24,6 +26,7 @@ public final class ReachTest {
       ShardRec.run(2, ReachTest::layers);
       ShardRec.run(2, ReachTest::ownParameters);
       ShardRec.run(2, ReachTest::checkpoints);
+      scorers();
       ShardRec.run(2, ReachTest::metrics);
       processes();
     } finally {
@@ -262,6 +265,27 @@ public final class ReachTest {
       check(checkpoint.contentsJson().contains("tables") && ShardRec.checkpointListJson(root).contains("5"), "lists");
     }
     comm.shutdown();
+  }
+
+  /** What ServeTest asks of scorers from many threads, for every function once. */
+  static void scorers() {
+    try (Scorer scorer = Scorer.open(folder.resolve("run").toString(), 5, new ScorerOptions().servedTables(ServedTables.MAPPED),
+            null); Model model = scorer.model()) {
+      check(model.tableCount() == 2 && scorer.info().step() == 5 && scorer.refresh(-1, null) == 5, scorer.info().toString());
+      Tensor ids = Tensor.vector(Tensor.longs(1, 2)), lengths = Tensor.vector(Tensor.longs(1, 1));
+      FloatBuffer out = Tensor.floats(6);
+      check(scorer.lookup(0, 1, ids, lengths, null, Tensor.matrix(out, 1, 6)) == 5, "the step that has answered");
+      fails(Status.UNSUPPORTED, () -> scorer.predict(1, Tensor.matrix(Tensor.floats(1), 1, 1), ids, lengths, null,
+          Tensor.vector(Tensor.floats(1)))); // there are no such layers
+    }
+    Tensor ids = Tensor.vector(Tensor.longs(7, -1)), rows = Tensor.vector(Tensor.longs(0, 0));
+    ShardRec.hash64Ids(3, ids, 1000, rows);
+    check(((java.nio.LongBuffer) rows.data).get(0) == Long.remainderUnsigned(ShardRec.hash64(3, bytesOf(7)), 1000)
+        && ((java.nio.LongBuffer) rows.data).get(1) == Long.remainderUnsigned(ShardRec.hash64(3, bytesOf(-1)), 1000), "rows of ids");
+  }
+
+  static byte[] bytesOf(long id) {
+    return ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(id).array();
   }
 
   static void metrics(Comm comm) {
