@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "capi_test.h"
+#include "shardrec/shardrec.hpp"
 
 namespace shardrec::test {
 namespace {
