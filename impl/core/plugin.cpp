@@ -41,7 +41,7 @@ std::vector<fs::path> folders() {
   }
   const fs::path own = own_folder();
   if (!own.empty())
-    result = {own / "shardrec", (own / ".." / "lib" / "shardrec").lexically_normal()};
+    result = {own / "shardrec", own, (own / ".." / "lib" / "shardrec").lexically_normal()};
   return result;
 }
 

@@ -1,8 +1,9 @@
 // Finding and loading plug-ins: shared libraries whose border is a C table filled by one function.
 //
 // A plug-in is looked for in the folders of SHARDREC_PLUGIN_PATH (separated by colons) when that is
-// set, else in `shardrec/` beside the file that holds this code, and in `../lib/shardrec/` from
-// there (a program that holds this code itself). Once loaded it stays: code of it may be running in
+// set, else in `shardrec/` beside the file that holds this code, in that file's own folder (where all
+// libraries lie together, as in a jar's), and in `../lib/shardrec/` from there (a program that holds
+// this code itself). Once loaded it stays: code of it may be running in
 // any thread until the process ends. Everything thrown is UNSUPPORTED. Any thread.
 #pragma once
 
