@@ -13,17 +13,21 @@ endif()
 set(debian_version ${PROJECT_VERSION}-1)
 set(release_time 1793491200)  # of this version: the time of all files in its packages
 set(release_date "Sun, 01 Nov 2026 00:00:00 +0000")
+set(release_day 2026-11-01)
 set(maintainer "libshardrec project <libshardrec@localhost.invalid>")  # a group; Debian wants an address
 set(library_package libshardrec${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set(packages_dir ${PROJECT_BINARY_DIR}/packages)
 
-# Changes of the library, and of its packages; compressed without name and time.
-configure_file(cmake/packages/changelog.in ${packages_dir}/changelog @ONLY)
+# Compressed without name and time: changes of the library, changes of its packages, the command's manual.
+function(shardrec_gzip source file)
+  execute_process(COMMAND ${SHARDREC_GZIP} -9nc ${source} OUTPUT_FILE ${packages_dir}/${file} COMMAND_ERROR_IS_FATAL ANY)
+endfunction()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/CHANGELOG.md)
-execute_process(COMMAND ${SHARDREC_GZIP} -9nc ${PROJECT_SOURCE_DIR}/CHANGELOG.md
-  OUTPUT_FILE ${packages_dir}/changelog.gz COMMAND_ERROR_IS_FATAL ANY)
-execute_process(COMMAND ${SHARDREC_GZIP} -9nc ${packages_dir}/changelog
-  OUTPUT_FILE ${packages_dir}/changelog.Debian.gz COMMAND_ERROR_IS_FATAL ANY)
+configure_file(cmake/packages/changelog.in ${packages_dir}/changelog @ONLY)
+configure_file(cmake/packages/shardrec.1.in ${packages_dir}/shardrec.1 @ONLY)
+shardrec_gzip(${PROJECT_SOURCE_DIR}/CHANGELOG.md changelog.gz)
+shardrec_gzip(${packages_dir}/changelog changelog.Debian.gz)
+shardrec_gzip(${packages_dir}/shardrec.1 shardrec.1.gz)
 
 # A package NAME with the licences of the BINARIES that it holds (lists of cmake/licences.cmake). Other
 # packages of ours in DEPENDS are wanted in exactly this version: plug-ins and the command share types with
@@ -94,6 +98,7 @@ Open MPI.")
 endif()
 
 install(TARGETS shardrec_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT shardrec EXCLUDE_FROM_ALL)
+install(FILES ${packages_dir}/shardrec.1.gz DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT shardrec EXCLUDE_FROM_ALL)
 shardrec_package(shardrec SECTION science BINARIES command DEPENDS ${library_package}
   RECOMMENDS "libshardrec-dense (= ${debian_version}), libshardrec-gloo (= ${debian_version})"
   SUGGESTS "libshardrec-mpi (= ${debian_version})"
