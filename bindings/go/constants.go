@@ -16,7 +16,7 @@ const (
 	StatusOk Status = 0
 	// StatusInvalidArgument is SHARDREC_INVALID_ARGUMENT: a value, shape, dtype or name that is not accepted.
 	StatusInvalidArgument Status = 1
-	// StatusInvalidHandle is SHARDREC_INVALID_HANDLE: NULL, garbage, or a handle of another kind.
+	// StatusInvalidHandle is SHARDREC_INVALID_HANDLE: nil, garbage, or a handle of another kind.
 	StatusInvalidHandle Status = 2
 	// StatusClosed is SHARDREC_CLOSED: the handle was destroyed, or its communicator was closed.
 	StatusClosed Status = 3
@@ -44,9 +44,9 @@ const (
 	StatusTimeout Status = 201
 	// StatusMismatch is SHARDREC_MISMATCH: ranks called different things.
 	StatusMismatch Status = 202
-	// StatusAborted is SHARDREC_ABORTED: shardrec_comm_abort was called on some rank.
+	// StatusAborted is SHARDREC_ABORTED: [Comm.Abort] was called on some rank.
 	StatusAborted Status = 203
-	// StatusCancelled is SHARDREC_CANCELLED: shardrec_control_cancel was called.
+	// StatusCancelled is SHARDREC_CANCELLED: [Control.Cancel] was called.
 	StatusCancelled Status = 300
 	// StatusInternal is SHARDREC_INTERNAL: a defect of the library; please report the sentence.
 	StatusInternal Status = 400
@@ -288,8 +288,8 @@ type OptionsKind int32
 
 // Values of OptionsKind.
 const (
-	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for shardrec_model_set_optimizer and
-	// shardrec_model_set_table_optimizer.
+	// OptionsKindOptimizer is SHARDREC_OPTIONS_OPTIMIZER: keys 100-199; for [Model.SetOptimizer] and
+	// [Model.SetTableOptimizer].
 	OptionsKindOptimizer OptionsKind = 1
 	// OptionsKindTable is SHARDREC_OPTIONS_TABLE: keys 200-299.
 	OptionsKindTable OptionsKind = 2
@@ -346,9 +346,8 @@ func (v OptionsKind) String() string {
 	return "OptionsKind(" + strconv.Itoa(int(v)) + ")"
 }
 
-// Optimizer is the C API's shardrec_optimizer. Formulas: of tables shardrec_model_set_optimizer, of layers
-// and of parameters that a shardrec_ddp steps shardrec_mlp_create. Used elsewhere than said here:
-// UNSUPPORTED.
+// Optimizer is the C API's shardrec_optimizer. Formulas: of tables [Model.SetOptimizer], of layers and of
+// parameters that a [Ddp] steps [NewMlp]. Used elsewhere than said here: [ErrUnsupported].
 type Optimizer int32
 
 // Values of Optimizer.
@@ -476,7 +475,7 @@ type OutOfRange int32
 
 // Values of OutOfRange.
 const (
-	// OutOfRangeError is SHARDREC_OUT_OF_RANGE_ERROR: the batch is refused on all ranks: INVALID_BATCH.
+	// OutOfRangeError is SHARDREC_OUT_OF_RANGE_ERROR: the batch is refused on all ranks: [ErrInvalidBatch].
 	OutOfRangeError OutOfRange = 0
 	// OutOfRangeDrop is SHARDREC_OUT_OF_RANGE_DROP: as if the id were not in its bag (MEAN divides by the ids
 	// that stay); in a sequence its row is 0 and its gradient goes nowhere.
@@ -617,7 +616,7 @@ const (
 	// BalanceTime is SHARDREC_BALANCE_TIME: the time that lookups and updates are expected to keep the memory of
 	// a rank busy: features of the table x BAG_LENGTH x what a row moves, at the rates of the planning machine's
 	// profile (probe.h), or of bytes without one: machines may plan differently, so ranks that must agree use
-	// shardrec_plan_collective, where rank 0 plans. Neither exchanges nor the memory that a rank has count.
+	// [NewCollectivePlan], where rank 0 plans. Neither exchanges nor the memory that a rank has count.
 	BalanceTime Balance = 1
 )
 
@@ -709,7 +708,7 @@ type Unused int32
 
 // Values of Unused.
 const (
-	// UnusedError is SHARDREC_UNUSED_ERROR: shardrec_ddp_wait is INVALID_STATE on all ranks and names one.
+	// UnusedError is SHARDREC_UNUSED_ERROR: [Ddp.Wait] is [ErrInvalidState] on all ranks and names one.
 	UnusedError Unused = 0
 	// UnusedMark is SHARDREC_UNUSED_MARK: they count as unused: this rank gives zeros, and a gradient that no
 	// rank used stays as it is, as PyTorch's find_unused_parameters has it; a bit per parameter travels with
@@ -756,7 +755,7 @@ func (v DdpOrder) String() string {
 }
 
 // JoinDivisor is the C API's shardrec_join_divisor. What DDP averages are divided by when some ranks have
-// joined (shardrec_ddp_join).
+// joined ([Ddp.Join]).
 type JoinDivisor int32
 
 // Values of JoinDivisor.
@@ -837,7 +836,7 @@ type Option int32
 
 // Values of Option.
 const (
-	// OptionOptimizer is SHARDREC_OPTION_OPTIMIZER: i64, shardrec_optimizer; tables: SGD; layers: SGD.
+	// OptionOptimizer is SHARDREC_OPTION_OPTIMIZER: i64, [Optimizer]; tables: SGD; layers: SGD.
 	OptionOptimizer Option = 100
 	// OptionLearningRate is SHARDREC_OPTION_LEARNING_RATE: f64, finite, >= 0; default 0.01.
 	OptionLearningRate Option = 101
@@ -845,7 +844,7 @@ const (
 	OptionEps Option = 102
 	// OptionWeightDecay is SHARDREC_OPTION_WEIGHT_DECAY: f64, finite, >= 0; default 0.
 	OptionWeightDecay Option = 103
-	// OptionWeightDecayMode is SHARDREC_OPTION_WEIGHT_DECAY_MODE: i64, shardrec_weight_decay; default NONE.
+	// OptionWeightDecayMode is SHARDREC_OPTION_WEIGHT_DECAY_MODE: i64, [WeightDecay]; default NONE.
 	OptionWeightDecayMode Option = 104
 	// OptionMaxGradient is SHARDREC_OPTION_MAX_GRADIENT: f64, > 0 clamps gradients to +-value; 0 (default): off.
 	OptionMaxGradient Option = 105
@@ -853,7 +852,7 @@ const (
 	OptionBeta1 Option = 106
 	// OptionBeta2 is SHARDREC_OPTION_BETA2: f64 in [0, 1); default 0.999.
 	OptionBeta2 Option = 107
-	// OptionRowStatistics is SHARDREC_OPTION_ROW_STATISTICS: i64, shardrec_row_statistics; default ROW.
+	// OptionRowStatistics is SHARDREC_OPTION_ROW_STATISTICS: i64, [RowStatistics]; default ROW.
 	OptionRowStatistics Option = 108
 	// OptionMomentum is SHARDREC_OPTION_MOMENTUM: f64 in [0, 1); LARS_SGD, MOMENTUM_SGD; default 0.9.
 	OptionMomentum Option = 109
@@ -862,22 +861,22 @@ const (
 	// OptionMaxNorm is SHARDREC_OPTION_MAX_NORM: f64, > 0: a row that was updated is scaled down to this norm
 	// where it is above; 0 (default): off; kind OPTIMIZER.
 	OptionMaxNorm Option = 111
-	// OptionDtype is SHARDREC_OPTION_DTYPE: i64, shardrec_dtype: FLOAT32 (default), FLOAT16, BFLOAT16.
+	// OptionDtype is SHARDREC_OPTION_DTYPE: i64, [Dtype]: FLOAT32 (default), FLOAT16, BFLOAT16.
 	OptionDtype Option = 200
-	// OptionInit is SHARDREC_OPTION_INIT: i64, shardrec_init; default UNIFORM.
+	// OptionInit is SHARDREC_OPTION_INIT: i64, [Init]; default UNIFORM.
 	OptionInit Option = 201
 	// OptionInitMin is SHARDREC_OPTION_INIT_MIN: f64, finite; default -sqrt(1 / rows).
 	OptionInitMin Option = 202
 	// OptionInitMax is SHARDREC_OPTION_INIT_MAX: f64, finite, >= INIT_MIN (checked where it is used); default
 	// sqrt(1 / rows).
 	OptionInitMax Option = 203
-	// OptionRounding is SHARDREC_OPTION_ROUNDING: i64, shardrec_rounding; default NEAREST; STOCHASTIC is for
-	// 16-bit tables.
+	// OptionRounding is SHARDREC_OPTION_ROUNDING: i64, [Rounding]; default NEAREST; STOCHASTIC is for 16-bit
+	// tables.
 	OptionRounding Option = 204
-	// OptionOutOfRange is SHARDREC_OPTION_OUT_OF_RANGE: i64, shardrec_out_of_range; default ERROR.
+	// OptionOutOfRange is SHARDREC_OPTION_OUT_OF_RANGE: i64, [OutOfRange]; default ERROR.
 	OptionOutOfRange Option = 205
 	// OptionAllowedSharding is SHARDREC_OPTION_ALLOWED_SHARDING: i64, a sum of 1 << kind over the kinds of
-	// shardrec_sharding, TABLE_WISE to DATA_PARALLEL, that a plan may use for the table; as text "row_wise,
+	// [Sharding], TABLE_WISE to DATA_PARALLEL, that a plan may use for the table; as text "row_wise,
 	// column_wise"; 0, "all" (default): all.
 	OptionAllowedSharding Option = 206
 	// OptionAllowedRanks is SHARDREC_OPTION_ALLOWED_RANKS: text, ranks that may own boxes of the table: "0-3,
@@ -887,10 +886,10 @@ const (
 	// OptionMinColumns is SHARDREC_OPTION_MIN_COLUMNS: i64 in [1, 65536], at most the table's dim: least columns
 	// of a box; default 1. (These three: see plan.h).
 	OptionMinColumns Option = 208
-	// OptionSharding is SHARDREC_OPTION_SHARDING: i64, shardrec_sharding; default AUTO.
+	// OptionSharding is SHARDREC_OPTION_SHARDING: i64, [Sharding]; default AUTO.
 	OptionSharding Option = 300
-	// OptionReplication is SHARDREC_OPTION_REPLICATION: i64, shardrec_replication, of all replicated tables;
-	// default AUTO.
+	// OptionReplication is SHARDREC_OPTION_REPLICATION: i64, [Replication], of all replicated tables; default
+	// AUTO.
 	OptionReplication Option = 301
 	// OptionBatchSize is SHARDREC_OPTION_BATCH_SIZE: i64, >= 0: samples per rank and step that the plan may
 	// expect; 0 (default): unknown.
@@ -898,7 +897,7 @@ const (
 	// OptionBagLength is SHARDREC_OPTION_BAG_LENGTH: f64, finite, >= 0: ids per bag that it may expect; default
 	// 1.
 	OptionBagLength Option = 303
-	// OptionBalance is SHARDREC_OPTION_BALANCE: i64, shardrec_balance; default BYTES.
+	// OptionBalance is SHARDREC_OPTION_BALANCE: i64, [Balance]; default BYTES.
 	OptionBalance Option = 304
 	// OptionSeed is SHARDREC_OPTION_SEED: i64; default 0; kinds COLLECTION and MLP.
 	OptionSeed Option = 400
@@ -909,34 +908,34 @@ const (
 	// communicators that live in this process when it is made; without one, all processors that the process may
 	// use. Of DDP: of its optimizer. Kinds COLLECTION, MLP and DDP.
 	OptionThreads Option = 401
-	// OptionGradientDivisor is SHARDREC_OPTION_GRADIENT_DIVISOR: i64, shardrec_divisor; default RANKS.
+	// OptionGradientDivisor is SHARDREC_OPTION_GRADIENT_DIVISOR: i64, [Divisor]; default RANKS.
 	OptionGradientDivisor Option = 402
 	// OptionGradientDivisorValue is SHARDREC_OPTION_GRADIENT_DIVISOR_VALUE: f64, finite, > 0; for CUSTOM;
 	// default 1.
 	OptionGradientDivisorValue Option = 403
 	// OptionLookups is SHARDREC_OPTION_LOOKUPS: i64 in [1, 8]; lookups alive at once; default 2.
 	OptionLookups Option = 404
-	// OptionOutputDtype is SHARDREC_OPTION_OUTPUT_DTYPE: i64, shardrec_dtype: FLOAT32 (default), FLOAT16 or
-	// BFLOAT16; of outputs and their gradients. Sums are taken in float32 and rounded once, to nearest even.
+	// OptionOutputDtype is SHARDREC_OPTION_OUTPUT_DTYPE: i64, [Dtype]: FLOAT32 (default), FLOAT16 or BFLOAT16;
+	// of outputs and their gradients. Sums are taken in float32 and rounded once, to nearest even.
 	OptionOutputDtype Option = 405
 	// OptionDeduplicate is SHARDREC_OPTION_DEDUPLICATE: i64, 0 or 1; 1: an id that a batch repeats travels once
 	// where that takes fewer bytes, with the same results; default: 1 where ranks live in several processes,
 	// else 0.
 	OptionDeduplicate Option = 406
-	// OptionForwardCompression is SHARDREC_OPTION_FORWARD_COMPRESSION: i64, shardrec_compression, of the output
+	// OptionForwardCompression is SHARDREC_OPTION_FORWARD_COMPRESSION: i64, [Compression], of the output
 	// exchange: sums per bag and box, before they are added up and divided by MEAN; rows of sequences. Default
 	// NONE, which costs nothing; any other costs time where ranks share a machine; the same on all ranks.
 	OptionForwardCompression Option = 407
-	// OptionBackwardCompression is SHARDREC_OPTION_BACKWARD_COMPRESSION: i64, shardrec_compression, of the
-	// gradient exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of
-	// two may follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row
+	// OptionBackwardCompression is SHARDREC_OPTION_BACKWARD_COMPRESSION: i64, [Compression], of the gradient
+	// exchange: gradients per bag and box, or id of a sequence, after divisor (one that is a power of two may
+	// follow later), clamp and MEAN. Sums that ranks exchange beside them (replicas by rows or bits, row
 	// statistics, gradients of weights) stay float32. Default NONE; the same on all ranks.
 	OptionBackwardCompression Option = 408
 	// OptionHierarchical is SHARDREC_OPTION_HIERARCHICAL: i64, 0 or 1; 1: where several ranks of a node (of the
 	// plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their
-	// node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with
-	// FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0;
-	// the same on all ranks.
+	// node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is [ErrUnsupported]
+	// with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else
+	// 0; the same on all ranks.
 	OptionHierarchical Option = 409
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
@@ -957,34 +956,33 @@ const (
 	OptionDdpFirstBucketBytes Option = 603
 	// OptionDdpBucketBytes is SHARDREC_OPTION_DDP_BUCKET_BYTES: i64, >= 1: likewise the others; default 2^22.
 	OptionDdpBucketBytes Option = 604
-	// OptionDdpOrder is SHARDREC_OPTION_DDP_ORDER: i64, shardrec_ddp_order; default REVERSE.
+	// OptionDdpOrder is SHARDREC_OPTION_DDP_ORDER: i64, [DdpOrder]; default REVERSE.
 	OptionDdpOrder Option = 605
-	// OptionDdpUnused is SHARDREC_OPTION_DDP_UNUSED: i64, shardrec_unused; default ERROR.
+	// OptionDdpUnused is SHARDREC_OPTION_DDP_UNUSED: i64, [Unused]; default ERROR.
 	OptionDdpUnused Option = 606
-	// OptionDdpCompression is SHARDREC_OPTION_DDP_COMPRESSION: i64, shardrec_compression, of FLOAT32 gradients
-	// on their way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in
-	// float32; where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all
-	// others together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they
-	// are.
+	// OptionDdpCompression is SHARDREC_OPTION_DDP_COMPRESSION: i64, [Compression], of FLOAT32 gradients on their
+	// way: NONE (default), FLOAT16 or BFLOAT16. Each rank's gradients are rounded, then added up in float32;
+	// where a bucket is added up in parts (more than two ranks, more than 256 KiB from a rank to all others
+	// together), the result, averaged, is rounded once more. Gradients of other dtypes travel as they are.
 	OptionDdpCompression Option = 607
-	// OptionDdpJoinDivisor is SHARDREC_OPTION_DDP_JOIN_DIVISOR: i64, shardrec_join_divisor; default WORLD.
+	// OptionDdpJoinDivisor is SHARDREC_OPTION_DDP_JOIN_DIVISOR: i64, [JoinDivisor]; default WORLD.
 	OptionDdpJoinDivisor Option = 608
 	// OptionDdpStepInBackward is SHARDREC_OPTION_DDP_STEP_IN_BACKWARD: i64, 0 or 1; 1: each bucket's parameters
-	// are stepped as soon as their gradients are reduced; needs shardrec_ddp_set_optimizer; a step that fails
-	// may have changed some parameters; default 0.
+	// are stepped as soon as their gradients are reduced; needs [Ddp.SetOptimizer]; a step that fails may have
+	// changed some parameters; default 0.
 	OptionDdpStepInBackward Option = 609
 	// OptionDdpThread is SHARDREC_OPTION_DDP_THREAD: i64, 0 or 1; 1: a thread of the library sends, adds up and
-	// writes buckets during backward; 0: shardrec_ddp_end sends all of them, shardrec_ddp_wait does the rest.
-	// The same bits; ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more
-	// than one, because a thread that takes the processor from backward hides nothing.
+	// writes buckets during backward; 0: [Ddp.End] sends all of them, [Ddp.Wait] does the rest. The same bits;
+	// ranks may differ. Default: 1 where this rank's part of the processors (see THREADS) is more than one,
+	// because a thread that takes the processor from backward hides nothing.
 	OptionDdpThread Option = 610
-	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: shardrec_mlp_backward
-	// adds to the gradients of the parameters; default 0.
+	// OptionAccumulateGradients is SHARDREC_OPTION_ACCUMULATE_GRADIENTS: i64, 0 or 1; 1: [Mlp.Backward] adds to
+	// the gradients of the parameters; default 0.
 	OptionAccumulateGradients Option = 700
-	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, shardrec_placement; default INTRA_NODE_SYNC.
+	// OptionPlacement is SHARDREC_OPTION_PLACEMENT: i64, [Placement]; default INTRA_NODE_SYNC.
 	OptionPlacement Option = 800
-	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, shardrec_engine; default: as the environment says; for
-	// shardrec_comm_create_from_env.
+	// OptionEngine is SHARDREC_OPTION_ENGINE: i64, [Engine]; default: as the environment says; for
+	// [NewCommFromEnv].
 	OptionEngine Option = 900
 	// OptionCommSetupSeconds is SHARDREC_OPTION_COMM_SETUP_SECONDS: f64, > 0: to meet in; default 1800.
 	OptionCommSetupSeconds Option = 901
@@ -994,8 +992,8 @@ const (
 	// rendezvous.
 	OptionInterface Option = 902
 	// OptionRankZeroSeconds is SHARDREC_OPTION_RANK_ZERO_SECONDS: f64, > 0: how much later than this rank rank 0
-	// may come, for shardrec_comm_create_from_env: where its address is known and its machine answers, but
-	// nothing listens there for so long, rank 0 is lost (PEER_FAILED); default 60.
+	// may come, for [NewCommFromEnv]: where its address is known and its machine answers, but nothing listens
+	// there for so long, rank 0 is lost ([ErrPeerFailed]); default 60.
 	OptionRankZeroSeconds Option = 903
 	// OptionAddress is SHARDREC_OPTION_ADDRESS: text, a name or an address of this machine to listen at; default
 	// 127.0.0.1. Any other than loopback needs SECRET and ALLOW_PLAIN_TCP (checked where it is used).
@@ -1020,7 +1018,7 @@ const (
 	// OptionKeepLast is SHARDREC_OPTION_KEEP_LAST: i64, >= 0: checkpoints of the run that stay after a commit,
 	// the new one included; 0 (default): all.
 	OptionKeepLast Option = 1100
-	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, shardrec_served_tables; default MEMORY.
+	// OptionServedTables is SHARDREC_OPTION_SERVED_TABLES: i64, [ServedTables]; default MEMORY.
 	OptionServedTables Option = 1200
 	// OptionServedCollection is SHARDREC_OPTION_SERVED_COLLECTION: text, name of a collection in the checkpoint;
 	// empty (default): the only one, else that of the name "".
@@ -1183,11 +1181,11 @@ func (v Option) String() string {
 // messages of 1 MiB and more in each other's memory, by process_vm_readv(2), where the system lets them (same
 // user; Yama's ptrace_scope 0); all others go through TCP, and so do all where it does not. The environment
 // variable SHARDREC_GLOO_DIRECT_BYTES sets the least size (at least 16385; 0: none are read so; anything else
-// is INVALID_ARGUMENT of create); the largest of two ranks counts. Where memory runs out on a thread of the
-// library or of Gloo, the communicator ends: calls on this rank return OUT_OF_MEMORY or PEER_FAILED, and the
-// others are told that this rank is lost. Programs that the host starts inherit no descriptor; but Gloo opens
-// its own without O_CLOEXEC, and they are marked right afterwards: a program that another thread starts
-// within those microseconds of a create keeps a connection open until it ends.
+// is [ErrInvalidArgument] of create); the largest of two ranks counts. Where memory runs out on a thread of
+// the library or of Gloo, the communicator ends: calls on this rank return [ErrOutOfMemory] or
+// [ErrPeerFailed], and the others are told that this rank is lost. Programs that the host starts inherit no
+// descriptor; but Gloo opens its own without O_CLOEXEC, and they are marked right afterwards: a program that
+// another thread starts within those microseconds of a create keeps a connection open until it ends.
 type Engine int32
 
 // Values of Engine.
@@ -1305,7 +1303,7 @@ const (
 	TablePartWeights TablePart = 0
 	// TablePartState is SHARDREC_TABLE_STATE: the first state of the table's optimizer, float32: "sum" (AdaGrad,
 	// row-wise AdaGrad), "exp_avg" (Adam, LAMB and their partial forms), "momentum_buffer" (LARS); SGD has none:
-	// NOT_FOUND.
+	// [ErrNotFound].
 	TablePartState TablePart = 1
 	// TablePartState2 is SHARDREC_TABLE_STATE_2: the second one: "exp_avg_sq". A state of one value per element
 	// is [rows, dim]; one of one value per row (row-wise AdaGrad's sum, exp_avg_sq of the partial forms) is
@@ -1331,7 +1329,7 @@ type CollectionStat int32
 
 // Values of CollectionStat.
 const (
-	// CollectionStatSteps is SHARDREC_STAT_STEPS: applied updates (shardrec_collection_step).
+	// CollectionStatSteps is SHARDREC_STAT_STEPS: applied updates ([Collection.Step]).
 	CollectionStatSteps CollectionStat = 1
 	// CollectionStatBytesTables is SHARDREC_STAT_BYTES_TABLES: memory of own boxes and their state.
 	CollectionStatBytesTables CollectionStat = 2
@@ -1473,15 +1471,15 @@ type Metric int32
 
 // Values of Metric.
 const (
-	// MetricAuc is SHARDREC_METRIC_AUC: area under the ROC curve, exact, ties count one half; NOT_FOUND when all
-	// labels are equal.
+	// MetricAuc is SHARDREC_METRIC_AUC: area under the ROC curve, exact, ties count one half; [ErrNotFound] when
+	// all labels are equal.
 	MetricAuc Metric = 1
-	// MetricNe is SHARDREC_METRIC_NE: mean cross-entropy / entropy of the base rate (He et al. 2014); NOT_FOUND
-	// when all labels are equal.
+	// MetricNe is SHARDREC_METRIC_NE: mean cross-entropy / entropy of the base rate (He et al. 2014);
+	// [ErrNotFound] when all labels are equal.
 	MetricNe Metric = 2
 	// MetricLoss is SHARDREC_METRIC_LOSS: mean binary cross-entropy, nats.
 	MetricLoss Metric = 3
-	// MetricCtr is SHARDREC_METRIC_CTR: mean label; NOT_FOUND without samples.
+	// MetricCtr is SHARDREC_METRIC_CTR: mean label; [ErrNotFound] without samples.
 	MetricCtr Metric = 4
 	// MetricSamples is SHARDREC_METRIC_SAMPLES: number of samples, all ranks.
 	MetricSamples Metric = 5

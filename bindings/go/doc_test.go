@@ -66,6 +66,35 @@ func first(comments ...*ast.CommentGroup) *ast.CommentGroup {
 	return nil
 }
 
+// Links lead to what there is.
+func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
+	names, links := map[string]bool{}, map[string]bool{}
+	for _, path := range must(filepath.Glob("*.go")) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file := must(parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments))
+		for _, declaration := range file.Decls {
+			owner := ""
+			if function, is := declaration.(*ast.FuncDecl); is && function.Recv != nil {
+				owner = strings.Trim(types.ExprString(function.Recv.List[0].Type), "*") + "."
+			}
+			for name := range exported(declaration) {
+				names[owner+name] = true
+			}
+		}
+		for _, comment := range file.Comments {
+			for _, link := range regexp.MustCompile(`\[([A-Z]\w+(\.\w+)?)\]`).FindAllStringSubmatch(comment.Text(), -1) {
+				links[link[1]] = true
+			}
+		}
+	}
+	for link := range links {
+		ok(t, names[link], link)
+	}
+	ok(t, len(links) > 60, len(links))
+}
+
 // Go in the reference page is a part of an example, which runs.
 func TestSamplesOfThePageAreExamples(t *testing.T) {
 	flat := func(text string) string { return regexp.MustCompile(`(?m)^[ \t]+`).ReplaceAllString(text, "") }

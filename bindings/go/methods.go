@@ -18,8 +18,8 @@ import (
 // engines: local, and those whose plug-ins are installed. cpu_target
 // is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
 // once, at the first use). Where it names none of cpu_targets, this call and those that make
-// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
-// not installed. out_text: freed by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
+// collections, layers and profiles get [ErrInvalidArgument]. dense names the GEMM plug-in, null when it is
+// not installed. Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread.
 // Since 0.1.
 func Capabilities() (string, error) {
 	var out string
@@ -30,7 +30,7 @@ func Capabilities() (string, error) {
 // LiveObjects is shardrec_live_objects.
 //
 // Handles of any kind that are open in this process, or closed with a call still inside.
-// A test suite asserts that it ends at 0. Errors: INVALID_ARGUMENT. Any thread. Since 0.1.
+// A test suite asserts that it ends at 0. Errors: [ErrInvalidArgument]. Any thread. Since 0.1.
 func LiveObjects() (int, error) {
 	var out int64
 	err := capi.Live_objects(&out)
@@ -39,11 +39,12 @@ func LiveObjects() (int, error) {
 
 // Hash64IDs is shardrec_hash64_ids.
 //
-// Maps raw ids to rows of a table: out[i] = shardrec_hash64(seed, the 8 bytes of ids[i] as int64_t,
+// Maps raw ids to rows of a table: out[i] = [Hash64](seed, the 8 bytes of ids[i] as int64_t,
 // little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
-// ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows >= 0.
+//   - ids: compact, one dimension, INT64 or INT32 (which hash as the same numbers in 64 bits). rows >= 0.
+//
 // out: as long, INT64, or INT32 where rows is in [1, 2^31]; may be the memory of ids where the dtypes
-// agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
+// agree, must not overlap it otherwise. Errors: [ErrInvalidArgument], [ErrUnsupported] (device). Any thread.
 // Since 0.1.
 func Hash64IDs(seed uint64, ids Tensor, rows int, out Tensor) error {
 	return capi.Hash64_ids(seed, ids.raw, int64(rows), out.raw)
@@ -51,7 +52,7 @@ func Hash64IDs(seed uint64, ids Tensor, rows int, out Tensor) error {
 
 // SetLogLevel is shardrec_log_set_level.
 //
-// Messages below level are not recorded; default WARNING. Errors: INVALID_ARGUMENT. Any thread.
+// Messages below level are not recorded; default WARNING. Errors: [ErrInvalidArgument]. Any thread.
 // Since 0.1.
 func SetLogLevel(level LogLevel) error {
 	return capi.Log_set_level(int32(level))
@@ -64,16 +65,16 @@ type Control struct{ handle }
 
 // NewControl is shardrec_control_create.
 //
-// out: owned by the caller; may serve one call after another (progress starts anew with each).
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// It may serve one call after another (progress starts anew with each).
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewControl() (*Control, error) {
 	return opened[Control](capi.Control_destroy, func(out *uintptr) error { return capi.Control_create(out) })
 }
 
 // Cancel is shardrec_control_cancel.
 //
-// Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
-// this control is cancelled too. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+// Asks the work to end with [ErrCancelled]; it does so at its next block of about a MiB. Later work with
+// this control is cancelled too. Errors: [ErrInvalidHandle], [ErrClosed]. Since 0.1.
 func (c *Control) Cancel() error {
 	return capi.Control_cancel(c.raw())
 }
@@ -86,8 +87,8 @@ type ControlProgress struct {
 
 // Progress is shardrec_control_progress.
 //
-// Bytes done and bytes in all of the work at hand; 0, 0 before it starts. Each may be NULL.
-// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+// Bytes done and bytes in all of the work at hand; 0, 0 before it starts.
+// Errors: [ErrInvalidHandle], [ErrClosed]. Since 0.1.
 func (c *Control) Progress() (ControlProgress, error) {
 	var outDone int64
 	var outTotal int64
@@ -102,10 +103,10 @@ type Local struct{ handle }
 
 // NewLocal is shardrec_local_create.
 //
-// Makes a group of `ranks` ranks inside this process, ranks_per_node of which count as one node
-// (rank r is on node r / ranks_per_node; the last node may be smaller).
-// ranks in [1, 1024], ranks_per_node in [1, ranks]. out: owned by the caller.
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Makes a group of `ranks` ranks inside this process, ranksPerNode of which count as one node
+// (rank r is on node r / ranksPerNode; the last node may be smaller).
+// ranks in [1, 1024], ranksPerNode in [1, ranks].
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewLocal(ranks int, ranksPerNode int) (*Local, error) {
 	return opened[Local](capi.Local_destroy, func(out *uintptr) error { return capi.Local_create(int32(ranks), int32(ranksPerNode), out) })
 }
@@ -119,8 +120,8 @@ type Comm struct{ handle }
 // NewLocalComm is shardrec_comm_create_local.
 //
 // Joins the group as `rank`. Does not wait for the others: the first collective call does.
-// rank in [0, ranks), each at most once per group. out: owned by the caller.
-// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, INVALID_STATE (the rank is taken), OUT_OF_MEMORY.
+// rank in [0, ranks), each at most once per group.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrInvalidState] (the rank is taken), [ErrOutOfMemory].
 // Since 0.1.
 func NewLocalComm(group *Local, rank int) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Comm_create_local(rawOf(group), int32(rank), out) }, rawOf(group))
@@ -132,12 +133,13 @@ func NewLocalComm(group *Local, rank int) (*Comm, error) {
 // Collective, blocking: returns when every rank has come, at most after the option
 // COMM_SETUP_SECONDS.
 // rank in [0, size), size in [1, 4096]. token: UTF-8, of the rendezvous (rendezvous.h). Of
-// ENGINE_MPI token is NULL, and rank and size are what the launcher said, or -1 both.
-// options: kind COMM, NULL: defaults. out: owned by the caller.
-// Errors: INVALID_ARGUMENT (also: another group's token); UNSUPPORTED (the plug-in is missing, or
-// cannot be used here: the sentence names the package); TIMEOUT, naming the ranks that have not
-// come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
-// rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1.
+// ENGINE_MPI token is "", and rank and size are what the launcher said, or -1 both.
+//   - options: kind COMM, nil: defaults.
+//
+// Errors: [ErrInvalidArgument] (also: another group's token); [ErrUnsupported] (the plug-in is missing, or
+// cannot be used here: the sentence names the package); [ErrTimeout], naming the ranks that have not
+// come; on all ranks [ErrMismatch] (other sizes), [ErrInvalidState] (a rank joined twice), [ErrPeerFailed] (a
+// rank is gone); [ErrIoError] (the system gives no random numbers); [ErrOutOfMemory]. Since 0.1.
 func NewComm(engine Engine, rank int, size int, token string, options *CommOptions) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -175,10 +177,10 @@ func NewComm(engine Engine, rank int, size int, token string, options *CommOptio
 // Ranks may come in any order, and rank 0 last. That it has died before they came nobody can tell
 // them where it holds the rendezvous itself. So where its address is known (MASTER_ADDR, or a file
 // that is there) and its machine answers that nothing listens, they wait for rank 0 as long as the
-// option RANK_ZERO_SECONDS says (60 by default) and then return PEER_FAILED. While there is no
+// option RANK_ZERO_SECONDS says (60 by default) and then return [ErrPeerFailed]. While there is no
 // file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
 // `shardrec launch` sets them for processes of one machine. Collective, blocking.
-// Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1.
+// Errors: as [NewComm]; [ErrInvalidArgument] names the variable. Since 0.1.
 func NewCommFromEnv(options *CommOptions) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Comm_create_from_env(made, out) })
@@ -187,7 +189,7 @@ func NewCommFromEnv(options *CommOptions) (*Comm, error) {
 
 // Rank is shardrec_comm_rank.
 //
-// This rank's number and the number of ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
+// This rank's number and the number of ranks. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument].
 // Any thread. Since 0.1.
 func (c *Comm) Rank() (int, error) {
 	var out int32
@@ -205,7 +207,7 @@ func (c *Comm) Size() (int, error) {
 // Set is shardrec_comm_set_f64.
 //
 // Changes a property of this rank's communicator for later calls, such as a deadline.
-// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
 func (c *Comm) Set(key CommProperty, value float64) error {
 	return capi.Comm_set_f64(c.raw(), int32(key), value)
 }
@@ -233,9 +235,8 @@ func (c *Comm) Check() error {
 // of one object and purpose: the same on all ranks), "operation", "bytes" (sent to others),
 // "start_seconds", "end_seconds" (null: not over; from the communicator's creation), "state"
 // (posted, waiting, done or failed), "peer" (the rank that is to blame, or null)}, ...]}, the oldest
-// first. The first PEER_FAILED, TIMEOUT or MISMATCH also writes the last 16 to the log.
-// Also of a communicator that is dead or closed. out_text: freed by the caller with
-// shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Not
+// first. The first [ErrPeerFailed], [ErrTimeout] or [ErrMismatch] also writes the last 16 to the log.
+// Also of a communicator that is dead or closed. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Not
 // blocking; any thread, also while another waits. Since 0.1.
 func (c *Comm) OperationsJSON() (string, error) {
 	var out string
@@ -246,7 +247,7 @@ func (c *Comm) OperationsJSON() (string, error) {
 // Barrier is shardrec_comm_barrier.
 //
 // Returns when every rank has called it. Collective, blocking.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted]. Since 0.1.
 func (c *Comm) Barrier() error {
 	return capi.Comm_barrier(c.raw())
 }
@@ -255,8 +256,8 @@ func (c *Comm) Barrier() error {
 //
 // Reduces a compact tensor over the ranks, in place; every rank gets the same bits (pairwise tree
 // over the rank number). dtype FLOAT32, FLOAT64, INT32 or INT64; same dtype and number of elements
-// on all ranks. Collective, blocking. Errors: as shardrec_comm_barrier; INVALID_ARGUMENT,
-// OUT_OF_MEMORY. Since 0.1.
+// on all ranks. Collective, blocking. Errors: as [Comm.Barrier]; [ErrInvalidArgument],
+// [ErrOutOfMemory]. Since 0.1.
 func (c *Comm) AllReduce(tensor Tensor, reduction Reduction) error {
 	return capi.Comm_all_reduce(c.raw(), tensor.raw, int32(reduction))
 }
@@ -281,7 +282,7 @@ func (c *Comm) AllGather(tensor Tensor, out Tensor) error {
 // ReduceScatter is shardrec_comm_reduce_scatter.
 //
 // Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
-// equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
+// equal parts of the reduction, with the bits that [Comm.AllReduce] gives. dtype FLOAT32,
 // FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
 // reduction are the same on all ranks. Since 0.1.
 func (c *Comm) ReduceScatter(tensor Tensor, out Tensor, reduction Reduction) error {
@@ -291,13 +292,13 @@ func (c *Comm) ReduceScatter(tensor Tensor, out Tensor, reduction Reduction) err
 // AllToAll is shardrec_comm_all_to_all.
 //
 // Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
-// receives theirs: the first send_counts[0] rows go to rank 0, the next send_counts[1] to rank 1, and
-// so on; out holds receive_counts[0] rows of rank 0, then those of rank 1, and so on.
-// send_counts, receive_counts: INT64 [ranks], compact, adding up to the rows of tensor and of out;
-// NULL: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
+// receives theirs: the first sendCounts[0] rows go to rank 0, the next sendCounts[1] to rank 1, and
+// so on; out holds receiveCounts[0] rows of rank 0, then those of rank 1, and so on.
+// sendCounts, receiveCounts: INT64 [ranks], compact, adding up to the rows of tensor and of out;
+// none: equal parts, and the number of rows is a multiple of the number of ranks. out: the dtype and
 // the row length of tensor, which are the same on all ranks, also where a rank has no rows.
 // The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
-// get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
+// get the same [ErrMismatch], which names a pair of ranks and what differs; out is as before and the
 // communicator lives on. Since 0.1.
 func (c *Comm) AllToAll(tensor Tensor, sendCounts Tensor, out Tensor, receiveCounts Tensor) error {
 	return capi.Comm_all_to_all(c.raw(), tensor.raw, sendCounts.raw, out.raw, receiveCounts.raw)
@@ -306,16 +307,16 @@ func (c *Comm) AllToAll(tensor Tensor, sendCounts Tensor, out Tensor, receiveCou
 // Split is shardrec_comm_split.
 //
 // Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
-// comm). color < 0: this rank is in none of them, and *out becomes NULL.
+// comm). color < 0: this rank is in none of them, and the result is nil.
 // The part is a communicator as any other, for collectives, collections and splits. It begins with
 // comm's deadlines and has its own from then on; whatever fails on it, comm and the other parts live
 // on. It ends with comm: closing, aborting or destroying comm, or a failure of it, ends its parts, and
 // their parts. Handles may be destroyed in any order. Ranks of one node stay one in the part where
 // equal blocks of its ranks tell the nodes apart; elsewhere each of its ranks is a node of its own.
-// out: owned by the caller. Collective over comm, blocking (setup deadline). Between processes a
+// Collective over comm, blocking (setup deadline). Between processes a
 // communicator can be split 1,024 times in its life, a part of it 8 times, a part of that 8 times, and
-// what comes of that no more: UNSUPPORTED, on all ranks, and comm lives on.
-// Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
+// what comes of that no more: [ErrUnsupported], on all ranks, and comm lives on.
+// Errors: as [Comm.Barrier]; [ErrInvalidArgument], [ErrUnsupported], [ErrOutOfMemory].
 // Since 0.1.
 func (c *Comm) Split(color int, key int) (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Comm_split(c.raw(), int32(color), int32(key), out) }, c.raw())
@@ -323,8 +324,8 @@ func (c *Comm) Split(color int, key int) (*Comm, error) {
 
 // Shutdown is shardrec_comm_close.
 //
-// The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
-// handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1.
+// The orderly end: returns when every rank has called it; later calls return [ErrClosed]. Destroy the
+// handle afterwards. Collective, blocking. Errors: as [Comm.Barrier]. Since 0.1.
 func (c *Comm) Shutdown() error {
 	return capi.Comm_close(c.raw())
 }
@@ -332,8 +333,8 @@ func (c *Comm) Shutdown() error {
 // Abort is shardrec_comm_abort.
 //
 // Ends the communicator on every rank: collective calls that wait, and all later ones, return
-// ABORTED with this rank's number and reason (UTF-8, NULL allowed). Never blocks. Any thread.
-// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+// [ErrAborted] with this rank's number and reason (UTF-8). Never blocks. Any thread.
+// Errors: [ErrInvalidHandle], [ErrClosed]. Since 0.1.
 func (c *Comm) Abort(reason string) error {
 	return capi.Comm_abort(c.raw(), reason)
 }
@@ -346,10 +347,9 @@ type Rendezvous struct{ handle }
 // NewRendezvous is shardrec_rendezvous_create.
 //
 // Starts the server: a thread and a listening socket. Does not wait for ranks.
-// options: kind RENDEZVOUS or NULL (this machine only, a free port, a random secret). out: owned by
-// the caller. Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
-// others and SECRET or ALLOW_PLAIN_TCP is not set), INVALID_STATE (the port is taken), INVALID_HANDLE,
-// CLOSED, BUSY for options, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+// options: kind RENDEZVOUS or nil (this machine only, a free port, a random secret). Errors: [ErrInvalidArgument] (also: ADDRESS is not of this machine; it can be reached from
+// others and SECRET or ALLOW_PLAIN_TCP is not set), [ErrInvalidState] (the port is taken), [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy] for options, [ErrIoError], [ErrOutOfMemory]. Since 0.1.
 func NewRendezvous(options *RendezvousOptions) (*Rendezvous, error) {
 	return opened[Rendezvous](capi.Rendezvous_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Rendezvous_create(made, out) })
@@ -359,8 +359,8 @@ func NewRendezvous(options *RendezvousOptions) (*Rendezvous, error) {
 // Token is shardrec_rendezvous_token.
 //
 // What a rank needs to join: at most 512 bytes of printable ASCII without spaces. It holds the secret:
-// treat it as one. out_text: freed by the caller with shardrec_text_free.
-// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// treat it as one.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func (r *Rendezvous) Token() (string, error) {
 	var out string
 	err := capi.Rendezvous_token(r.raw(), &out)
@@ -372,8 +372,7 @@ type Model struct{ handle }
 
 // NewModel is shardrec_model_create.
 //
-// Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
-// caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Makes an empty model. options: nil (no kind of options is for models yet). Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewModel() (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Model_create(nil, out) })
 }
@@ -381,9 +380,9 @@ func NewModel() (*Model, error) {
 // AddTable is shardrec_model_add_table.
 //
 // Adds a table of rows x dim elements.
-// name: UTF-8, not empty, unique. rows in [1, 2^40], dim in [1, 65536]. options: kind TABLE or NULL.
-// out_table: its index, 0 for the first one added; may be NULL.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (dtype), OUT_OF_MEMORY.
+// name: UTF-8, not empty, unique. rows in [1, 2^40], dim in [1, 65536]. options: kind TABLE or nil.
+// out_table: its index, 0 for the first one added.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported] (dtype), [ErrOutOfMemory].
 // Since 0.1.
 func (m *Model) AddTable(name string, rows int, dim int, options *TableOptions) (int, error) {
 	var outTable int32
@@ -399,14 +398,14 @@ func (m *Model) AddTable(name string, rows int, dim int, options *TableOptions) 
 // number of features added before it, and batches list the features in that order.
 // name: UTF-8, not empty, unique among features. Pooled and sequence features may share a table: a
 // step updates each row once, by the sum of all its gradients.
-// Errors: as shardrec_model_add_table. Since 0.1.
+// Errors: as [Model.AddTable]. Since 0.1.
 func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 	return capi.Model_add_feature(m.raw(), int32(table), name, int32(pooling))
 }
 
 // SetOptimizer is shardrec_model_set_optimizer.
 //
-// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; NULL: SGD
+// Sets the optimizer of all tables that have none of their own. options: kind OPTIMIZER; nil: SGD
 // with its defaults. With g the gradient of a touched row (summed over the global batch), D the dim,
 // lr the learning rate, lam the weight decay, k the number of this update (the collection's step + 1),
 // b1 and b2 the betas; squares, roots and products by element, sums and norms over the row:
@@ -431,25 +430,25 @@ func (m *Model) AddFeature(table int, name string, pooling Pooling) error {
 //
 // WEIGHT_DECAY_MODE: SGD, ADAGRAD and ROWWISE_ADAGRAD take NONE, L2 and DECOUPLE; ADAM, LAMB and their
 // partial forms NONE and DECOUPLE; LARS_SGD NONE and L2; NONE means lam = 0; any other pair is
-// UNSUPPORTED, as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
+// [ErrUnsupported], as is MOMENTUM_SGD, which layers and DDP parameters have. MAX_NORM: after the step, and
 // after rounding to the table's dtype, w is scaled by MAX_NORM / norm(w) where norm(w) is above it. Rows that no id touched do not change, and a touched
 // row whose gradient is 0 is stepped. Arithmetic and states are float32.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
 func (m *Model) SetOptimizer(options *OptimizerOptions) error {
 	return use(options, func(made *capi.Handle) error { return capi.Model_set_optimizer(m.raw(), made) })
 }
 
 // SetTableOptimizer is shardrec_model_set_table_optimizer.
 //
-// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
-// model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1.
+// Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; nil: the
+// model's again. Errors: as [Model.SetOptimizer]; [ErrNotFound] (table). Since 0.1.
 func (m *Model) SetTableOptimizer(table int, options *OptimizerOptions) error {
 	return use(options, func(made *capi.Handle) error { return capi.Model_set_table_optimizer(m.raw(), int32(table), made) })
 }
 
 // TableCount is shardrec_model_table_count.
 //
-// Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1.
+// Counts. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]. Since 0.1.
 func (m *Model) TableCount() (int, error) {
 	var out int32
 	err := capi.Model_table_count(m.raw(), &out)
@@ -475,7 +474,7 @@ type ModelFeatureColumns struct {
 // First column and number of columns of a pooled feature in output 0, and the number of columns of
 // output 0 (the sum of the dims of all pooled features; tables as added, within a table its features
 // as added). For a sequence feature, of its own output (1 + k for the k-th one in model order): 0, dim
-// and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
+// and dim. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (feature).
 // Since 0.1.
 func (m *Model) FeatureColumns(feature int) (ModelFeatureColumns, error) {
 	var outColumn int64
@@ -514,8 +513,8 @@ func (m *Model) FeatureColumns(feature int) (ModelFeatureColumns, error) {
 // A feature: "name", "table" (a table's name) and "pooling" ("sum", "mean" or "none").
 // Enumerators are written as shardrec_options_set_text takes them. Tables and features stand in the
 // order of their indices.
-// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-// OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
+// [ErrOutOfMemory]. Since 0.1.
 func (m *Model) ToJSON() (string, error) {
 	var out string
 	err := capi.Model_to_json(m.raw(), &out)
@@ -526,8 +525,8 @@ func (m *Model) ToJSON() (string, error) {
 //
 // Makes a model from such JSON. Needed are "format", "tables", of a table its name, rows and dim, of a
 // feature its name and table; what else is left out has its default ("pooling": "sum"). Unknown keys
-// and keys that stand twice are refused. out: owned by the caller.
-// Errors: INVALID_ARGUMENT (the sentence says where), UNSUPPORTED, OUT_OF_MEMORY. Since 0.1.
+// and keys that stand twice are refused.
+// Errors: [ErrInvalidArgument] (the sentence says where), [ErrUnsupported], [ErrOutOfMemory]. Since 0.1.
 func ModelFromJSON(json string) (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Model_from_json(json, out) })
 }
@@ -537,9 +536,9 @@ type Topology struct{ handle }
 
 // NewTopology is shardrec_topology_create.
 //
-// What the machines are: `ranks` ranks, ranks_per_node of which are one node.
-// ranks in [1, 1048576], ranks_per_node in [1, ranks]. out: owned by the caller.
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// What the machines are: `ranks` ranks, ranksPerNode of which are one node.
+// ranks in [1, 1048576], ranksPerNode in [1, ranks].
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewTopology(ranks int, ranksPerNode int) (*Topology, error) {
 	return opened[Topology](capi.Topology_destroy, func(out *uintptr) error { return capi.Topology_create(int32(ranks), int32(ranksPerNode), out) })
 }
@@ -547,8 +546,8 @@ func NewTopology(ranks int, ranksPerNode int) (*Topology, error) {
 // ToJSON is shardrec_topology_to_json.
 //
 // The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
-// out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func (t *Topology) ToJSON() (string, error) {
 	var out string
 	err := capi.Topology_to_json(t.raw(), &out)
@@ -557,9 +556,9 @@ func (t *Topology) ToJSON() (string, error) {
 
 // TopologyFromJSON is shardrec_topology_from_json.
 //
-// Makes a topology from such JSON, within the limits of shardrec_topology_create. All keys are
-// needed, unknown ones are refused. out: owned by the caller. Errors: INVALID_ARGUMENT (the sentence
-// says where), OUT_OF_MEMORY. Since 0.1.
+// Makes a topology from such JSON, within the limits of [NewTopology]. All keys are
+// needed, unknown ones are refused. Errors: [ErrInvalidArgument] (the sentence
+// says where), [ErrOutOfMemory]. Since 0.1.
 func TopologyFromJSON(json string) (*Topology, error) {
 	return opened[Topology](capi.Topology_destroy, func(out *uintptr) error { return capi.Topology_from_json(json, out) })
 }
@@ -570,8 +569,8 @@ type Plan struct{ handle }
 // NewPlan is shardrec_plan_create.
 //
 // Plans the model on a topology. Local; deterministic, with BALANCE set to TIME for one machine's
-// profile. options: kind PLAN or NULL.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// profile. options: kind PLAN or nil.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Plan_create(rawOf(model), rawOf(topology), made, out) })
@@ -584,8 +583,8 @@ func NewPlan(model *Model, topology *Topology, options *PlanOptions) (*Plan, err
 // check that models and options are the same. What one rank gets wrong in its arguments, every rank
 // gets as its error; the communicator lives on, and the call may be made again. Collective, blocking
 // (setup deadline).
-// Errors: as shardrec_plan_create; MISMATCH (models or options differ; names a rank and the first
-// difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Errors: as [NewPlan]; [ErrMismatch] (models or options differ; names a rank and the first
+// difference; the communicator lives on), [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollectivePlan(comm *Comm, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Plan_collective(rawOf(comm), rawOf(model), made, out) })
@@ -594,8 +593,8 @@ func NewCollectivePlan(comm *Comm, model *Model, options *PlanOptions) (*Plan, e
 
 // NewEmptyPlan is shardrec_plan_create_empty.
 //
-// Makes a plan without boxes, to be filled with shardrec_plan_add_box and
-// shardrec_plan_add_replicated. Errors: as shardrec_plan_create. Since 0.1.
+// Makes a plan without boxes, to be filled with [Plan.AddBox] and
+// [Plan.AddReplicated]. Errors: as [NewPlan]. Since 0.1.
 func NewEmptyPlan(model *Model, topology *Topology) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Plan_create_empty(rawOf(model), rawOf(topology), out) })
 }
@@ -603,15 +602,15 @@ func NewEmptyPlan(model *Model, topology *Topology) (*Plan, error) {
 // AddBox is shardrec_plan_add_box.
 //
 // Adds the box rows [row, row + rows) x columns [col, col + cols) of a table, owned by `rank`.
-// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the box is empty, leaves the table,
-// overlaps another box, or the table is replicated; OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidArgument] when the box is empty, leaves the table,
+// overlaps another box, or the table is replicated; [ErrOutOfMemory]. Since 0.1.
 func (p *Plan) AddBox(table int, rank int, row int, rows int, col int, cols int) error {
 	return capi.Plan_add_box(p.raw(), int32(table), int32(rank), int64(row), int64(rows), int64(col), int64(cols))
 }
 
 // AddReplicated is shardrec_plan_add_replicated.
 //
-// Replicates a table on all ranks. Errors: as shardrec_plan_add_box (the table has boxes).
+// Replicates a table on all ranks. Errors: as [Plan.AddBox] (the table has boxes).
 // Since 0.1.
 func (p *Plan) AddReplicated(table int) error {
 	return capi.Plan_add_replicated(p.raw(), int32(table))
@@ -620,7 +619,7 @@ func (p *Plan) AddReplicated(table int) error {
 // SetReplication is shardrec_plan_set_replication.
 //
 // Says how the ranks of a replicated table learn of each other's gradients (SAMPLES, unless the plan's
-// options said otherwise). Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT (not replicated, not
+// options said otherwise). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidArgument] (not replicated, not
 // SAMPLES, ROWS or DENSE). Since 0.1.
 func (p *Plan) SetReplication(table int, replication Replication) error {
 	return capi.Plan_set_replication(p.raw(), int32(table), int32(replication))
@@ -629,7 +628,7 @@ func (p *Plan) SetReplication(table int, replication Replication) error {
 // Check is shardrec_plan_check.
 //
 // Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
-// collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
+// collection does it too.) Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidArgument] naming a table
 // and a cell that has none. Since 0.1.
 func (p *Plan) Check() error {
 	return capi.Plan_check(p.raw())
@@ -638,7 +637,7 @@ func (p *Plan) Check() error {
 // BoxCount is shardrec_plan_box_count.
 //
 // Number of boxes of a table; 0: replicated (or, before the check, nothing yet).
-// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument]. Since 0.1.
 func (p *Plan) BoxCount(table int) (int, error) {
 	var out int32
 	err := capi.Plan_box_count(p.raw(), int32(table), &out)
@@ -656,8 +655,8 @@ type PlanBox struct {
 
 // Box is shardrec_plan_box.
 //
-// Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
-// Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1.
+// Box `box` of a table, ordered by first row, then first column.
+// Errors: as [Plan.BoxCount] ([ErrNotFound]: box too). Since 0.1.
 func (p *Plan) Box(table int, box int) (PlanBox, error) {
 	var outRank int32
 	var outRow int64
@@ -680,8 +679,8 @@ type PlanBoxBytes struct {
 // size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
 // range on one rank share the latter where ROW_STATISTICS is ROW, and it counts with the first of
 // them). Of a replicated table: box 0 stands for the copy that every rank has. It is what a
-// collection allocates, its buffers aside. Each out may be NULL.
-// Errors: as shardrec_plan_box. Since 0.1.
+// collection allocates, its buffers aside.
+// Errors: as [Plan.Box]. Since 0.1.
 func (p *Plan) BoxBytes(table int, box int) (PlanBoxBytes, error) {
 	var outWeights int64
 	var outStates int64
@@ -700,8 +699,8 @@ func (p *Plan) BoxBytes(table int, box int) (PlanBoxBytes, error) {
 //
 //	"boxes": [{"rank": 0, "row": 0, "rows": 472, "col": 0, "cols": 64}]}]}
 //
-// out_text: freed by the caller. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-// OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
+// [ErrOutOfMemory]. Since 0.1.
 func (p *Plan) ToJSON() (string, error) {
 	var out string
 	err := capi.Plan_to_json(p.raw(), &out)
@@ -713,7 +712,7 @@ func (p *Plan) ToJSON() (string, error) {
 // The plan as an aligned table for people: a line per table (rows, dim, bytes of weights and
 // of optimizer states on all ranks together, kind of sharding, number of boxes, ranks), then the bytes
 // of each rank. At most 40 tables and 40 ranks are listed.
-// As shardrec_plan_to_json. Since 0.1.
+// As [Plan.ToJSON]. Since 0.1.
 func (p *Plan) ToText() (string, error) {
 	var out string
 	err := capi.Plan_to_text(p.raw(), &out)
@@ -723,7 +722,7 @@ func (p *Plan) ToText() (string, error) {
 // PlanFromJSON is shardrec_plan_from_json.
 //
 // Makes a plan for a model from such JSON; tables are matched by name and must agree in rows and dim.
-// Unknown keys are refused; the tiling is checked. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY.
+// Unknown keys are refused; the tiling is checked. Errors: [ErrInvalidArgument], [ErrOutOfMemory].
 // Since 0.1.
 func PlanFromJSON(model *Model, json string) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error { return capi.Plan_from_json(rawOf(model), json, out) })
@@ -735,15 +734,14 @@ type Collection struct{ handle }
 // NewCollection is shardrec_collection_create.
 //
 // Allocates and fills this rank's boxes. The plan's ranks must be the communicator's. Rank checks:
-// model, plan and options agree on all ranks. options: kind COLLECTION or NULL. out: owned by the
-// caller; keeps what it needs of comm, copies model and plan.
+// model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm, copies model and plan.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
-// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
+// held against what the machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a
 // thread that the system does not start.
-// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
-// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
-// bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
-// TIMEOUT, ABORTED. Since 0.1.
+// Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also:
+// the plan does not fit the model), [ErrOutOfMemory] (on any rank: all get it, with the rank and the
+// bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -755,7 +753,7 @@ func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOpti
 // Step is shardrec_collection_step.
 //
 // Number of applied updates (accumulated lookups count once, with their update), the same on all
-// ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+// ranks. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
 func (c *Collection) Step() (int, error) {
 	var out int64
 	err := capi.Collection_step(c.raw(), &out)
@@ -766,7 +764,7 @@ func (c *Collection) Step() (int, error) {
 //
 // Sets the number of applied updates, which the bias correction of Adam and LAMB and stochastic
 // rounding go by, as when a training goes on elsewhere; set the same on all ranks before the same
-// step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1.
+// step. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (negative). Since 0.1.
 func (c *Collection) SetStep(step int) error {
 	return capi.Collection_set_step(c.raw(), int64(step))
 }
@@ -774,8 +772,8 @@ func (c *Collection) SetStep(step int) error {
 // SetLearningRate is shardrec_collection_set_learning_rate.
 //
 // Sets the learning rate of all tables from the next backward on, in place of what their optimizers
-// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
-// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
+// say; set the same on all ranks before the same step, else that backward is [ErrInvalidBatch]. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (not finite, negative).
 // Since 0.1.
 func (c *Collection) SetLearningRate(learningRate float64) error {
 	return capi.Collection_set_learning_rate(c.raw(), learningRate)
@@ -783,7 +781,7 @@ func (c *Collection) SetLearningRate(learningRate float64) error {
 
 // SetTableLearningRate is shardrec_collection_set_table_learning_rate.
 //
-// Sets the learning rate of one table. As shardrec_collection_set_learning_rate; NOT_FOUND (table).
+// Sets the learning rate of one table. As [Collection.SetLearningRate]; [ErrNotFound] (table).
 // Since 0.1.
 func (c *Collection) SetTableLearningRate(table int, learningRate float64) error {
 	return capi.Collection_set_table_learning_rate(c.raw(), int32(table), learningRate)
@@ -796,8 +794,8 @@ func (c *Collection) SetTableLearningRate(table int, learningRate float64) error
 // accumulate comes while it is frozen are never applied, also where it is trained again before the
 // next backward; those that were accumulated before are dropped by a backward that comes while it is
 // frozen, and applied by one that comes after it is trained again.
-// Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1.
+// Set the same on all ranks before the same step, else that backward is [ErrInvalidBatch].
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrNotFound] (table), [ErrInvalidArgument]. Since 0.1.
 func (c *Collection) SetFrozen(table int, frozen bool) error {
 	return capi.Collection_set_frozen(c.raw(), int32(table), int32(number(frozen)))
 }
@@ -806,21 +804,21 @@ func (c *Collection) SetFrozen(table int, frozen bool) error {
 //
 // Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
 // stride; weights of 16 bits are widened.
-// Each rank asks for what it wants (rows = 0, out NULL: nothing) and gets whole rows, wherever they
-// live. Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (only this rank;
-// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
-// shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
-// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Each rank asks for what it wants (rows = 0, out none: nothing) and gets whole rows, wherever they
+// live. Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank;
+// nothing was exchanged: call again), [ErrInvalidState] (a load that failed half-way, or between
+// [Lookup.SendGradients] and its backward; nothing was exchanged), [ErrNotFound] (table, part),
+// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Read(table int, part TablePart, row int, rows int, out Tensor) error {
 	return capi.Collection_read(c.raw(), int32(table), int32(part), int64(row), int64(rows), out.raw)
 }
 
 // Write is shardrec_collection_write.
 //
-// Writes rows [row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
+// Writes rows [row, row + rows) of a table from values, as [Collection.Read]; weights of 16 bits
 // are rounded to nearest. Writing states too is a warm start. Ranges of several
 // ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
-// Errors: as shardrec_collection_read. Since 0.1.
+// Errors: as [Collection.Read]. Since 0.1.
 func (c *Collection) Write(table int, part TablePart, row int, rows int, values Tensor) error {
 	return capi.Collection_write(c.raw(), int32(table), int32(part), int64(row), int64(rows), values.raw)
 }
@@ -828,13 +826,13 @@ func (c *Collection) Write(table int, part TablePart, row int, rows int, values 
 // ReadRows is shardrec_collection_read_rows.
 //
 // Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
-// stride, unit column stride; as shardrec_collection_read otherwise.
-// ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; NULL
-// or empty: this rank asks for nothing, and out may be NULL. Each rank asks for what it wants, also of
+// stride, unit column stride; as [Collection.Read] otherwise.
+// ids: INT32 or INT64 [n], compact, rows of the table in any order, any of them more than once; none
+// or empty: this rank asks for nothing, and out may be none. Each rank asks for what it wants, also of
 // another table or part. Ids are checked on the rank that gives them: one that is no row is
-// INVALID_ARGUMENT with its POSITION and VALUE on this rank only; nothing was exchanged and the others
+// [ErrInvalidArgument] with its POSITION and VALUE on this rank only; nothing was exchanged and the others
 // wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
-// Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
+// Collective, blocking (the step deadline holds for each block). Errors: as [Collection.Read].
 // Since 0.1.
 func (c *Collection) ReadRows(table int, part TablePart, ids Tensor, out Tensor) error {
 	return capi.Collection_read_rows(c.raw(), int32(table), int32(part), ids.raw, out.raw)
@@ -843,10 +841,10 @@ func (c *Collection) ReadRows(table int, part TablePart, ids Tensor, out Tensor)
 // WriteRows is shardrec_collection_write_rows.
 //
 // Writes the rows of a table that ids name from values, float32, [ids, width]; ids and values as in
-// shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
+// [Collection.ReadRows], values rounded as [Collection.Write] does. Where a row is
 // written more than once, the last entry of the highest rank stays. Replicas are all written.
 // After an error that ends the communicator, some of the rows may have been written. Collective,
-// blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1.
+// blocking (the step deadline holds for each block). Errors: as [Collection.Read]. Since 0.1.
 func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Tensor) error {
 	return capi.Collection_write_rows(c.raw(), int32(table), int32(part), ids.raw, values.raw)
 }
@@ -858,28 +856,28 @@ func (c *Collection) WriteRows(table int, part TablePart, ids Tensor, values Ten
 // must not hold a checkpoint yet; nothing else in it is touched. checkpoint.h saves a whole model,
 // step after step. One safetensors file per rank that owns something, then manifest.json; any plan
 // and number of ranks can load it. On a mesh: collective over all its ranks, the first replica
-// writes, and the replicas must have been averaged since their last step (INVALID_STATE). directory:
-// the same on all ranks, UTF-8, the same files for all of them. control: NULL allowed.
+// writes, and the replicas must have been averaged since their last step ([ErrInvalidState]). directory:
+// the same on all ranks, UTF-8, the same files for all of them. ctx: its end cancels; [WithControl] tells how far it is.
 // Collective, blocking (setup deadline). After an error there is no checkpoint there. Errors:
-// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also: there is a checkpoint), INVALID_STATE,
-// IO_ERROR (on any rank: all get it, with rank and path), CANCELLED, OUT_OF_MEMORY, MISMATCH,
-// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also: there is a checkpoint), [ErrInvalidState],
+// [ErrIoError] (on any rank: all get it, with rank and path), [ErrCancelled], [ErrOutOfMemory], [ErrMismatch],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Save(ctx context.Context, directory string) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_save(c.raw(), directory, control) })
 }
 
 // Load is shardrec_collection_load.
 //
-// Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
+// Loads what [Collection.Save] wrote, of this release or an earlier one, under any plan, and
 // into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
 // agree in rows, dim, dtype and optimizer. Every byte is verified as it is read. A load that fails
 // before it has written to a table changes nothing; one that fails later (a damaged or unreadable
 // block, a cancel, a peer) leaves a collection that refuses every call but load and destroy with
-// INVALID_STATE until a load succeeds. SHARD statistics load only into the same column cuts, else
-// UNSUPPORTED.
-// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: INVALID_HANDLE,
-// CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, a table missing), CORRUPT_DATA (names the
-// tensor), UNSUPPORTED, IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED.
+// [ErrInvalidState] until a load succeeds. SHARD statistics load only into the same column cuts, else
+// [ErrUnsupported].
+// Collective (on a mesh over all its ranks), blocking (setup deadline). Errors: [ErrInvalidHandle],
+// [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, a table missing), [ErrCorruptData] (names the
+// tensor), [ErrUnsupported], [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted].
 // Since 0.1.
 func (c *Collection) Load(ctx context.Context, directory string) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Collection_load(c.raw(), directory, control) })
@@ -887,7 +885,7 @@ func (c *Collection) Load(ctx context.Context, directory string) error {
 
 // Stat is shardrec_collection_stat_i64.
 //
-// A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
+// A counter. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument]. Any thread. Since 0.1.
 func (c *Collection) Stat(stat CollectionStat) (int, error) {
 	var out int64
 	err := capi.Collection_stat_i64(c.raw(), int32(stat), &out)
@@ -896,7 +894,7 @@ func (c *Collection) Stat(stat CollectionStat) (int, error) {
 
 // TableStat is shardrec_collection_table_stat_i64.
 //
-// A counter of one table. Errors: INVALID_HANDLE, CLOSED, NOT_FOUND (table), INVALID_ARGUMENT. Any
+// A counter of one table. Errors: [ErrInvalidHandle], [ErrClosed], [ErrNotFound] (table), [ErrInvalidArgument]. Any
 // thread. Since 0.1.
 func (c *Collection) TableStat(table int, stat TableStat) (int, error) {
 	var out int64
@@ -906,7 +904,7 @@ func (c *Collection) TableStat(table int, stat TableStat) (int, error) {
 
 // StatReal is shardrec_collection_stat_f64.
 //
-// A time in seconds. As shardrec_collection_stat_i64. Since 0.1.
+// A time in seconds. As [Collection.Stat]. Since 0.1.
 func (c *Collection) StatReal(stat CollectionStat) (float64, error) {
 	var out float64
 	err := capi.Collection_stat_f64(c.raw(), int32(stat), &out)
@@ -919,9 +917,9 @@ type Lookup struct{ handle }
 // NewLookup is shardrec_lookup_create.
 //
 // Makes a lookup. Every rank makes its lookups in the same order; at most as many as the option
-// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or NULL. out: owned by the caller;
-// keeps the collection's tables alive.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
+// LOOKUPS says (default 2). Not blocking. options: kind LOOKUP or nil.
+// It keeps the collection's tables alive.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (too many), [ErrOutOfMemory]. Since 0.1.
 func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) {
 	return opened[Lookup](capi.Lookup_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Lookup_create(rawOf(collection), made, out) })
@@ -931,20 +929,17 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 // Begin is shardrec_lookup_begin.
 //
 // Starts the exchange of a batch's ids.
-// batch_size: samples of this rank, >= 0.
-// values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
+//   - batchSize: samples of this rank, >= 0.
+//   - values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values none: this rank has
+//     no more data (batchSize must be 0, lengths and weights none); it still takes part in steps.
+//   - lengths: [features * batchSize], INT32 or INT64: bag lengths, feature-major (all samples of
+//     feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
+//   - weights: [ids], FLOAT32, one per id; none: all 1.
 //
-//	no more data (batch_size must be 0, lengths and weights NULL); it still takes part in steps.
-//
-// lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
-//
-//	feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
-//
-// weights: [ids], FLOAT32, one per id; NULL: all 1.
 // All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
 // Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
-// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
-// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
+// evaluated lookup it returns an error only for [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrOutOfMemory] and a dead
+// communicator; every defect of the batch is this rank's verdict, told by forward. [ErrInvalidState] when
 // the lookup has begun and not forwarded. Since 0.1.
 func (l *Lookup) Begin(batchSize int, values Tensor, lengths Tensor, weights Tensor) error {
 	return capi.Lookup_begin(l.raw(), int64(batchSize), values.raw, lengths.raw, weights.raw)
@@ -952,7 +947,7 @@ func (l *Lookup) Begin(batchSize int, values Tensor, lengths Tensor, weights Ten
 
 // BeginOffsets is shardrec_lookup_begin_offsets.
 //
-// As shardrec_lookup_begin, with offsets in place of lengths: [features * batch_size + 1], INT32 or
+// As [Lookup.Begin], with offsets in place of lengths: [features * batchSize + 1], INT32 or
 // INT64, starting at 0, never falling, the last one the number of ids. Since 0.1.
 func (l *Lookup) BeginOffsets(batchSize int, values Tensor, offsets Tensor, weights Tensor) error {
 	return capi.Lookup_begin_offsets(l.raw(), int64(batchSize), values.raw, offsets.raw, weights.raw)
@@ -960,23 +955,20 @@ func (l *Lookup) BeginOffsets(batchSize int, values Tensor, offsets Tensor, weig
 
 // BeginVariable is shardrec_lookup_begin_variable.
 //
-// As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
+// As [Lookup.Begin], for features that have batch sizes of their own: where many samples have
 // the same bag, it is given once (TorchRec's variable batch size).
-// batch_size: samples of this rank, rows of output 0.
-// batch_sizes: [features], INT32 or INT64: number of bags of each feature.
-// inverse: [features * batch_size], INT32 or INT64, feature-major: the bag of each sample, in
+//   - batchSize: samples of this rank, rows of output 0.
+//   - batchSizes: [features], INT32 or INT64: number of bags of each feature.
+//   - inverse: [features * batchSize], INT32 or INT64, feature-major: the bag of each sample, in
+//     [0, batchSizes[feature]). Row s of output 0 holds bag inverse[f * batchSize + s] of each pooled
+//     feature f; the gradients of samples that share a bag are added up in ascending order, before
+//     anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
+//     not read.
+//   - lengths: [sum of batchSizes], feature-major. values, weights: as [Lookup.Begin]; values
+//     none: no more data (batchSize 0, all others none).
 //
-//	[0, batch_sizes[feature]). Row s of output 0 holds bag inverse[f * batch_size + s] of each pooled
-//	feature f; the gradients of samples that share a bag are added up in ascending order, before
-//	anything else. A sequence feature's output holds the ids of its bags; its part of inverse is
-//	not read.
-//
-// lengths: [sum of batch_sizes], feature-major. values, weights: as shardrec_lookup_begin; values
-//
-//	NULL: no more data (batch_size 0, all others NULL).
-//
-// Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
-// for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1.
+// Where all batch sizes are batchSize and inverse counts from 0, this is [Lookup.Begin], bit
+// for bit. Ranks may mix the forms of begin. Errors: as [Lookup.Begin]. Since 0.1.
 func (l *Lookup) BeginVariable(batchSize int, batchSizes Tensor, inverse Tensor, values Tensor, lengths Tensor, weights Tensor) error {
 	return capi.Lookup_begin_variable(l.raw(), int64(batchSize), batchSizes.raw, inverse.raw, values.raw, lengths.raw, weights.raw)
 }
@@ -989,11 +981,11 @@ type LookupOutputShape struct {
 
 // OutputShape is shardrec_lookup_output_shape.
 //
-// Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
-// pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
+// Rows and columns of an output of the batch that has begun. Output 0, the
+// pooled features: [batch_size, width] ([Model.FeatureColumns]). Output 1 + k, the k-th
 // sequence feature (pooling NONE) in model order: [ids of the feature in this rank's batch, dim], in
 // the batch's order. 0 rows when this rank's batch is one that forward will refuse.
-// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output).
 // Since 0.1.
 func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 	var outRows int64
@@ -1005,16 +997,15 @@ func (l *Lookup) OutputShape(output int) (LookupOutputShape, error) {
 // Forward is shardrec_lookup_forward.
 //
 // Finishes the exchange, looks up and writes an output.
-// output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
-//
-//	or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride >= columns.
+//   - output: 0 or that of a sequence feature ([Lookup.OutputShape]). out: of that shape, FLOAT32
+//     or what the collection's option OUTPUT_DTYPE says, unit column stride, any row stride >= columns.
 //
 // The first call after begin, for whichever output, is collective and blocking. Others, and asking
-// again, copy an output, up to the next call that exchanges anything on the collection (INVALID_STATE
+// again, copy an output, up to the next call that exchanges anything on the collection ([ErrInvalidState]
 // afterwards).
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output);
-// INVALID_ARGUMENT for out (nothing was exchanged: call again with a right one); INVALID_BATCH (see
-// above); OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. After INVALID_ARGUMENT out is as it
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin), [ErrNotFound] (output);
+// [ErrInvalidArgument] for out (nothing was exchanged: call again with a right one); [ErrInvalidBatch] (see
+// above); [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. After [ErrInvalidArgument] out is as it
 // was; after any other error it may be written in part, since this rank's own rows are looked up
 // while the others' are under way. Since 0.1.
 func (l *Lookup) Forward(output int, out Tensor) error {
@@ -1023,9 +1014,9 @@ func (l *Lookup) Forward(output int, out Tensor) error {
 
 // AllDone is shardrec_lookup_all_done.
 //
-// 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
+// 1 when no rank has more data (all gave values nil), else 0; valid after forward, and the same on
 // all ranks: the end of an epoch when ranks have different numbers of batches.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) AllDone() (bool, error) {
 	var out int32
 	err := capi.Lookup_all_done(l.raw(), &out)
@@ -1038,8 +1029,8 @@ func (l *Lookup) AllDone() (bool, error) {
 // It is read before the call returns (unless BORROW). Not collective. May be called again before
 // backward; the last one counts. Every output with elements needs one: give zeros where the loss does
 // not depend on it.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward), NOT_FOUND (output),
-// INVALID_ARGUMENT (the gradient given before, if any, stays), OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward), [ErrNotFound] (output),
+// [ErrInvalidArgument] (the gradient given before, if any, stays), [ErrOutOfMemory]. Since 0.1.
 func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 	return capi.Lookup_set_gradient(l.raw(), int32(output), gradient.raw)
 }
@@ -1049,9 +1040,8 @@ func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 // Sends this rank's gradients now, so that they travel while the host computes what the tables do not
 // need, such as the backward of its bottom layers. backward, or accumulate, then does the rest of the
 // step: the same bits as without this call. A rank may call it or not, whatever the others do.
-// accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
-//
-//	one, as well as skip, is INVALID_STATE (nothing has changed: call the right one).
+//   - accumulate: 1 where accumulate will follow, 0 where backward will; it is sent along, and the other
+//     one, as well as skip, is [ErrInvalidState] (nothing has changed: call the right one).
 //
 // The step has the learning rates and frozen tables of now: what is set before backward counts from
 // the next step on. The gradient of an output that is missing is told by backward, as without this
@@ -1059,11 +1049,11 @@ func (l *Lookup) SetGradient(output int, gradient Tensor) error {
 // or the lookup is destroyed: other ranks may read them in the meantime.
 // Up to backward, this lookup takes no begin, set_gradient or send_gradients, and on its collection
 // nothing else that looks up or changes tables is exchanged (forward, backward, send_gradients of
-// another lookup, reads and writes of rows, shardrec_collection_sync): INVALID_STATE, nothing has
+// another lookup, reads and writes of rows, [Collection.Sync]): [ErrInvalidState], nothing has
 // changed. begin and set_gradient of other lookups are fine.
 // Not collective, but takes part in the order of calls as backward would. Not blocking: waits for
-// nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
-// INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1.
+// nobody. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; see above),
+// [ErrInvalidArgument], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrMismatch], [ErrAborted]. Since 0.1.
 func (l *Lookup) SendGradients(accumulate bool) error {
 	return capi.Lookup_send_gradients(l.raw(), int32(number(accumulate)))
 }
@@ -1074,10 +1064,10 @@ func (l *Lookup) SendGradients(accumulate bool) error {
 // Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
 // the bag's length, times the id's weight. A row that several features touch, pooled or sequences, is
 // updated once, by the sum. A rank without the gradient of an output that has elements (set_gradient
-// was not called) makes this INVALID_BATCH on all ranks; if a rank calls skip instead, no rank
-// applies the step and this returns OK: shardrec_collection_step tells. The lookup is then idle.
-// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see
-// send_gradients), INVALID_BATCH, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// was not called) makes this [ErrInvalidBatch] on all ranks; if a rank calls skip instead, no rank
+// applies the step and this returns OK: [Collection.Step] tells. The lookup is then idle.
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no forward; see
+// send_gradients), [ErrInvalidBatch], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (l *Lookup) Backward() error {
 	return capi.Lookup_backward(l.raw())
 }
@@ -1087,10 +1077,10 @@ func (l *Lookup) Backward() error {
 // In place of backward: exchanges the gradients and keeps them. The next backward, of any lookup of the
 // collection, adds its own and applies the sum (not divided by the number of lookups) in one optimizer
 // step; gradients were scaled and clamped lookup by lookup. All ranks call accumulate or all call
-// backward, else the step is INVALID_BATCH on all of them and changes nothing, what is kept included.
+// backward, else the step is [ErrInvalidBatch] on all of them and changes nothing, what is kept included.
 // Summed row by row in the order of the calls: the same bits under every plan. Lookups between see the
-// weights as they are. Of a table that is frozen now (shardrec_collection_set_frozen) nothing is
-// kept: its gradients of this lookup are dropped for good. As shardrec_lookup_backward.
+// weights as they are. Of a table that is frozen now ([Collection.SetFrozen]) nothing is
+// kept: its gradients of this lookup are dropped for good. As [Lookup.Backward].
 // Since 0.1.
 func (l *Lookup) Accumulate() error {
 	return capi.Lookup_accumulate(l.raw())
@@ -1104,16 +1094,16 @@ func (l *Lookup) Accumulate() error {
 // GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
 // weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
 // after backward (or accumulate), up to the next begin.
-// out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
-// BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+// out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) WeightGradient(out Tensor) error {
 	return capi.Lookup_weight_gradient(l.raw(), out.raw)
 }
 
 // Skip is shardrec_lookup_skip.
 //
-// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
-// INVALID_STATE also after send_gradients. Since 0.1.
+// In place of backward on this rank: no rank applies the step. As [Lookup.Backward];
+// [ErrInvalidState] also after send_gradients. Since 0.1.
 func (l *Lookup) Skip() error {
 	return capi.Lookup_skip(l.raw())
 }
@@ -1125,11 +1115,12 @@ type Mesh struct{ handle }
 
 // NewMesh is shardrec_mesh_create.
 //
-// Arranges the ranks of comm. sharding_group_size: in [1, ranks], a divisor of the number of ranks.
-// options: kind MESH (PLACEMENT) or NULL. Both are the same on all ranks. out: owned by the caller;
-// keeps what it needs of comm and ends with it (abort, close, a dead peer).
-// Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
-// it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Arranges the ranks of comm. shardingGroupSize: in [1, ranks], a divisor of the number of ranks.
+//   - options: kind MESH (PLACEMENT) or nil. Both are the same on all ranks.
+//
+// It keeps what it needs of comm and ends with it (abort, close, a dead peer).
+// Collective, blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (on any rank: all get
+// it), [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewMesh(comm *Comm, shardingGroupSize int, options *MeshOptions) (*Mesh, error) {
 	return opened[Mesh](capi.Mesh_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -1149,8 +1140,8 @@ type MeshPlace struct {
 // Place is shardrec_mesh_place.
 //
 // This rank's number in its sharding group (the rank that plans speak of) and in its replica group
-// (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
-// Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1.
+// (the number of the replica it holds); the sizes of the groups.
+// Errors: [ErrInvalidHandle], [ErrClosed]. Any thread. Since 0.1.
 func (m *Mesh) Place() (MeshPlace, error) {
 	var outShardingRank int32
 	var outShardingSize int32
@@ -1163,18 +1154,18 @@ func (m *Mesh) Place() (MeshPlace, error) {
 // ShardingComm is shardrec_mesh_sharding_comm.
 //
 // Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
-// shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
+// [Mesh.Place] says. It is one as any other: for collectives, collections, metrics and splits.
 // It is the host's own: nothing that the library does on the mesh goes over it, each call makes
 // another one, and it begins with the deadlines of the mesh's communicator. Closing it (collective
 // over its ranks), aborting it or a failure of it ends it alone: the mesh and what was made on it live
 // on. It ends with the mesh: when the communicator that the mesh was made of is closed, aborted or
 // destroyed, and by any failure of that or of the mesh's groups. Handles may be destroyed in any
-// order: the mesh's may go before. out: owned by the caller.
+// order: the mesh's may go before.
 // Collective over the mesh, blocking (setup deadline): all ranks ask for the same kind of group, else
-// MISMATCH. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
-// split 8 times, and what comes of that no more: then UNSUPPORTED, on all ranks, and the mesh lives on.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (out NULL: only this rank; call again),
-// UNSUPPORTED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// [ErrMismatch]. Between processes a mesh makes at most 8 of either kind in its life, each of which can be
+// split 8 times, and what comes of that no more: then [ErrUnsupported], on all ranks, and the mesh lives on.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (only this rank; call again),
+// [ErrUnsupported], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (m *Mesh) ShardingComm() (*Comm, error) {
 	return opened[Comm](capi.Comm_destroy, func(out *uintptr) error { return capi.Mesh_sharding_comm(m.raw(), out) }, m.raw())
 }
@@ -1187,10 +1178,10 @@ func (m *Mesh) ReplicaComm() (*Comm, error) {
 // NewCollectivePlanOnMesh is shardrec_plan_collective_on_mesh.
 //
 // Plans the model for a mesh: for the ranks of a sharding group, the same plan on all ranks, as
-// shardrec_collection_create_on_mesh takes it. No table is replicated, for a mesh holds none that
-// are: AUTO and MIXED take other kinds, DATA_PARALLEL is UNSUPPORTED. options: kind PLAN or NULL. As
-// shardrec_plan_collective. Collective over the mesh, blocking (setup deadline).
-// Errors: as shardrec_plan_collective; UNSUPPORTED (also: a table that may only be replicated).
+// [NewCollectionOnMesh] takes it. No table is replicated, for a mesh holds none that
+// are: AUTO and MIXED take other kinds, DATA_PARALLEL is [ErrUnsupported]. options: kind PLAN or nil. As
+// [NewCollectivePlan]. Collective over the mesh, blocking (setup deadline).
+// Errors: as [NewCollectivePlan]; [ErrUnsupported] (also: a table that may only be replicated).
 // Since 0.1.
 func NewCollectivePlanOnMesh(mesh *Mesh, model *Model, options *PlanOptions) (*Plan, error) {
 	return opened[Plan](capi.Plan_destroy, func(out *uintptr) error {
@@ -1202,15 +1193,15 @@ func NewCollectivePlanOnMesh(mesh *Mesh, model *Model, options *PlanOptions) (*P
 
 // NewCollectionOnMesh is shardrec_collection_create_on_mesh.
 //
-// As shardrec_collection_create, one replica per sharding group: the plan is for sharding_group_size
+// As [NewCollection], one replica per sharding group: the plan is for sharding_group_size
 // ranks and the same everywhere. Lookups, reads, writes, saves and loads concern the own replica and
 // are collective over its sharding group.
 // What one sharding group refuses, all ranks of the mesh refuse. Model, plan and the options that
 // decide which numbers come out (SEED, GRADIENT_DIVISOR and its VALUE, OUTPUT_DTYPE, the
-// compressions) are the same on all ranks of the mesh, else MISMATCH on all of them, naming rank
+// compressions) are the same on all ranks of the mesh, else [ErrMismatch] on all of them, naming rank
 // and option.
-// Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
-// Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1.
+// Replicated (data-parallel) tables: [ErrUnsupported]. Collective over the mesh, blocking.
+// Errors: as [NewCollection]; [ErrInvalidHandle], [ErrClosed], [ErrBusy] for mesh. Since 0.1.
 func NewCollectionOnMesh(mesh *Mesh, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error {
@@ -1225,16 +1216,16 @@ func NewCollectionOnMesh(mesh *Mesh, model *Model, plan *Plan, options *Collecti
 // over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas
 // are equal bit for bit. Takes effect in call order, as reading and writing rows do; call it on all
 // ranks of the mesh after the same number of steps and with the same learning rate and frozen flag
-// of every table, else MISMATCH on all ranks, naming rank and table: nothing was averaged then, and
+// of every table, else [ErrMismatch] on all ranks, naming rank and table: nothing was averaged then, and
 // the collection is as before (set what differs and call again). Local SGD with averaging, as
 // TorchRec's DMPCollection.sync, which knows row-wise AdaGrad's state only. Gradients that wait for
-// their step (shardrec_lookup_accumulate) are not averaged. On a collection without
-// a mesh, or with one replica, nothing happens. Between shardrec_lookup_send_gradients and its
-// backward it is INVALID_STATE, and nothing has changed. After any other error but a handle's this
+// their step ([Lookup.Accumulate]) are not averaged. On a collection without
+// a mesh, or with one replica, nothing happens. Between [Lookup.SendGradients] and its
+// backward it is [ErrInvalidState], and nothing has changed. After any other error but a handle's this
 // rank's sharding and replica groups and the mesh are dead: nobody trains on tables that are
 // averaged in part, or waits for a rank that has stopped.
-// Collective over the mesh, blocking (step deadline). Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_STATE, MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Collective over the mesh, blocking (step deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidState], [ErrMismatch], [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Collection) Sync() error {
 	return capi.Collection_sync(c.raw())
 }
@@ -1244,8 +1235,8 @@ type Ddp struct{ handle }
 
 // NewDdp is shardrec_ddp_create.
 //
-// Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
-// collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Makes an empty set of parameters. options: kind DDP or nil. Not
+// collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewDdp(comm *Comm, options *DdpOptions) (*Ddp, error) {
 	return opened[Ddp](capi.Ddp_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Ddp_create(rawOf(comm), made, out) })
@@ -1255,10 +1246,10 @@ func NewDdp(comm *Comm, options *DdpOptions) (*Ddp, error) {
 // AddMlp is shardrec_ddp_add_mlp.
 //
 // Adds all parameters of a stack as "<name>.layer.<l>.weight" and ".bias". From then on
-// shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
-// time in a step with sync is INVALID_STATE there. No layer is added to the stack afterwards; it may
+// [Mlp.Backward] marks them ready, layer by layer, in steps that have begun; backward a second
+// time in a step with sync is [ErrInvalidState] there. No layer is added to the stack afterwards; it may
 // be destroyed before the set. A stack is in one set at a time. out_first: index of its first
-// parameter; may be NULL. Not collective. Errors: as shardrec_ddp_add_parameter; INVALID_STATE (no
+// parameter. Not collective. Errors: as [Ddp.AddParameter]; [ErrInvalidState] (no
 // layer; in another set already). Since 0.1.
 func (d *Ddp) AddMlp(name string, mlp *Mlp) (int, error) {
 	var outFirst int64
@@ -1269,12 +1260,12 @@ func (d *Ddp) AddMlp(name string, mlp *Mlp) (int, error) {
 
 // SetOptimizer is shardrec_ddp_set_optimizer.
 //
-// Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
+// Gives the set an optimizer, for [Ddp.Step] or the option DDP_STEP_IN_BACKWARD. All parameters
 // must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
 // (SGD, MOMENTUM_SGD, ADAGRAD, ADAM, LAMB with one trust ratio per parameter; formulas:
-// shardrec_mlp_create; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; NULL: SGD. Layers of stacks that were added are stepped by it too: do not call shardrec_mlp_step
-// then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
-// INVALID_ARGUMENT, UNSUPPORTED. Since 0.1.
+// [NewMlp]; AdamW is ADAM with WEIGHT_DECAY_MODE DECOUPLE), read now; nil: SGD. Layers of stacks that were added are stepped by it too: do not call [Mlp.Step]
+// then. Before commit; not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState],
+// [ErrInvalidArgument], [ErrUnsupported]. Since 0.1.
 func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 	return use(options, func(made *capi.Handle) error { return capi.Ddp_set_optimizer(d.raw(), made) })
 }
@@ -1285,10 +1276,10 @@ func (d *Ddp) SetOptimizer(options *OptimizerOptions) error {
 // and optimizer, makes the buckets (memory for one more copy of the gradients, at DDP_COMPRESSION's
 // size) and the library's gradients (zero), then copies rank 0's values to all (option DDP_BROADCAST).
 // Collective, blocking (setup deadline).
-// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE (twice, no parameters), INVALID_ARGUMENT and
-// UNSUPPORTED (of the optimizer and the flat gradient; nothing was exchanged); MISMATCH (names rank and
-// parameter, the same on all ranks; the communicator lives on); OUT_OF_MEMORY, PEER_FAILED, TIMEOUT,
-// ABORTED. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState] (twice, no parameters), [ErrInvalidArgument] and
+// [ErrUnsupported] (of the optimizer and the flat gradient; nothing was exchanged); [ErrMismatch] (names rank and
+// parameter, the same on all ranks; the communicator lives on); [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout],
+// [ErrAborted]. Since 0.1.
 func (d *Ddp) Commit() error {
 	return capi.Ddp_commit(d.raw())
 }
@@ -1296,7 +1287,7 @@ func (d *Ddp) Commit() error {
 // BucketOf is shardrec_ddp_bucket_of.
 //
 // The bucket that a parameter is in, from 0 in the order of sending; with DDP_ORDER RECORDED another
-// one from the second step on. Errors: as shardrec_ddp_gradient. Any thread, but not during begin.
+// one from the second step on. Errors: as [Ddp.Gradient]. Any thread, but not during begin.
 // Since 0.1.
 func (d *Ddp) BucketOf(index int) (int, error) {
 	var out int32
@@ -1309,8 +1300,8 @@ func (d *Ddp) BucketOf(index int) (int, error) {
 // Begins a step. sync 1: its gradients are reduced; 0: nothing is sent, and what was marked ready counts
 // as used in the next step with sync. The same on all ranks. Not blocking, but once: with DDP_ORDER
 // RECORDED the second step with sync begins with an exchange.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
-// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no commit; inside a step), [ErrInvalidArgument],
+// [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) Begin(sync bool) error {
 	return capi.Ddp_begin(d.raw(), int32(number(sync)))
 }
@@ -1319,8 +1310,8 @@ func (d *Ddp) Begin(sync bool) error {
 //
 // The gradients of parameters [first, first + count) are whole: from now to wait the host leaves them
 // alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
-// thread. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT,
-// INVALID_STATE (before begin, after end, a second time in a step with sync: names the parameter;
+// thread. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument],
+// [ErrInvalidState] (before begin, after end, a second time in a step with sync: names the parameter;
 // those before it in the range are marked). Since 0.1.
 func (d *Ddp) MarkReady(first int, count int) error {
 	return capi.Ddp_mark_ready(d.raw(), int64(first), int64(count))
@@ -1330,7 +1321,7 @@ func (d *Ddp) MarkReady(first int, count int) error {
 //
 // This rank's batch does not use parameters [first, first + count): zeros are sent, unless a step
 // without sync before has used them. With DDP_UNUSED MARK or ZERO; those not marked when the step ends
-// are unused likewise. Errors: as shardrec_ddp_mark_ready; INVALID_STATE with DDP_UNUSED ERROR.
+// are unused likewise. Errors: as [Ddp.MarkReady]; [ErrInvalidState] with DDP_UNUSED ERROR.
 // Any thread. Since 0.1.
 func (d *Ddp) MarkUnused(first int, count int) error {
 	return capi.Ddp_mark_unused(d.raw(), int64(first), int64(count))
@@ -1340,7 +1331,7 @@ func (d *Ddp) MarkUnused(first int, count int) error {
 //
 // Ends the host's part of a step: nothing is marked any more, and what is left is sent. Waits for nobody
 // but for a peer that has not taken the gradients of the step before yet.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin). Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no begin). Since 0.1.
 func (d *Ddp) End() error {
 	return capi.Ddp_end(d.raw())
 }
@@ -1349,10 +1340,10 @@ func (d *Ddp) End() error {
 //
 // Waits until all gradients of the step are reduced and written. Collective, blocking; after a step
 // without sync it returns at once and may be left out.
-// Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_STATE: no end; or, on all ranks alike, a rank had not
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]; [ErrInvalidState]: no end; or, on all ranks alike, a rank had not
 // marked a parameter that it had to (DDP_UNUSED ERROR), named in the sentence, RANK and POSITION:
-// buckets without it are reduced, the others as they were; the communicator lives on. MISMATCH,
-// OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED; what a hook returned. Since 0.1.
+// buckets without it are reduced, the others as they were; the communicator lives on. [ErrMismatch],
+// [ErrOutOfMemory], [ErrPeerFailed], [ErrTimeout], [ErrAborted]; what a hook returned. Since 0.1.
 func (d *Ddp) Wait() error {
 	return capi.Ddp_wait(d.raw())
 }
@@ -1371,14 +1362,14 @@ func (d *Ddp) AllReduce() error {
 // joined. The mean is over all ranks or those that have not joined (option DDP_JOIN_DIVISOR). Then the
 // values and optimizer states of the rank with most steps (of several, the lowest) are copied to all.
 // Collective, blocking; each step of the others counts anew for the deadline. Errors: as
-// shardrec_ddp_wait, shardrec_ddp_broadcast. Since 0.1.
+// [Ddp.Wait], [Ddp.Broadcast]. Since 0.1.
 func (d *Ddp) Join() error {
 	return capi.Ddp_join(d.raw())
 }
 
 // ZeroGradients is shardrec_ddp_zero_gradients.
 //
-// Sets all gradients to zero; between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
+// Sets all gradients to zero; between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState].
 // Since 0.1.
 func (d *Ddp) ZeroGradients() error {
 	return capi.Ddp_zero_gradients(d.raw())
@@ -1386,11 +1377,11 @@ func (d *Ddp) ZeroGradients() error {
 
 // ClipGradNorm is shardrec_ddp_clip_grad_norm.
 //
-// Scales all gradients by min(1, max_norm / (norm + 1e-6)), norm being the L2 norm over all of them
+// Scales all gradients by min(1, maxNorm / (norm + 1e-6)), norm being the L2 norm over all of them
 // (summed in float64), as PyTorch's clip_grad_norm_; the same on every rank without an exchange, for
-// gradients are reduced. A norm that is NaN or infinite scales nothing. max_norm: finite, >= 0.
-// out_norm: of before; may be NULL. After wait. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT,
-// INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
+// gradients are reduced. A norm that is NaN or infinite scales nothing. maxNorm: finite, >= 0.
+// out_norm: of before. After wait. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument],
+// [ErrInvalidState] (inside a step; DDP_STEP_IN_BACKWARD), [ErrUnsupported] (a gradient is not FLOAT32).
 // Since 0.1.
 func (d *Ddp) ClipGradNorm(maxNorm float64) (float64, error) {
 	var outNorm float64
@@ -1401,7 +1392,7 @@ func (d *Ddp) ClipGradNorm(maxNorm float64) (float64, error) {
 // Step is shardrec_ddp_step.
 //
 // One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
-// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;
+// collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no optimizer; inside a step;
 // DDP_STEP_IN_BACKWARD). Since 0.1.
 func (d *Ddp) Step() error {
 	return capi.Ddp_step(d.raw())
@@ -1409,8 +1400,8 @@ func (d *Ddp) Step() error {
 
 // SetLearningRate is shardrec_ddp_set_learning_rate.
 //
-// Sets the learning rate from the next step on; the same on all ranks. Errors: INVALID_HANDLE, CLOSED,
-// BUSY, INVALID_ARGUMENT, INVALID_STATE (no optimizer; inside a step). Since 0.1.
+// Sets the learning rate from the next step on; the same on all ranks. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrBusy], [ErrInvalidArgument], [ErrInvalidState] (no optimizer; inside a step). Since 0.1.
 func (d *Ddp) SetLearningRate(learningRate float64) error {
 	return capi.Ddp_set_learning_rate(d.raw(), learningRate)
 }
@@ -1418,9 +1409,9 @@ func (d *Ddp) SetLearningRate(learningRate float64) error {
 // CheckEqual is shardrec_ddp_check_equal.
 //
 // Compares values and optimizer states over the ranks, by a hash of 64 bits each. Collective, blocking;
-// between steps. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, MISMATCH (names the first parameter
-// and rank that differ from rank 0, the same on all ranks; the communicator lives on), OUT_OF_MEMORY,
-// PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrMismatch] (names the first parameter
+// and rank that differ from rank 0, the same on all ranks; the communicator lives on), [ErrOutOfMemory],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (d *Ddp) CheckEqual() error {
 	return capi.Ddp_check_equal(d.raw())
 }
@@ -1428,8 +1419,8 @@ func (d *Ddp) CheckEqual() error {
 // Broadcast is shardrec_ddp_broadcast.
 //
 // Copies values, optimizer states and the number of steps of rank root to all. Collective, blocking
-// (setup deadline); between steps. Errors: as shardrec_ddp_check_equal, but MISMATCH;
-// INVALID_ARGUMENT (root). Since 0.1.
+// (setup deadline); between steps. Errors: as [Ddp.CheckEqual], but [ErrMismatch];
+// [ErrInvalidArgument] (root). Since 0.1.
 func (d *Ddp) Broadcast(root int) error {
 	return capi.Ddp_broadcast(d.raw(), int32(root))
 }
@@ -1439,9 +1430,8 @@ func (d *Ddp) Broadcast(root int) error {
 // What has happened so far, as JSON: ranks, parameters, steps, steps_without_sync; exchange_seconds (from
 // the first bucket's sending to the last one's end), waited_seconds (inside wait), hidden_seconds (of the
 // exchange, while the host did something else); buckets, in their order: dtype, parameters, elements,
-// bytes_sent (to all peers), seconds (from sending to the end). Between steps. out_text: freed by the caller
-// with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT,
-// OUT_OF_MEMORY. Since 0.1.
+// bytes_sent (to all peers), seconds (from sending to the end). Between steps. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument],
+// [ErrOutOfMemory]. Since 0.1.
 func (d *Ddp) Statistics() (string, error) {
 	var out string
 	err := capi.Ddp_statistics(d.raw(), &out)
@@ -1454,7 +1444,7 @@ type Mlp struct{ handle }
 // NewMlp is shardrec_mlp_create.
 //
 // Makes an empty stack of linear layers. inputs in [1, 65536]: columns of its input.
-// options: kind MLP or NULL (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
+// options: kind MLP or nil (seed, threads, optimizer: SGD, MOMENTUM_SGD, ADAGRAD, ADAM or LAMB;
 // ACCUMULATE_GRADIENTS).
 //
 //	SGD           w -= lr * g
@@ -1471,8 +1461,8 @@ type Mlp struct{ handle }
 //	Nesterov's), Adagrad, Adam and AdamW. LAMB's norms are sums in float32 over 16 lanes in each
 //	block of 16384 elements, added up in float64 by ascending block.
 //
-// out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
-// sentence names the package), OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidArgument], [ErrUnsupported] (the GEMM plug-in is missing; the
+// sentence names the package), [ErrOutOfMemory]. Since 0.1.
 func NewMlp(inputs int, options *MlpOptions) (*Mlp, error) {
 	return opened[Mlp](capi.Mlp_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Mlp_create(int64(inputs), made, out) })
@@ -1481,8 +1471,8 @@ func NewMlp(inputs int, options *MlpOptions) (*Mlp, error) {
 
 // ParameterCount is shardrec_mlp_parameter_count.
 //
-// Number of parameters: two per layer, W then b. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_ARGUMENT. Since 0.1.
+// Number of parameters: two per layer, W then b. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument]. Since 0.1.
 func (m *Mlp) ParameterCount() (int, error) {
 	var out int32
 	err := capi.Mlp_parameter_count(m.raw(), &out)
@@ -1492,7 +1482,7 @@ func (m *Mlp) ParameterCount() (int, error) {
 // ZeroGradient is shardrec_mlp_zero_gradient.
 //
 // Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
-// gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+// gradients (weight decay and Adam's means apply). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]. Since 0.1.
 func (m *Mlp) ZeroGradient() error {
 	return capi.Mlp_zero_gradient(m.raw())
 }
@@ -1500,15 +1490,15 @@ func (m *Mlp) ZeroGradient() error {
 // Step is shardrec_mlp_step.
 //
 // One optimizer step on all parameters with their gradients, which stay as they are. Errors:
-// INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no backward yet). Since 0.1.
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no backward yet). Since 0.1.
 func (m *Mlp) Step() error {
 	return capi.Mlp_step(m.raw())
 }
 
 // SetLearningRate is shardrec_mlp_set_learning_rate.
 //
-// Sets the learning rate from the next step on. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_ARGUMENT. Since 0.1.
+// Sets the learning rate from the next step on. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument]. Since 0.1.
 func (m *Mlp) SetLearningRate(learningRate float64) error {
 	return capi.Mlp_set_learning_rate(m.raw(), learningRate)
 }
@@ -1519,8 +1509,8 @@ func (m *Mlp) SetLearningRate(learningRate float64) error {
 // into a stack of the same shape and optimizer, which stays as it was after an error (ADAM and LAMB
 // keep the same states, so that a stack of one takes a file of the other). Several may save to one
 // path at the same time: one of them stays, whole. path: UTF-8. Local. checkpoint.h saves layers and
-// tables together. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_ARGUMENT, IO_ERROR, NOT_FOUND, CORRUPT_DATA, OUT_OF_MEMORY. Since 0.1.
+// tables together. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidArgument], [ErrIoError], [ErrNotFound], [ErrCorruptData], [ErrOutOfMemory]. Since 0.1.
 func (m *Mlp) Save(path string) error {
 	return capi.Mlp_save(m.raw(), path)
 }
@@ -1536,8 +1526,8 @@ type Interaction struct{ handle }
 // NewInteraction is shardrec_interaction_create.
 //
 // Makes a dot interaction of 1 dense and `features` embedding vectors of dim columns each.
-// features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// features >= 0, dim >= 1. options: kind MLP (threads) or nil.
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewInteraction(features int, dim int, options *MlpOptions) (*Interaction, error) {
 	return opened[Interaction](capi.Interaction_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Interaction_create(int64(features), int64(dim), made, out) })
@@ -1546,8 +1536,8 @@ func NewInteraction(features int, dim int, options *MlpOptions) (*Interaction, e
 
 // Outputs is shardrec_interaction_outputs.
 //
-// Number of columns of its output: dim + (features + 1) * features / 2. Errors: INVALID_HANDLE, CLOSED,
-// INVALID_ARGUMENT. Since 0.1.
+// Number of columns of its output: dim + (features + 1) * features / 2. Errors: [ErrInvalidHandle], [ErrClosed],
+// [ErrInvalidArgument]. Since 0.1.
 func (i *Interaction) Outputs() (int, error) {
 	var out int64
 	err := capi.Interaction_outputs(i.raw(), &out)
@@ -1558,8 +1548,8 @@ func (i *Interaction) Outputs() (int, error) {
 //
 // Sigmoid and binary cross-entropy, averaged over the batch.
 // logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
-// probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
-// out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
+// probabilities and gradient may be none. gradient = (sigmoid(logit) - label) / batch.
+// out_loss: the mean in nats (0 for an empty batch). Errors: [ErrInvalidArgument] (also: a
 // label outside 0 .. 1, with its position). Any thread. Since 0.1.
 func BceWithLogits(logits Tensor, labels Tensor, probabilities Tensor, gradient Tensor) (float64, error) {
 	var outLoss float64
@@ -1575,9 +1565,10 @@ type Checkpoint struct{ handle }
 // Makes a handle for the checkpoints below a directory. Reads and writes nothing yet.
 // comm: the ranks that commit, open and load together; for collections on a mesh the communicator
 // that the mesh was made of. directory: UTF-8, the same on all ranks; made by the first commit.
-// options: kind CHECKPOINT (KEEP_LAST) or NULL. out: owned by the caller; keeps what it needs of comm.
+//   - options: kind CHECKPOINT (KEEP_LAST) or nil. It keeps what it needs of comm.
+//
 // Not collective, but all ranks of comm create their handles on it in the same order.
-// Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewCheckpoint(comm *Comm, directory string, options *CheckpointOptions) (*Checkpoint, error) {
 	return opened[Checkpoint](capi.Checkpoint_destroy, func(out *uintptr) error {
 		return use(options, func(made *capi.Handle) error { return capi.Checkpoint_create(rawOf(comm), directory, made, out) })
@@ -1594,8 +1585,8 @@ func NewCheckpoint(comm *Comm, directory string, options *CheckpointOptions) (*C
 // that is added or set; the same on all ranks. The handles stay the caller's and must not be
 // destroyed before the last commit or load. A collection must be made on the handle's communicator or
 // on a mesh of it. Layers and DDP parameters are the same on all ranks; commit checks that.
-// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (name, another
-// communicator), OUT_OF_MEMORY. Since 0.1.
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (name, another
+// communicator), [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) AddCollection(name string, collection *Collection) error {
 	c.raw().Keep(collection)
 	return capi.Checkpoint_add_collection(c.raw(), name, rawOf(collection))
@@ -1618,10 +1609,10 @@ func (c *Checkpoint) AddDdp(name string, ddp *Ddp) error {
 // Sets a tensor of this rank that the next commits write, in place of one of that name that was set
 // before: optimizer states of the host, the position in its data, settings as bytes (UINT8).
 // Each rank may set tensors of its own, of any dtype and shape, or none; load does not touch them:
-// shardrec_checkpoint_get_tensor reads those of any rank. tensor: compact, copied; NULL takes the
-// name out again. name: as shardrec_checkpoint_add_collection.
-// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
-// NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1.
+// [Checkpoint.GetTensor] reads those of any rank. tensor: compact, copied; none takes the
+// name out again. name: as [Checkpoint.AddCollection].
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrUnsupported] (device),
+// [ErrNotFound] (none for a name that was not set), [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 	return capi.Checkpoint_set_tensor(c.raw(), name, tensor.raw)
 }
@@ -1632,17 +1623,17 @@ func (c *Checkpoint) SetTensor(name string, tensor Tensor) error {
 // of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
 // replaced once the new one is there. With KEEP_LAST older checkpoints of this run are then removed.
 // Gradients that were accumulated and not yet applied are not saved. Tables on a mesh are written by
-// the first replica, and must have been averaged since their last step (INVALID_STATE).
-// control: NULL allowed; counts this rank's bytes, cancels. Temporary memory: about 5 MiB.
+// the first replica, and must have been averaged since their last step ([ErrInvalidState]).
+// ctx: its end cancels; [WithControl] tells how far it is. Temporary memory: about 5 MiB.
 // Collective, blocking (setup deadline). After an error there is no new checkpoint and the one
 // before is as it was; only where a disk fails in the last moment and does not let that be undone
-// (IO_ERROR) the new one may stay, whole. Errors: INVALID_HANDLE, CLOSED (also: what was added is
-// destroyed), BUSY, INVALID_ARGUMENT (step), INVALID_STATE (nothing was added or set; the directory
+// ([ErrIoError]) the new one may stay, whole. Errors: [ErrInvalidHandle], [ErrClosed] (also: what was added is
+// destroyed), [ErrBusy], [ErrInvalidArgument] (step), [ErrInvalidState] (nothing was added or set; the directory
 // holds checkpoints of a run that this handle has not opened; another job commits there now, or has
-// committed since this handle's last open or commit), IO_ERROR (on any rank: all get it, with rank
-// and path; also where a rank does not see the same directory), MISMATCH
-// (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
-// PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1.
+// committed since this handle's last open or commit), [ErrIoError] (on any rank: all get it, with rank
+// and path; also where a rank does not see the same directory), [ErrMismatch]
+// (directory, step, names, layers or DDP parameters differ between ranks), [ErrCancelled], [ErrOutOfMemory],
+// [ErrPeerFailed], [ErrTimeout], [ErrAborted] (these three: the checkpoint may be there or not, whole). Since 0.1.
 func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_commit(c.raw(), int64(step), control) })
 }
@@ -1653,17 +1644,17 @@ func (c *Checkpoint) Commit(ctx context.Context, step int) error {
 // part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
 // commit does not change which checkpoint is open, but may remove it (KEEP_LAST). Collective,
 // blocking (setup deadline). After an error the checkpoint that was open before stays open.
-// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, NOT_FOUND (no checkpoint, no such step),
-// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR (also: a rank sees other files than rank
-// 0), OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument], [ErrNotFound] (no checkpoint, no such step),
+// [ErrCorruptData], [ErrUnsupported] (of a later release), [ErrIoError] (also: a rank sees other files than rank
+// 0), [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Open(step int) error {
 	return capi.Checkpoint_open(c.raw(), int64(step))
 }
 
 // Step is shardrec_checkpoint_step.
 //
-// The step of the checkpoint that is open. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none
-// is open), INVALID_ARGUMENT. Since 0.1.
+// The step of the checkpoint that is open. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none
+// is open), [ErrInvalidArgument]. Since 0.1.
 func (c *Checkpoint) Step() (int, error) {
 	var out int64
 	err := capi.Checkpoint_step(c.raw(), &out)
@@ -1678,13 +1669,13 @@ func (c *Checkpoint) Step() (int, error) {
 // byte is verified as it is read. Layers and DDP parameters change last, after all is read.
 // A load that fails before it has written to a table changes nothing. One that fails later (a
 // damaged or unreadable block, a cancel, a peer) leaves the collections that it had begun to fill
-// refusing every call but load and destroy with INVALID_STATE, until a load succeeds; layers and DDP
-// parameters are as before. Accumulated gradients of the tables are dropped. control: as commit.
-// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is
-// open, nothing was added), NOT_FOUND (a name, table or parameter that the checkpoint has not),
-// INVALID_ARGUMENT (another shape, dtype or optimizer), CORRUPT_DATA (names the tensor), UNSUPPORTED
-// (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
-// TIMEOUT, ABORTED. Since 0.1.
+// refusing every call but load and destroy with [ErrInvalidState], until a load succeeds; layers and DDP
+// parameters are as before. Accumulated gradients of the tables are dropped. ctx: as commit.
+// Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none is
+// open, nothing was added), [ErrNotFound] (a name, table or parameter that the checkpoint has not),
+// [ErrInvalidArgument] (another shape, dtype or optimizer), [ErrCorruptData] (names the tensor), [ErrUnsupported]
+// (SHARD statistics of other column cuts), [ErrIoError], [ErrCancelled], [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed],
+// [ErrTimeout], [ErrAborted]. Since 0.1.
 func (c *Checkpoint) Load(ctx context.Context) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_load(c.raw(), control) })
 }
@@ -1693,10 +1684,10 @@ func (c *Checkpoint) Load(ctx context.Context) error {
 //
 // The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
 // one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
-// NULL; its optimizer keys are replaced by those of the checkpoint. out: owned by the caller.
-// Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (none is open), NOT_FOUND (the
-// name; a checkpoint of an earlier release holds no model and plan), INVALID_ARGUMENT, CORRUPT_DATA,
-// UNSUPPORTED (of a later release), OUT_OF_MEMORY. Since 0.1.
+// nil; its optimizer keys are replaced by those of the checkpoint.
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (none is open), [ErrNotFound] (the
+// name; a checkpoint of an earlier release holds no model and plan), [ErrInvalidArgument], [ErrCorruptData],
+// [ErrUnsupported] (of a later release), [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) Model(name string) (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Checkpoint_model(c.raw(), name, out) }, c.raw())
 }
@@ -1716,8 +1707,8 @@ func (c *Checkpoint) Mlp(name string, options *MlpOptions) (*Mlp, error) {
 // GetTensor is shardrec_checkpoint_get_tensor.
 //
 // Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
-// unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
-// CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+// unless the checksum matches. Not collective. Errors: as [Checkpoint.TensorInfo]; also
+// [ErrCorruptData], [ErrIoError], [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) GetTensor(name string, rank int, out Tensor) error {
 	return capi.Checkpoint_get_tensor(c.raw(), name, int32(rank), out.raw)
 }
@@ -1725,7 +1716,7 @@ func (c *Checkpoint) GetTensor(name string, rank int, out Tensor) error {
 // Verify is shardrec_checkpoint_verify.
 //
 // Reads the whole open checkpoint and compares every checksum; the ranks share the work.
-// control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
+// ctx: as commit. Collective, blocking (setup deadline). Errors: as [Checkpoint.Load].
 // Since 0.1.
 func (c *Checkpoint) Verify(ctx context.Context) error {
 	return controlled(ctx, func(control *capi.Handle) error { return capi.Checkpoint_verify(c.raw(), control) })
@@ -1735,8 +1726,8 @@ func (c *Checkpoint) Verify(ctx context.Context) error {
 //
 // What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
 // parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.
-// out_text: UTF-8, freed by shardrec_text_free. Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// INVALID_STATE (none is open), INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrInvalidState] (none is open), [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func (c *Checkpoint) ContentsJSON() (string, error) {
 	var out string
 	err := capi.Checkpoint_contents_json(c.raw(), &out)
@@ -1747,8 +1738,8 @@ func (c *Checkpoint) ContentsJSON() (string, error) {
 //
 // The checkpoints below a directory, as JSON: {"latest": step or null, "checkpoints": [{"step",
 // "directory", "bytes", "commit"}, ...]} in the order in which they were committed. Reads manifests
-// only; what is no checkpoint is left out. out_text: UTF-8, freed by shardrec_text_free. Any thread.
-// Errors: INVALID_ARGUMENT, NOT_FOUND (no such directory), IO_ERROR, OUT_OF_MEMORY. Since 0.1.
+// only; what is no checkpoint is left out. Any thread.
+// Errors: [ErrInvalidArgument], [ErrNotFound] (no such directory), [ErrIoError], [ErrOutOfMemory]. Since 0.1.
 func CheckpointListJSON(directory string) (string, error) {
 	var out string
 	err := capi.Checkpoint_list_json(directory, &out)
@@ -1762,15 +1753,15 @@ type Scorer struct{ handle }
 //
 // Opens a checkpoint for serving. Every byte that is served is read and compared with its checksum:
 // a damaged checkpoint is refused.
-// directory: UTF-8, as shardrec_checkpoint_create or shardrec_collection_save were given.
-// step: that of the checkpoint, -1 for the newest. options: kind SCORER or NULL. control: NULL allowed;
-// counts bytes, cancels. out: owned by the caller.
+//   - directory: UTF-8, as [NewCheckpoint] or [Collection.Save] were given.
+//   - step: that of the checkpoint, -1 for the newest. options: kind SCORER or nil. ctx: its end cancels; [WithControl] tells how far it is.
+//
 // With MAPPED tables the files must stay as they are while they are served: removing them is fine
 // (KEEP_LAST), truncating one in place ends the process with SIGBUS. No call of this library does that.
-// Blocking, any thread. Errors: INVALID_HANDLE (options, control), INVALID_ARGUMENT (an option; layers
-// that options name and that do not fit, the sentence says which columns), NOT_FOUND (the checkpoint,
+// Blocking, any thread. Errors: [ErrInvalidHandle] (options, control), [ErrInvalidArgument] (an option; layers
+// that options name and that do not fit, the sentence says which columns), [ErrNotFound] (the checkpoint,
 // the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
-// CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1.
+// [ErrCorruptData], [ErrUnsupported] (of a later release), [ErrIoError], [ErrCancelled], [ErrOutOfMemory]. Since 0.1.
 func OpenScorer(ctx context.Context, directory string, step int, options *ScorerOptions) (*Scorer, error) {
 	return opened[Scorer](capi.Scorer_destroy, func(out *uintptr) error {
 		return controlled(ctx, func(control *capi.Handle) error {
@@ -1781,13 +1772,13 @@ func OpenScorer(ctx context.Context, directory string, step int, options *Scorer
 
 // Refresh is shardrec_scorer_refresh.
 //
-// Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
+// Serves another checkpoint of the directory from now on: step as [OpenScorer]. Where that is
 // the one that is open, nothing happens. Both are in memory until calls that began with the one before
 // have returned, which this call waits for. Its tables must have the same names, dims, and features
 // as those that are served, and layers the same columns at both ends; rows and dtypes may differ.
-// After an error the one before is served on. control: as shardrec_scorer_open. out_step: the step that
-// is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
-// those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1.
+// After an error the one before is served on. ctx: as [OpenScorer]. out_step: the step that
+// is served now. Blocking. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy] (another refresh), and
+// those of [OpenScorer]; [ErrInvalidArgument] (another model). Since 0.1.
 func (s *Scorer) Refresh(ctx context.Context, step int) (int, error) {
 	var outStep int64
 	err := controlled(ctx, func(control *capi.Handle) error { return capi.Scorer_refresh(s.raw(), int64(step), control, &outStep) })
@@ -1797,7 +1788,8 @@ func (s *Scorer) Refresh(ctx context.Context, step int) (int, error) {
 // Model is shardrec_scorer_model.
 //
 // The model of the collection that is served: its features, in the order of batches, and tables.
-// out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
+//   - out: a copy, owned by the caller. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory].
+//
 // Since 0.1.
 func (s *Scorer) Model() (*Model, error) {
 	return opened[Model](capi.Model_destroy, func(out *uintptr) error { return capi.Scorer_model(s.raw(), out) }, s.raw())
@@ -1812,9 +1804,8 @@ type ScorerInfo struct {
 
 // Info is shardrec_scorer_info.
 //
-// The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
-// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
-// NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1.
+// The step of the checkpoint that is served, columns of the dense input of [Scorer.Predict], and
+// scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Errors: [ErrInvalidHandle], [ErrClosed]. Since 0.1.
 func (s *Scorer) Info() (ScorerInfo, error) {
 	var outStep int64
 	var outDenseColumns int64
@@ -1826,13 +1817,12 @@ func (s *Scorer) Info() (ScorerInfo, error) {
 // Lookup is shardrec_scorer_lookup.
 //
 // Looks up a batch and writes one of its outputs.
-// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
-// lengths, weights: as shardrec_lookup_begin; weights may be NULL. out: [batch_size, width] or, of a
+// output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batchSize, values,
+// lengths, weights: as [Lookup.Begin]; weights may be none. out: [batchSize, width] or, of a
 // sequence, [ids of the feature, dim]; FLOAT32, FLOAT16 or BFLOAT16 (rounded once, to nearest even),
-// unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered;
-// may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
-// Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
-// feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1.
+// unit column stride, any row stride >= columns. out_step: the step of the checkpoint that has answered. Ids out of range: as their table's OUT_OF_RANGE says.
+// Errors: [ErrInvalidHandle], [ErrClosed]; [ErrNotFound] (output), [ErrInvalidArgument] (out); [ErrInvalidBatch], with table,
+// feature and position: nothing has been written; [ErrOutOfMemory]. Since 0.1.
 func (s *Scorer) Lookup(output int, batchSize int, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
 	var outStep int64
 	err := capi.Scorer_lookup(s.raw(), int32(output), int64(batchSize), values.raw, lengths.raw, weights.raw, out.raw, &outStep)
@@ -1842,10 +1832,10 @@ func (s *Scorer) Lookup(output int, batchSize int, values Tensor, lengths Tensor
 // Predict is shardrec_scorer_predict.
 //
 // Scores a batch: probabilities, or logits with the option LOGITS.
-// dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
-// shardrec_scorer_lookup. out: [batch_size, scores], FLOAT32, unit column stride, any row stride; of
-// one score also [batch_size]. out_step: as shardrec_scorer_lookup.
-// Errors: as shardrec_scorer_lookup; UNSUPPORTED (no dense half that fits, or the GEMM plug-in is
+// dense: [batchSize, dense columns] ([Scorer.Info]), FLOAT32, unit column stride. Others: as
+// [Scorer.Lookup]. out: [batchSize, scores], FLOAT32, unit column stride, any row stride; of
+// one score also [batchSize]. out_step: as [Scorer.Lookup].
+// Errors: as [Scorer.Lookup]; [ErrUnsupported] (no dense half that fits, or the GEMM plug-in is
 // missing: the sentence says why). Since 0.1.
 func (s *Scorer) Predict(batchSize int, dense Tensor, values Tensor, lengths Tensor, weights Tensor, out Tensor) (int, error) {
 	var outStep int64
@@ -1858,8 +1848,8 @@ type Metrics struct{ handle }
 
 // NewMetrics is shardrec_metrics_create.
 //
-// Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
-// Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1.
+// Makes an empty metric; its clock starts. comm: nil for this rank alone.
+// Not collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrInvalidArgument], [ErrOutOfMemory]. Since 0.1.
 func NewMetrics(comm *Comm) (*Metrics, error) {
 	return opened[Metrics](capi.Metrics_destroy, func(out *uintptr) error { return capi.Metrics_create(rawOf(comm), out) }, rawOf(comm))
 }
@@ -1867,8 +1857,8 @@ func NewMetrics(comm *Comm) (*Metrics, error) {
 // Update is shardrec_metrics_update.
 //
 // Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
-// Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT
-// (with the position), OUT_OF_MEMORY. Since 0.1.
+// Keeps 4 bytes a sample (12 during compute). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument]
+// (with the position), [ErrOutOfMemory]. Since 0.1.
 func (m *Metrics) Update(probabilities Tensor, labels Tensor) error {
 	return capi.Metrics_update(m.raw(), probabilities.raw, labels.raw)
 }
@@ -1876,16 +1866,16 @@ func (m *Metrics) Update(probabilities Tensor, labels Tensor) error {
 // Compute is shardrec_metrics_compute.
 //
 // Computes the metrics over all ranks' samples; every rank gets the same bits. Collective, blocking
-// (step deadline) unless made without a communicator. Errors: INVALID_HANDLE, CLOSED, BUSY,
-// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
+// (step deadline) unless made without a communicator. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy],
+// [ErrOutOfMemory], [ErrMismatch], [ErrPeerFailed], [ErrTimeout], [ErrAborted]. Since 0.1.
 func (m *Metrics) Compute() error {
 	return capi.Metrics_compute(m.raw())
 }
 
 // Get is shardrec_metrics_get.
 //
-// A metric of the last compute. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no compute),
-// NOT_FOUND, INVALID_ARGUMENT. Since 0.1.
+// A metric of the last compute. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState] (no compute),
+// [ErrNotFound], [ErrInvalidArgument]. Since 0.1.
 func (m *Metrics) Get(metric Metric) (float64, error) {
 	var out float64
 	err := capi.Metrics_get(m.raw(), int32(metric), &out)
@@ -1894,7 +1884,7 @@ func (m *Metrics) Get(metric Metric) (float64, error) {
 
 // Reset is shardrec_metrics_reset.
 //
-// Forgets all samples and starts the clock anew. Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1.
+// Forgets all samples and starts the clock anew. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy]. Since 0.1.
 func (m *Metrics) Reset() error {
 	return capi.Metrics_reset(m.raw())
 }
@@ -1914,7 +1904,7 @@ func (m *Metrics) Reset() error {
 //	shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
 //	shardrec_table_ids_out_of_range_total{table}
 //
-// Families are added by later releases, never renamed. out_text: freed by the caller.
+// Families are added by later releases, never renamed.
 // Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
 // Since 0.1.
 func MetricsText() (string, error) {
@@ -1930,7 +1920,7 @@ func MetricsText() (string, error) {
 // events: how many are kept, in [1, 2^24], of 40 bytes each, allocated at once; when there are more,
 // the   oldest are dropped. A training step has about 14 on each rank.
 // Off (the default), an event costs a few instructions; on, about 0.1 us.
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread. Since 0.1.
 func TraceStart(events int) error {
 	return capi.Trace_start(int64(events))
 }
@@ -1945,8 +1935,7 @@ func TraceStop() { capi.Trace_stop() }
 // The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
 // rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
 // inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-// "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
-// caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
+// "gradient exchange", "index plan", "update"). Without a trace, no events. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
 // otherData:
 //
 //	start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
@@ -1957,7 +1946,7 @@ func TraceStop() { capi.Trace_stop() }
 //	                           uncertainty_nanoseconds (half of the shortest round trip). Clocks of
 //	                           different machines drift apart, by some ms in an hour
 //
-// Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
+// Errors: [ErrInvalidArgument], [ErrOutOfMemory]. Any thread. Since 0.1.
 func TraceJSON() (string, error) {
 	var out string
 	err := capi.Trace_json(&out)
@@ -1973,8 +1962,8 @@ func TraceJSON() (string, error) {
 // Takes about 2.5 s and, depending on the caches, 0.6 to 2.5 GiB of memory, at most a sixth of the
 // machine's; the machine should have nothing else to do.
 // threads: in [0, 4096]; 0: all processors that this process may use.
-// control: progress and cancellation, NULL for none.
-// out_text: freed by the caller; a JSON object of
+// ctx: its end cancels; [WithControl] tells how far it is.
+// A JSON object of
 //
 //	"version"       4
 //	"machine"       {"cpu", "processors", "l1_bytes", "l2_bytes", "l3_bytes", "instruction_set"}; bytes
@@ -2003,8 +1992,8 @@ func TraceJSON() (string, error) {
 //
 // 1 GB is 1e9 bytes. A gather counts 8 bytes per id, the rows and the sums; an update counts 8 bytes
 // per id, and the row and 4 bytes of state twice.
-// Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
-// CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1.
+// Errors: [ErrInvalidArgument], [ErrBusy] (another probe runs in this process), [ErrCancelled], [ErrInvalidHandle],
+// [ErrClosed], [ErrOutOfMemory]. Blocking; any thread. Since 0.1.
 func Probe(ctx context.Context, threads int) (string, error) {
 	var out string
 	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe(int32(threads), control, &out) })
@@ -2013,8 +2002,8 @@ func Probe(ctx context.Context, threads int) (string, error) {
 
 // ProbeCached is shardrec_probe_cached.
 //
-// This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
-// Errors: INVALID_ARGUMENT, NOT_FOUND (none, or one that is not used), OUT_OF_MEMORY. Any thread.
+// This machine's profile as it stands in the cache, in the same form.
+// Errors: [ErrInvalidArgument], [ErrNotFound] (none, or one that is not used), [ErrOutOfMemory]. Any thread.
 // Since 0.1.
 func ProbeCached() (string, error) {
 	var out string
