@@ -5,6 +5,8 @@
 //	dlrm resume DIR     50 more on 3 ranks
 //	dlrm serve DIR      scores the test samples, from two goroutines
 //
+// To build it: go mod tidy, go build (bindings/go/README.md has what must be installed, and how programs find it).
+//
 // Ranks may be processes: shardrec launch --nproc 2 -- dlrm train DIR. The same program stands in examples/cpp,
 // examples/java and examples/rust; their checkpoints are equal, byte for byte.
 package main
