@@ -145,3 +145,64 @@ func ExampleWithControl() {
 	fmt.Println(errors.Join(err, failure), progress.Done == progress.Total)
 	// Output: <nil> true
 }
+
+// commit saves a model of one table whose rows are zero.
+func commit(folder string) error {
+	return shardrec.Run(1, func(comm *shardrec.Comm) error {
+		model, err := shardrec.NewModel()
+		if err != nil {
+			return err
+		}
+		defer model.Close()
+		table, err := model.AddTable("user", 943, 64, new(shardrec.TableOptions).Init(shardrec.InitZeros))
+		if err = errors.Join(err, model.AddFeature(table, "user_id", shardrec.PoolingSum)); err != nil {
+			return err
+		}
+		plan, err := shardrec.NewCollectivePlan(comm, model, nil)
+		if err != nil {
+			return err
+		}
+		defer plan.Close()
+		tables, err := shardrec.NewCollection(comm, model, plan, nil)
+		if err != nil {
+			return err
+		}
+		defer tables.Close()
+		checkpoint, err := shardrec.NewCheckpoint(comm, folder, nil)
+		if err != nil {
+			return err
+		}
+		defer checkpoint.Close()
+		return errors.Join(checkpoint.AddCollection("tables", tables), checkpoint.Commit(context.Background(), 1))
+	})
+}
+
+// Any number of goroutines look up at once; Refresh puts a newer checkpoint under them.
+func ExampleOpenScorer() {
+	folder, err := os.MkdirTemp("", "checkpoint")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	if err := commit(folder); err != nil {
+		log.Fatal(err)
+	}
+	scorer, err := shardrec.OpenScorer(context.Background(), folder, -1, nil) // the newest checkpoint
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer scorer.Close()
+	failures := make(chan error)
+	for range 4 {
+		go func() {
+			ids, lengths, out := []int64{3, 14, 15}, []int64{2, 1}, make([]float32, 2*64)
+			_, err := scorer.Lookup(0, 2, shardrec.Vector(ids), shardrec.Vector(lengths), shardrec.Tensor{}, shardrec.Matrix(out, 2, 64))
+			failures <- err
+		}()
+	}
+	for range 4 {
+		err = errors.Join(err, <-failures)
+	}
+	fmt.Println(err)
+	// Output: <nil>
+}
