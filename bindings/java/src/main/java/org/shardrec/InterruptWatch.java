@@ -6,7 +6,7 @@ import java.util.concurrent.ConcurrentHashMap;
 /** Runs an action when the thread that made the watch is interrupted, until it is closed. A native call does not notice
  * an interrupt; one thread looks for all that watch, and ends when there are none. The interrupt stays set. */
 final class InterruptWatch implements AutoCloseable {
-  private static final int POLL_MILLISECONDS = 10;
+  private static final int POLL_MILLISECONDS = 50;
   private static final Set<InterruptWatch> WATCHES = ConcurrentHashMap.newKeySet();
   private static boolean looking; // guarded by the class
 
