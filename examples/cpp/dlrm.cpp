@@ -29,7 +29,7 @@ shardrec::Mlp make_layers(int64_t seed, int64_t inputs, int64_t outputs) {
   shardrec::Mlp layers(inputs,
                        shardrec::MlpOptions().seed(seed).optimizer("adagrad").learning_rate(0.02));
   layers.add_linear(16, SHARDREC_ACTIVATION_RELU);
-  layers.add_linear(outputs);
+  layers.add_linear(outputs, SHARDREC_ACTIVATION_NONE);
   return layers;
 }
 

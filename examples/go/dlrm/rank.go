@@ -67,7 +67,7 @@ func addTables(model *sr.Model) error {
 }
 
 func addLayers(layers *sr.Mlp, outputs int) error {
-	return errors.Join(layers.AddLinear(16, sr.ActivationRelu), layers.AddLinear(outputs, sr.ActivationRelu))
+	return errors.Join(layers.AddLinear(16, sr.ActivationRelu), layers.AddLinear(outputs, sr.ActivationNone))
 }
 
 func (r *rank) open(comm *sr.Comm, directory string) error {

@@ -26,7 +26,7 @@ pub fn make_layers(seed: i64, inputs: i64, outputs: i64) -> Result<Mlp> {
     let adagrad = MlpOptions::new().seed(seed).optimizer(Optimizer::Adagrad).learning_rate(0.02);
     let mut layers = Mlp::new(inputs, Some(&adagrad))?;
     layers.add_linear(16, Activation::Relu)?;
-    layers.add_linear(outputs, Activation::Relu)?;
+    layers.add_linear(outputs, Activation::None)?;
     Ok(layers)
 }
 
