@@ -1,5 +1,5 @@
-// The `shardrec` command: train, plan, generate, replay, bench, probe, launch, trace and inspect, through
-// the C++ layer (shardrec.hpp) of the C API of libshardrec.
+// The `shardrec` command: train, plan, generate, replay, bench, probe, launch, trace, inspect and
+// serve-bench, through the C++ layer (shardrec.hpp) of the C API of libshardrec.
 #include <exception>
 #include <iostream>
 #include <shardrec/shardrec.hpp>
@@ -23,9 +23,11 @@ int run_command(int argc, char** argv) {
   app.set_version_flag("--version", version_text, "What library this is, and what it finds here");
 
   const std::vector<std::pair<const char*, Run>> runs{
-      {"train", add_train(app)},   {"plan", add_plan(app)},   {"generate", add_generate(app)},
-      {"replay", add_replay(app)}, {"bench", add_bench(app)}, {"probe", add_probe(app)},
-      {"launch", add_launch(app)}, {"trace", add_trace(app)}, {"inspect", add_inspect(app)}};
+      {"train", add_train(app)},       {"plan", add_plan(app)},
+      {"generate", add_generate(app)}, {"replay", add_replay(app)},
+      {"bench", add_bench(app)},       {"probe", add_probe(app)},
+      {"launch", add_launch(app)},     {"trace", add_trace(app)},
+      {"inspect", add_inspect(app)},   {"serve-bench", add_serve_bench(app)}};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

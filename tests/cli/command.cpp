@@ -71,6 +71,7 @@ Running::Running(const Scratch& scratch, const std::vector<std::string>& argumen
 }
 
 void Running::interrupt() const { kill(process_, SIGINT); }
+void Running::terminate() const { kill(process_, SIGTERM); }
 void Running::kill_at_once() const { kill(process_, SIGKILL); }
 
 Finished Running::wait(double seconds) {

@@ -44,6 +44,7 @@ class Running {
   Running(const Scratch& scratch, const std::vector<std::string>& arguments,
           const std::string& input = "", const std::string& program = SHARDREC_COMMAND);
   void interrupt() const;
+  void terminate() const;     // SIGTERM
   void kill_at_once() const;  // SIGKILL, to it alone
   [[nodiscard]] std::string err() const { return read_file(err_path_); }
   // After so long it is ended, with all that it started; err says what they were doing.

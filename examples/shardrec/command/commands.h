@@ -19,5 +19,6 @@ Run add_probe(CLI::App& app);
 Run add_launch(CLI::App& app);
 Run add_trace(CLI::App& app);
 Run add_inspect(CLI::App& app);
+Run add_serve_bench(CLI::App& app);
 
 }  // namespace shardrec::cli
