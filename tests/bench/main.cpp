@@ -1,5 +1,5 @@
 // shardrec_bench: the kernels in use on this machine (SHARDREC_CPU_TARGET names others), one thread,
-// the exchange of the local engine, and what marking a gradient costs. Options of Google Benchmark
+// the exchange of the local engine, what marking a gradient costs, and hashes of ids. Options of Google Benchmark
 // choose: `--benchmark_filter=row_update`.
 #include "compute/kernels.h"
 #include "measured.h"
@@ -14,5 +14,6 @@ int main(int argc, char** argv) {
   bench::register_scale_gradient();
   bench::register_exchange();
   bench::register_ddp();
+  bench::register_hash();
   return benchmark::RunSpecifiedBenchmarks() == 0 ? 1 : 0;
 }

@@ -67,5 +67,6 @@ void register_row_update();
 void register_scale_gradient();
 void register_exchange();
 void register_ddp();
+void register_hash();
 
 }  // namespace shardrec::bench

@@ -167,7 +167,7 @@ TEST(ServeExample, ScoresAreTheScorersOwnFromMoreConnectionsThanThreads) {
       different.insert(answer);
     }
   }
-  EXPECT_GT(different.size(), 300U);
+  EXPECT_GT(different.size(), 50U);
   EXPECT_EQ(Client(service.port()).ask("quit"), "bye");
   const Finished end = service.wait();
   EXPECT_EQ(end.exit_code, 0) << end.err;
@@ -179,16 +179,25 @@ TEST(ServeExample, ARefreshServesWhatWasTrainedSince) {
   ASSERT_GT(service.port(), 0);
   Client client(service.port());
   Client other(service.port());
-  const Sample sample = make_sample(ServedModel(Scorer(trained.directory())), 3);
-  const std::string before = client.ask(sample.line);
+  const ServedModel model((Scorer(trained.directory())));
+  std::vector<Sample> samples;
+  for (uint64_t seed = 0; seed < 20; ++seed) samples.push_back(make_sample(model, seed));
+  const auto ask_all = [&samples](Client& asked) {
+    std::vector<std::string> answers;
+    for (const Sample& sample : samples) answers.push_back(asked.ask(sample.line));
+    return answers;
+  };
+  const std::vector<std::string> before = ask_all(client);
   EXPECT_EQ(client.ask("refresh"), "step 50");
   trained.train("resume");
-  EXPECT_EQ(client.ask(sample.line), before);
+  EXPECT_EQ(ask_all(client), before);
   EXPECT_EQ(client.ask("refresh"), "step 100");
-  const std::string after = scored(Scorer(trained.directory()), sample);
+  const Scorer scorer(trained.directory());
+  std::vector<std::string> after;
+  for (const Sample& sample : samples) after.push_back(scored(scorer, sample));
   EXPECT_NE(after, before);
-  EXPECT_EQ(client.ask(sample.line), after);
-  EXPECT_EQ(other.ask(sample.line), after);
+  EXPECT_EQ(ask_all(client), after);
+  EXPECT_EQ(ask_all(other), after);
   service.running().terminate();  // while two connections are open
   const Finished end = service.wait();
   EXPECT_EQ(end.exit_code, 0) << end.err;

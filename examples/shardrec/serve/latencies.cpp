@@ -32,12 +32,14 @@ Latencies::Latencies() : buckets_(kBuckets, 0) {}
 void Latencies::add(int64_t nanoseconds) {
   ++buckets_[bucket_of(static_cast<uint64_t>(nanoseconds))];
   ++count_;
+  least_ = std::min(least_, nanoseconds);
   longest_ = std::max(longest_, nanoseconds);
 }
 
 void Latencies::add(const Latencies& others) {
   for (size_t b = 0; b < kBuckets; ++b) buckets_[b] += others.buckets_[b];
   count_ += others.count_;
+  least_ = std::min(least_, others.least_);
   longest_ = std::max(longest_, others.longest_);
 }
 

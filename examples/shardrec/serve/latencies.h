@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace shardrec::cli {
@@ -17,11 +18,16 @@ class Latencies {
   // Seconds that no more than the share `quantile` of the calls has exceeded; 1: the longest call.
   // 0 where there was no call.
   [[nodiscard]] double seconds(double quantile) const;
+  // The shortest call; 0 where there was none.
+  [[nodiscard]] double least() const {
+    return count_ == 0 ? 0 : 1e-9 * static_cast<double>(least_);
+  }
 
  private:
   std::vector<int64_t> buckets_;
   int64_t count_ = 0;
-  int64_t longest_ = 0;  // nanoseconds
+  int64_t least_ = std::numeric_limits<int64_t>::max();  // nanoseconds
+  int64_t longest_ = 0;                                  // nanoseconds
 };
 
 }  // namespace shardrec::cli

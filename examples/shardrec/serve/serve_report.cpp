@@ -156,10 +156,11 @@ std::string serve_round_json(const ServeOptions& options, const ServeLoad& load,
   json["served_tables"] = options.tables;
   json["batch"] = options.batch;
   json["steps"] = result.latencies.count();
-  // Milliseconds from one call's end to the next one's, of all threads together.
-  json["step_ms_median"] =
-      1e3 * result.seconds / static_cast<double>(std::max<int64_t>(1, result.latencies.count()));
-  json["call_ms_median"] = 1e3 * result.latencies.seconds(0.5);
+  const double per_call = 1e3 / static_cast<double>(std::max<int64_t>(1, result.latencies.count()));
+  json["step_ms_median"] = 1e3 * result.latencies.seconds(0.5);
+  json["step_ms_min"] = 1e3 * result.latencies.least();
+  json["rate_ms"] = per_call * result.seconds;  // of a call, over the calls of all threads
+  json["cpu_ms"] = per_call * result.cpu;       // of a call
   json["samples_per_second"] = result.samples_per_second(options.batch);
   json["cpu_over_wall"] = result.seconds > 0 ? result.cpu / result.seconds : 0;
   json["ids"] = load.ids();

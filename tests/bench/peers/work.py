@@ -47,7 +47,7 @@ class Measure:
 @dataclass
 class Pair:
     ours: list  # arguments of the shardrec command
-    other: list  # program and arguments; program: tbe.py, ipex.py, torchrec_step.py, ddp_step.py or shardrec
+    other: list  # program and arguments; program: tbe.py, tbe_served.py, ipex.py, torchrec_step.py, ddp_step.py or shardrec
     other_name: str
     threads: int
     bytes: int  # of the tables and states of one side
@@ -145,6 +145,53 @@ def bfloat16_forward(shape):
     )
 
 
+def served_arguments(shape):
+    tables, rows, dim, batch, pooling = SHAPES[shape]
+    return ["--table", f"{tables}x{rows}x{dim}", "--batch", batch, "--pooling", pooling]
+
+
+def served_pair(shape, dtype):
+    """A scorer's lookups beside those of FBGEMM's tables for inference: one thread each."""
+    line, target = {
+        "float32": ("scorer lookup", SERVED_TARGET),
+        "int8": ("scorer lookup, 8-bit tables", SERVED_INT8_TARGET),
+    }[dtype]
+    arguments = served_arguments(shape)
+    ours = ["serve-bench", *arguments, "--calls", "lookup", "--tables", "int8" if dtype == "int8" else "memory"]
+    return Pair(
+        [*ours, "--threads", 1, "--batches", 6, "--serve"],
+        ["tbe_served.py", *arguments, "--dtype", dtype],
+        "FBGEMM",
+        1,
+        table_bytes(shape, "sgd", "float32"),
+        [Measure(line, shape, "step_ms_median", target)],
+    )
+
+
+def served_threads_pair(call, batch):
+    """Samples per second of two threads beside those of one, of one scorer."""
+    arguments = ["--table", SERVED_TABLES, "--batch", batch, "--pooling", "1..20", "--ids", "zipf:1.05"]
+    ours = ["serve-bench", *arguments, "--calls", call, "--serve", "--threads"]
+    count, rows, dim = (int(number) for number in SERVED_TABLES.split("x"))
+    return Pair(
+        [*ours, 2],
+        ["shardrec", *ours, 1],
+        "ours, 1 thread",
+        2,
+        count * rows * 4 * dim,
+        [Measure(f"scorer {call}, tables {SERVED_TABLES}", f"B={batch}", "rate_ms", LEAST_BY_THREADS)],
+    )
+
+
+def served_pairs():
+    for dtype in ("float32", "int8"):
+        for shape in SHAPES:
+            yield served_pair(shape, dtype)
+    for call in ("lookup", "predict"):
+        for batch in (64, 512):
+            yield served_threads_pair(call, batch)
+
+
 def step_arguments(model, sharding):
     sizes = [word for count, rows, dim in MODELS[model] for word in ("--table", f"{count}x{rows}x{dim}")]
     return [*sizes, "--batch", 4096, "--pooling", "1..10", "--ranks", 2, "--sharding", sharding]
@@ -220,6 +267,7 @@ def all_pairs():
             yield intel_extension_pair(shape, optimizer)
     for shape in SHAPES:
         yield bfloat16_forward(shape)
+    yield from served_pairs()
     for model in MODELS:
         yield from step_pairs(model)
     yield from process_step_pairs()
@@ -243,6 +291,11 @@ LEAST_AGAINST_OURS = 0.97
 LEAST_BY_OVERLAP = 1.18
 # Least ratio beside Intel's extension for PyTorch.
 INTEL_TARGET = 1.0
+# Least ratios of a scorer's lookups beside FBGEMM's, and of two of its threads to one.
+SERVED_TARGET = 1.5
+SERVED_INT8_TARGET = 1.0
+SERVED_TABLES = "26x100000x64"
+LEAST_BY_THREADS = 1.8
 # Least geometric means of groups of rows with 2 threads.
 GROUP_TARGETS = {"backward + row-wise AdaGrad": 2.2, "update alone, row-wise AdaGrad": 2.6}
 # Most processor time per wall-clock time of ours with 1 thread.
