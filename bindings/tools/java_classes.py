@@ -23,8 +23,6 @@ NAMES = {
 TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
          "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}
 ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "text": "String"}
-
-
 # What may be null beside methods.NULLABLE, which all hosts have.
 NULLABLE = methods.NULLABLE | {"collection_read.out", "collection_write.values", "checkpoint_set_tensor.tensor",
                                "comm_abort.reason", "metrics_create.comm"}

@@ -2,21 +2,18 @@ package org.shardrec;
 
 import static org.shardrec.Checks.*;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 
 /** Interrupts, controls and the failure of a rank end long calls on all ranks, as they end steps. */
 public final class CancelTest {
   static Path folder;
 
   public static void main(String[] arguments) throws Exception {
-    folder = Files.createTempDirectory("shardrec");
-    try {
+    inFolder(made -> {
+      folder = made;
       aProbeEndsWithItsThreadsInterrupt();
       anInterruptBeforeTheCallCancelsIt();
       savesEndWithTheCallersInterrupt();
@@ -24,11 +21,7 @@ public final class CancelTest {
       probesEndWithTheFirstThatFails();
       savesEndByTheirControl();
       ranksOfTheHostEndWithTheirThreads();
-    } finally {
-      try (Stream<Path> files = Files.walk(folder)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      }
-    }
+    });
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }

@@ -1,6 +1,10 @@
 package org.shardrec;
 
 import java.nio.FloatBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.stream.Stream;
 
 /** What the tests assert with. */
 final class Checks {
@@ -14,6 +18,22 @@ final class Checks {
 
   static void check(boolean holds, String message) {
     if (!holds) throw new AssertionError(message);
+  }
+
+  interface InFolder {
+    void run(Path folder) throws Exception;
+  }
+
+  /** With a folder that is gone afterwards. */
+  static void inFolder(InFolder call) throws Exception {
+    Path folder = Files.createTempDirectory("shardrec-test");
+    try {
+      call.run(folder);
+    } finally {
+      try (Stream<Path> files = Files.walk(folder)) {
+        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+      }
+    }
   }
 
   /** The call is refused by these classes. */

@@ -1,6 +1,6 @@
 package org.shardrec;
 
-import static org.shardrec.Checks.check;
+import static org.shardrec.Checks.*;
 
 import java.io.File;
 import java.net.URL;
@@ -12,7 +12,6 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -28,18 +27,14 @@ public final class LoaderTest {
       child(arguments);
       return;
     }
-    work = Files.createTempDirectory("shardrec-test");
-    try {
+    inFolder(made -> {
+      work = made;
       failuresSayAllThatWasTried();
       theJarServesInAPrivateFolderThatIsRemoved();
       foldersOfKilledProcessesAreRemoved();
       aSecondClassLoaderIsServed();
       if (arguments.length == 1) aFolderWithoutExecIsPassedOver(Path.of(arguments[0]));
-    } finally {
-      try (Stream<Path> files = Files.walk(work)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      }
-    }
+    });
     System.out.println("java: ok");
   }
 

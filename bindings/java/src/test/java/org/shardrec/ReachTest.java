@@ -5,23 +5,21 @@ import static org.shardrec.Checks.*;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.stream.Stream;
 
 /** Every method of every handle, for what it is there for; bindings/run counts the functions of C that were called. */
 public final class ReachTest {
   static Path folder;
 
   public static void main(String[] arguments) throws Exception {
-    folder = Files.createTempDirectory("shardrec");
-    try {
+    inFolder(made -> {
+      folder = made;
       theLibraryItself();
       plansByHand();
       ShardRec.run(2, ReachTest::lookups);
+      abortsWithoutAReason();
       ShardRec.run(2, ReachTest::meshes);
       ShardRec.run(2, ReachTest::layers);
       ShardRec.run(2, ReachTest::ownParameters);
@@ -29,11 +27,7 @@ public final class ReachTest {
       scorers();
       ShardRec.run(2, ReachTest::metrics);
       processes();
-    } finally {
-      try (Stream<Path> files = Files.walk(folder)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      }
-    }
+    });
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }
@@ -139,6 +133,8 @@ public final class ReachTest {
       tables.write(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
       FloatBuffer row = Tensor.floats(4);
       tables.read(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(row, 1, 4));
+      tables.read(0, TablePart.WEIGHTS, 0, 0, null);
+      tables.write(0, TablePart.WEIGHTS, 0, 0, null);
       check(row.get(3) == 4 && tables.step() == 7, "a row that was written");
       check(tables.stat(CollectionStat.STEPS) >= 1 && tables.tableStat(0, TableStat.IDS) >= 0
           && tables.statReal(CollectionStat.SECONDS_LOOKUP) >= 0, "counters");
@@ -147,6 +143,13 @@ public final class ReachTest {
       tables.load(folder.resolve("tables").toString(), null);
     }
     comm.shutdown();
+  }
+
+  static void abortsWithoutAReason() {
+    try (Local group = new Local(1, 1); Comm comm = Comm.createLocal(group, 0)) {
+      comm.abort(null);
+      fails(Status.ABORTED, comm::barrier);
+    }
   }
 
   static void meshes(Comm comm) {
@@ -281,7 +284,8 @@ public final class ReachTest {
     Tensor ids = Tensor.vector(Tensor.longs(7, -1)), rows = Tensor.vector(Tensor.longs(0, 0));
     ShardRec.hash64Ids(3, ids, 1000, rows);
     check(((java.nio.LongBuffer) rows.data).get(0) == Long.remainderUnsigned(ShardRec.hash64(3, bytesOf(7)), 1000)
-        && ((java.nio.LongBuffer) rows.data).get(1) == Long.remainderUnsigned(ShardRec.hash64(3, bytesOf(-1)), 1000), "rows of ids");
+        && ((java.nio.LongBuffer) rows.data).get(1) == Long.remainderUnsigned(ShardRec.hash64(3, bytesOf(-1)), 1000),
+        "rows of ids");
   }
 
   static byte[] bytesOf(long id) {
@@ -294,6 +298,11 @@ public final class ReachTest {
       metrics.compute();
       check(metrics.get(Metric.AUC) == 1 && ShardRec.metricsText().contains("shardrec"), "AUC " + metrics.get(Metric.AUC));
       metrics.reset();
+    }
+    try (Metrics own = new Metrics(null)) { // of this rank alone
+      own.update(Tensor.vector(floats(0.9f, 0.1f)), Tensor.vector(floats(0, 1)));
+      own.compute();
+      check(own.get(Metric.AUC) == 0, "AUC " + own.get(Metric.AUC));
     }
     comm.shutdown();
   }

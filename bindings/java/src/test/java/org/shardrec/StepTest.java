@@ -4,18 +4,14 @@ import static org.shardrec.Checks.*;
 
 import java.nio.FloatBuffer;
 import java.nio.LongBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.stream.Stream;
 
 /** A whole DLRM's step on two ranks, then scores from many threads at once: the Java heap sees nothing of either. */
 public final class StepTest {
@@ -24,18 +20,13 @@ public final class StepTest {
       (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
 
   public static void main(String[] arguments) throws Exception {
-    Path folder = Files.createTempDirectory("shardrec");
-    try {
+    inFolder(folder -> {
       String root = folder.resolve("run").toString();
       ShardRec.run(2, comm -> train(comm, root));
       try (Scorer scorer = Scorer.open(root, -1, null, null)) {
         manyThreadsGetTheSameScores(scorer, root);
       }
-    } finally {
-      try (Stream<Path> files = Files.walk(folder)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      }
-    }
+    });
     check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
     System.out.println("java: ok");
   }
@@ -60,10 +51,12 @@ public final class StepTest {
           Lookup lookup = new Lookup(tables, null); Checkpoint checkpoint = new Checkpoint(comm, root, null)) {
         Tensor raw = Tensor.vector(Tensor.longs(new long[2 * MOST])), ids = Tensor.vector(Tensor.longs(new long[2 * MOST]));
         Tensor lengths = Tensor.vector(Tensor.longs(new long[2 * MOST]));
-        Tensor dense = matrix(DENSE), bottomOut = matrix(DIM), pooled = matrix(2 * DIM), joined = matrix(DIM + 3), logits = matrix(1);
+        Tensor dense = matrix(DENSE), bottomOut = matrix(DIM), pooled = matrix(2 * DIM);
+        Tensor joined = matrix(DIM + 3), logits = matrix(1);
         Tensor labels = matrix(1), probabilities = matrix(1), logitGradient = matrix(1), joinedGradient = matrix(DIM + 3);
         Tensor bottomGradient = matrix(DIM), pooledGradient = matrix(2 * DIM);
-        Tensor flatProbabilities = Tensor.vector((FloatBuffer) probabilities.data), flatLabels = Tensor.vector((FloatBuffer) labels.data);
+        Tensor flatProbabilities = Tensor.vector((FloatBuffer) probabilities.data);
+        Tensor flatLabels = Tensor.vector((FloatBuffer) labels.data);
         Random random = new Random(comm.rank());
         long before = 0;
         boolean done = false;
@@ -80,7 +73,8 @@ public final class StepTest {
           done |= lookup.allDone();
           interaction.forward(bottomOut, pooled, joined.resize(size));
           top.forward(joined, logits.resize(size));
-          loss += ShardRec.bceWithLogits(logits, labels.resize(size), probabilities.resize(size), logitGradient.resize(size));
+          loss += ShardRec.bceWithLogits(
+              logits, labels.resize(size), probabilities.resize(size), logitGradient.resize(size));
           metrics.update(flatProbabilities.resize(size), flatLabels.resize(size));
           top.backward(logitGradient, joinedGradient.resize(size));
           interaction.backward(joinedGradient, bottomGradient.resize(size), pooledGradient.resize(size));
@@ -160,7 +154,8 @@ public final class StepTest {
     for (int call = 0; call < calls; ++call) {
       if (call == calls / 2) before = ALLOCATIONS.getCurrentThreadAllocatedBytes();
       int size = call == 0 ? MOST : 1 + call % MOST;
-      long step = scorer.predict(size, dense.resize(size), ids.resize(2L * size), lengths.resize(2L * size), null, out.resize(size));
+      ids.resize(2L * size);
+      long step = scorer.predict(size, dense.resize(size), ids, lengths.resize(2L * size), null, out.resize(size));
       if (step != 1500) throw new AssertionError("answered by step " + step);
       if (first == null) first = out.toFloats();
     }
@@ -168,7 +163,8 @@ public final class StepTest {
     check(calls < CALLS || allocated < 200, "bytes allocated in " + calls / 2 + " calls: " + allocated); // what asking costs
     Tensor wrong = Tensor.vector(Tensor.longs(-1 - own, 0)), ones = Tensor.vector(Tensor.longs(1, 1));
     for (int call = 0; call < calls; ++call) {
-      fails(Status.INVALID_BATCH, String.valueOf(-1 - own), () -> scorer.predict(1, dense.resize(1), wrong, ones, null, out.resize(1)));
+      fails(Status.INVALID_BATCH, String.valueOf(-1 - own),
+          () -> scorer.predict(1, dense.resize(1), wrong, ones, null, out.resize(1)));
     }
     // The same batch gives the same bits, whatever was asked in between.
     scorer.predict(MOST, dense.resize(MOST), ids.resize(2 * MOST), lengths.resize(2 * MOST), null, out.resize(MOST));

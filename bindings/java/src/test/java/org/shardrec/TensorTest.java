@@ -5,11 +5,7 @@ import static org.shardrec.Checks.*;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.ShortBuffer;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.Comparator;
-import java.util.stream.Stream;
 
 /** Tensors of every dtype, with up to eight dimensions and strides, and the memory that they are made of. */
 public final class TensorTest {
@@ -105,8 +101,7 @@ public final class TensorTest {
 
   /** As a rank's own tensors of a checkpoint. */
   static void everyDtypeAndShapeCrosses() throws Exception {
-    Path folder = Files.createTempDirectory("shardrec");
-    try {
+    inFolder(folder -> {
       ShardRec.run(1, comm -> {
         try (Checkpoint checkpoint = new Checkpoint(comm, folder.resolve("run").toString(), null)) {
           for (Dtype dtype : Dtype.values()) checkpoint.setTensor(dtype.name(), numbered(dtype));
@@ -125,11 +120,7 @@ public final class TensorTest {
         }
         comm.shutdown();
       });
-    } finally {
-      try (Stream<Path> files = Files.walk(folder)) {
-        files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-      }
-    }
+    });
   }
 
   static final long[] SHAPE = {2, 1, 1, 2, 3, 1, 2, 1};
