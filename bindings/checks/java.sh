@@ -1,0 +1,133 @@
+# What bindings/run checks of Java. Read by it, with its functions and variables.
+# shellcheck shell=bash disable=SC2154
+
+# With a heap whose memory neither grows nor moves, so that what grows is ours.
+java_run() {  # FOLDER CLASS ARGUMENTS...
+  counted java timeout 120 java -Xcheck:jni -Xms128m -Xmx128m -XX:+AlwaysPreTouch -XX:+UseSerialGC -Dshardrec.library.path="$1" -cp "$1/classes:$1/tests" "org.shardrec.$2" "${@:3}"
+}
+
+java_doc() {
+  rm -rf "$work/javadoc"
+  javadoc -quiet -Xdoclint:all -Xmaxwarns 500 -Werror -d "$work/javadoc" -p "$work/pinned/jspecify" \
+    "$work"/pinned/sources/org/shardrec/*.java $(find bindings/java/src/main -name '*.java')
+}
+java_compile() {  # FOLDER: sources into FOLDER/classes, as a module; tests into FOLDER/tests, inside its package
+  rm -rf "$1"/{jspecify,classes,tests}
+  local compile=(javac -Xlint:all -Werror --release 17)
+  "${compile[@]}" -d "$1/jspecify" $(find bindings/java/src/jspecify -name '*.java') &&
+    "${compile[@]}" -d "$1/classes" -p "$1/jspecify" "$1"/sources/org/shardrec/*.java \
+      $(find bindings/java/src/main -name '*.java') &&
+    "${compile[@]}" -d "$1/tests" -cp "$1/classes:$1/jspecify" $(find bindings/java/src/test -name '*.java')
+}
+java_smoke() {  # SWIG_NAME SWIG
+  local out=$work/$1 test
+  rm -f "$work/called.java"
+  bindings/java/build "$build" "$out" "$2" && java_compile "$out" || return
+  local status=0
+  for test in SmokeTest CapiTest TensorTest LifeTest CancelTest ReachTest StepTest; do
+    java_run "$out" $test || { status=1; break; }
+  done >"$out/java.txt" 2>&1
+  cat "$out/java.txt"
+  # -Xcheck:jni only warns; a call with an exception pending is a fault of the typemaps.
+  ((status == 0)) && ! grep -q 'WARNING in native method' "$out/java.txt"
+}
+
+java_loader() {
+  local run=(java_run "$work/pinned" LoaderTest)
+  "${run[@]}" || return
+  # Once more with a folder that no code may be loaded from.
+  unshare -rm true 2>/dev/null || { echo "no folder without exec: unshare is not allowed here"; return; }
+  export -f java_run counted; export work; mkdir -p "$work/noexec"
+  unshare -rm bash -c 'mount -t tmpfs -o noexec none "$work/noexec" && java_run "$work/pinned" LoaderTest "$work/noexec"'
+}
+java_page() {  # its samples compile without a warning and run
+  local out=$work/java.page name
+  rm -rf "$out"; mkdir -p "$out/run"
+  bindings/tools/java_samples.py bindings/java/README.md "$out" >"$out/names" &&
+    javac -Xlint:all,-try -Werror --release 17 -d "$out/classes" -cp "$work/pinned/classes" "$out"/*.java || return
+  while read -r name; do
+    echo "$name:"
+    (cd "$out/run" && java -Xcheck:jni -Dshardrec.library.path="$work/pinned" -cp "$work/pinned/classes:$out/classes" "$name") || return
+  done <"$out/names"
+  (($(wc -l <"$out/names") >= 8))
+}
+java_exit() { java_run "$work/pinned" ExitTest; }
+
+# The artefacts of Maven, from a repository of files, and callers that have nothing else.
+java_online() { MAVEN_OPTS=-Dmaven.repo.local=$work/m2 mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.8.1:help >/dev/null 2>&1; }
+maven() { MAVEN_OPTS=-Dmaven.repo.local=$work/m2 mvn -B -q "$@"; }
+java_package() {
+  local once=$work/repository twice=$work/repository.again file
+  rm -rf "$once" "$twice" "$work/m2/org/shardrec"
+  MAVEN_OPTS=-Dmaven.repo.local=$work/m2 bindings/java/package "$build" "$once" &&
+    MAVEN_OPTS=-Dmaven.repo.local=$work/m2 bindings/java/package "$build" "$twice" || return
+  while read -r file; do cmp "$once/$file" "$twice/$file" || return; done \
+    < <(cd "$once" && find . -name '*.jar' -o -name '*.pom')
+  for file in "$once"/org/shardrec/shardrec/*/*.jar; do
+    unzip -l "$file" META-INF/LICENSE >/dev/null || { echo "$file: without a licence"; return 1; }
+  done
+  (($(find "$once" -name '*.jar' | wc -l) == 4))
+}
+# On threads and over Gloo, as a module and by the class path; with libraries of the folder of their own alone, though the
+# system's are hidden where that is allowed.
+java_consumer() {
+  local out=$work/consumer hide=() run library
+  maven -f bindings/java/consumer/pom.xml -Dshardrec.repository="$work/repository" -Dconsumer.target="$out" \
+    -Dshardrec.platform="linux-$(uname -m)" clean package || return
+  local classes=$out/lib/shardrec-*[0-9].jar natives=$out/lib/shardrec-*-linux-*.jar
+  if unshare -rm true 2>/dev/null; then
+    hide=(unshare -rm bash -c 'for file in $(ldconfig -p | sed -nE "s/.*lib(tbb|sodium|gloo)\.so.* => //p"); do
+      mount --bind /dev/null "$file"; done; exec "$@"' hidden)
+  else
+    echo "libraries of the system are not hidden: unshare is not allowed here"
+  fi
+  for run in "-cp $(echo $out/consumer.jar $classes $natives | tr ' ' :) consumer.Consumer" \
+    "-p $(echo $out/consumer.jar $classes | tr ' ' :) -cp $(echo $natives) -m consumer/consumer.Consumer"; do
+    env -u LD_LIBRARY_PATH "${hide[@]}" java -Xcheck:jni $run >"$out/loaded" || return
+    cat "$out/loaded"
+    for library in shardrec shardrec_jni shardrec_gloo shardrec_openblas tbb sodium gloo; do
+      grep -qE "/shardrec-[0-9]+-[0-9]+/lib$library\.so" "$out/loaded" || { echo "lib$library is not loaded"; return 1; }
+    done
+    ! grep -vE '^/.*/shardrec-[0-9]+-[0-9]+/' "$out/loaded" || return
+  done
+}
+java_neighbours() {
+  local out=$work/neighbours here=bindings/java/consumer classes
+  classes=$(echo "$work"/consumer/lib/*.jar | tr ' ' :)
+  rm -rf "$out"; mkdir -p "$out"
+  maven -f $here/compilers.xml dependency:copy-dependencies -DoutputDirectory="$out/compilers" || return
+  local compiler=(java -cp "$out/compilers/*") stdlib kotlin
+  stdlib=$(echo "$out"/compilers/kotlin-stdlib-[0-9]*.jar)
+  kotlin=("${compiler[@]}" org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -jvm-target 17 -cp "$stdlib:$classes")
+  "${kotlin[@]}" -Werror -d "$out/kotlin" $here/Caller.kt &&
+    refused 4 'error: (initializer type mismatch|null cannot be)' "${kotlin[@]}" -d "$out/refused" $here/NullCaller.kt &&
+    "${compiler[@]}" scala.tools.nsc.Main -Xlint -Xfatal-warnings -deprecation -release 17 -cp "$classes:$(
+      echo "$out"/compilers/scala-library-*.jar)" -d "$out/scala.jar" $here/Caller.scala &&
+    env -u LD_LIBRARY_PATH java -cp "$out/kotlin:$out/compilers/*:$classes" CallerKt &&
+    env -u LD_LIBRARY_PATH java -cp "$out/scala.jar:$out/compilers/*:$classes" Caller
+}
+
+java_misuse() {
+  refused 2 'error: incompatible types' javac -d "$work/misuse" -cp "$work/pinned/classes:$work/pinned/jspecify" bindings/misuse/WrongKind.java
+}
+
+check_java() {
+  need "Java" java javac || return
+  attempt "Java: smoke test and raw layer, pinned swig" java_smoke pinned "$pinned"
+  attempt "Java: smoke test and raw layer, Debian's swig" java_smoke system /usr/bin/swig
+  attempt "Java: the library is loaded from folders and jars, twice in a process, and failures say what was tried" java_loader
+  attempt "Java: System.exit while ranks wait" java_exit
+  attempt "Java: the samples of its page compile and run" java_page
+  attempt "Java: tests call every function" calls_all java
+  attempt "Java: misuse does not compile" java_misuse
+  attempt "Java: all that is public is documented" java_doc
+  if need "Java: artefacts of Maven" mvn unzip; then
+    if java_online; then
+      attempt "Java: artefacts of Maven, twice the same" java_package &&
+        attempt "Java: a consumer has the artefacts alone" java_consumer &&
+        attempt "Java: Kotlin and Scala compile without casts, and see what may be null" java_neighbours
+    else
+      echo "SKIP: bindings Java: artefacts of Maven: its plug-ins cannot be reached"; skipped=$((skipped + 1))
+    fi
+  fi
+}
