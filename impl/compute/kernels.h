@@ -45,7 +45,7 @@ struct PooledLookup {
   Element element = Element::kFloat32;
   bool coded = false;  // element is not read
   size_t stride = 0;   // elements; of a coded table bytes
-  int64_t width = 0;  // columns
+  int64_t width = 0;   // columns
   Ids ids;
   const float* weights = nullptr;
   const int64_t* offsets = nullptr;  // [bags + 1]

@@ -179,9 +179,10 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch{compute::cpu_memory()};
-  ASSERT_TRUE(
-      batch.fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source.model(), tools.backend())
-          .good());
+  ASSERT_TRUE(batch
+                  .fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source.model(),
+                        tools.backend())
+                  .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);
   embedding::MessageBuffer buffer(tools.backend());

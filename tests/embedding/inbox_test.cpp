@@ -34,7 +34,8 @@ class CorruptInput : public ::testing::Test {
     MessageBuffer buffer(backend());
     RoutedBatch routed(source, false, compute::cpu_memory());
     EXPECT_TRUE(
-        batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source.model(), backend()).good());
+        batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source.model(), backend())
+            .good());
     EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), buffer).good());
     const comm::ConstBytes message = routed.messages()[1];
     messages_.assign(2, {message.begin(), message.end()});

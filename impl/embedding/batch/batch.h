@@ -40,7 +40,8 @@ class CheckedBatch {
       : lengths_memory_(memory), expansion_(memory) {}
 
   // Returns the first defect of the arguments, of the lengths, or none.
-  Verdict fill(const BatchArguments& arguments, const plan::Model& model, compute::Backend& backend);
+  Verdict fill(const BatchArguments& arguments, const plan::Model& model,
+               compute::Backend& backend);
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }
