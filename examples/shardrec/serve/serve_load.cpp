@@ -1,6 +1,8 @@
 // One caller per thread; all begin together, when the last one is ready.
 #include "serve/serve_load.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,7 +12,6 @@
 #include <numeric>
 #include <thread>
 
-#include "bench/bench_clock.h"
 #include "bench/bench_tables.h"
 #include "command/interrupt.h"
 #include "data/counter_random.h"
@@ -21,6 +22,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUp = 3;  // calls of each thread before those that count
+
+// Processor time of the calling thread, in seconds.
+double thread_cpu() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 int64_t ids_of(const BenchBatch& batch) { return std::ssize(batch.ids); }
 
@@ -110,6 +118,7 @@ class Run {
   // When all threads have ended.
   void end(ServeResult& result) {
     if (failure_ != nullptr) std::rethrow_exception(failure_);
+    result.cpu = cpu_;
     result.latencies.add(latencies_);
     result.steps = steps_;
     result.seconds = std::chrono::duration<double>(last_ - first_).count();
@@ -123,6 +132,7 @@ class Run {
   void measure(Caller& caller) {
     Latencies latencies;
     std::set<int64_t> steps;
+    const double cpu = thread_cpu();
     const Clock::time_point first = Clock::now();
     const auto last = first + std::chrono::duration_cast<Clock::duration>(
                                   std::chrono::duration<double>(end_.seconds));
@@ -135,7 +145,9 @@ class Run {
       now = after;
       if (steps.empty() || *steps.rbegin() != step) steps.insert(step);
     }
+    const double cpu_of_calls = thread_cpu() - cpu;
     const std::scoped_lock lock(mutex_);
+    cpu_ += cpu_of_calls;
     latencies_.add(latencies);
     steps_.merge(steps);
     first_ = std::min(first_, first);
@@ -148,6 +160,7 @@ class Run {
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::exception_ptr failure_;
+  double cpu_ = 0;
   Latencies latencies_;
   std::set<int64_t> steps_;
   Clock::time_point first_ = Clock::time_point::max();
@@ -202,9 +215,8 @@ ServeResult ServeLoad::run(ServeCall call, int threads, const ServeEnd& end) con
     throw;
   }
   run.start();
-  const double cpu = bench_cpu();
   join();
-  ServeResult result{.call = call, .threads = threads, .cpu = bench_cpu() - cpu};
+  ServeResult result{.call = call, .threads = threads};
   run.end(result);
   return result;
 }

@@ -25,7 +25,7 @@ struct ServeResult {
   ServeCall call = ServeCall::kLookup;
   int threads = 0;
   double seconds = 0;  // from the first call to the end of the last one
-  double cpu = 0;      // seconds of the process meanwhile
+  double cpu = 0;      // seconds of processor time that the threads took for it
   Latencies latencies;
   std::set<int64_t> steps;  // of the checkpoints that have answered
   [[nodiscard]] double samples_per_second(int64_t batch) const {

@@ -50,7 +50,7 @@ def measured_row(measure, pair, rounds):
     ours = [own[measure.key] for _, own in rounds]
     other_ms, ours_ms = statistics.median(other), statistics.median(ours)
     ratios = [theirs / own for theirs, own in zip(other, ours)]
-    shares = [own.get(measure.key.replace("_ms_median", "_share")) for _, own in rounds]
+    shares = [own.get(measure.key.removesuffix("_ms_median") + "_share") for _, own in rounds]
     return row_of(
         measure,
         pair,

@@ -41,6 +41,7 @@ class Served(CompareTest):
             [(row["column"], row["ratio"], row["target"]) for row in map(self.split, self.rows())],
             [("lookup B=64", 1, 1.8), ("lookup B=512", 1, 1.8), ("predict B=64", 1, 1.8), ("predict B=512", 1, 1.8)],
         )
+        self.assertEqual({row["share"] for row in self.rows()}, {None})
         started = (self.folder / "shardrec.log").read_text().splitlines()
         self.assertEqual(sorted(words.split()[-1] for words in started), ["1"] * 4 + ["2"] * 4)
         self.assertTrue(all("--ids zipf:1.05" in words for words in started))
