@@ -8,6 +8,7 @@
 
 #include "command.h"
 #include "serve/latencies.h"
+#include "serve/serve_load.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -146,6 +147,25 @@ TEST(ServeBench, RefusesWhatItCannotServe) {
                                "predict", "--seconds", "0"});
   EXPECT_EQ(scores.exit_code, 1);
   EXPECT_NE(scores.err.find("dense half"), std::string::npos) << scores.err;
+}
+
+TEST(ServeLoad, ACallThatFailsEndsAllThreadsAndIsThrown) {
+  const Scratch scratch;
+  train("train", scratch.path("run"));
+  const Scorer scorer(scratch.path("run"));
+  ServedModel model(scorer);
+  ServeOptions options;
+  options.threads = 3;
+  options.batch = 8;
+  options.batches = 2;
+  const ServeLoad good(scorer, model, options);
+  const ServeResult result = good.run(ServeCall::kLookup, 3, {.calls = 1000});
+  EXPECT_EQ(result.latencies.count(), 1000);
+  EXPECT_EQ(result.steps, std::set<int64_t>{50});
+  EXPECT_GT(result.cpu, 0);
+  model.width += 1;  // no output has such a shape
+  const ServeLoad bad(scorer, model, options);
+  EXPECT_THROW((void)bad.run(ServeCall::kLookup, 3, {.seconds = 300}), shardrec::Error);
 }
 
 TEST(Latencies, QuantilesAreWithinASixtyFourthAndTheLongestIsExact) {

@@ -14,7 +14,7 @@ constexpr size_t kBuckets = (64 - kBits) * kPerPower;
 
 size_t bucket_of(uint64_t length) {
   if (length < kPerPower) return length;
-  const int shift = std::bit_width(length) - 1 - kBits;
+  const int shift = static_cast<int>(std::bit_width(length)) - 1 - kBits;
   return static_cast<size_t>(shift) * kPerPower + (length >> shift);
 }
 
