@@ -168,14 +168,19 @@ def served_pair(shape, dtype):
     )
 
 
+def served_threads_arguments(call, batch, tables=None):
+    """Of the shardrec command; the number of threads follows."""
+    arguments = ["--table", tables or SERVED_TABLES, "--batch", batch, "--pooling", "1..20", "--ids", "zipf:1.05"]
+    return ["serve-bench", *arguments, "--calls", call, "--serve", "--threads"]
+
+
 def served_threads_pair(call, batch):
     """Samples per second of two threads beside those of one, of one scorer."""
-    arguments = ["--table", SERVED_TABLES, "--batch", batch, "--pooling", "1..20", "--ids", "zipf:1.05"]
-    ours = ["serve-bench", *arguments, "--calls", call, "--serve", "--threads"]
+    arguments = served_threads_arguments(call, batch)
     count, rows, dim = (int(number) for number in SERVED_TABLES.split("x"))
     return Pair(
-        [*ours, 2],
-        ["shardrec", *ours, 1],
+        [*arguments, 2],
+        ["shardrec", *arguments, 1],
         "ours, 1 thread",
         2,
         count * rows * 4 * dim,
@@ -187,9 +192,8 @@ def served_pairs():
     for dtype in ("float32", "int8"):
         for shape in SHAPES:
             yield served_pair(shape, dtype)
-    for call in ("lookup", "predict"):
-        for batch in (64, 512):
-            yield served_threads_pair(call, batch)
+    for call, batch in SERVED_CALLS:
+        yield served_threads_pair(call, batch)
 
 
 def step_arguments(model, sharding):
@@ -295,6 +299,7 @@ INTEL_TARGET = 1.0
 SERVED_TARGET = 1.5
 SERVED_INT8_TARGET = 1.0
 SERVED_TABLES = "26x100000x64"
+SERVED_CALLS = [(call, batch) for call in ("lookup", "predict") for batch in (64, 512)]
 LEAST_BY_THREADS = 1.8
 # Least geometric means of groups of rows with 2 threads.
 GROUP_TARGETS = {"backward + row-wise AdaGrad": 2.2, "update alone, row-wise AdaGrad": 2.6}
