@@ -107,6 +107,30 @@ java_neighbours() {
     env -u LD_LIBRARY_PATH java -cp "$out/scala.jar:$out/compilers/*:$classes" Caller
 }
 
+# As a user: the artefacts alone, no checkout, no LD_LIBRARY_PATH; and what the same program leaves in C++.
+java_example() (
+  user=$(mktemp -d) tool=$build/bin/shardrec
+  trap 'rm -rf "$user"' EXIT
+  unset LD_LIBRARY_PATH
+  if grep -rnE 'Capi|java\.lang\.reflect|setAccessible' examples/java/src; then return 1; fi
+  (($(wc -l <examples/java/src/main/java/org/example/Dlrm.java) <= 200)) && cp -r examples/java "$user/dlrm" && cd "$user/dlrm" &&
+    maven -Dshardrec.repository="$work/repository" -Dshardrec.platform="linux-$(uname -m)" package || return
+  dlrm=(java -Xcheck:jni -cp "target/dlrm.jar:target/lib/*" org.example.Dlrm)
+  for what in train resume serve; do "${dlrm[@]}" $what "$user/run" || return; done | tee "$user/said" && cat >"$user/bounds" <<END || return
+step 50, 2 ranks: 0.71 0.75
+step 100, 3 ranks: 0.80 0.83
+serving step 100: 0.80 0.83
+END
+  paste "$user/said" "$user/bounds" | awk -F'\t' '{
+    split($1, said, " test AUC "); n = split($2, want, " "); name = $2; sub(/ [^ ]+ [^ ]+$/, "", name)
+    if (said[1] != name || said[2] < want[n - 1] || said[2] > want[n]) { print "out of bounds: " $0; bad = 1 }
+  } END { exit bad || NR != 3 }' || return
+  "${dlrm[@]}" train "$user/threads" && "$tool" launch --nproc 2 -- "${dlrm[@]}" train "$user/processes" &&
+    "$build/bin/dlrm_cpp" train "$user/cpp" &&
+    "$tool" inspect "$user/threads" --diff "$user/processes" | grep '^the same: 34' &&
+    "$tool" inspect "$user/threads" --diff "$user/cpp" | grep '^the same: 34'
+)
+
 java_misuse() {
   refused 2 'error: incompatible types' javac -d "$work/misuse" -cp "$work/pinned/classes:$work/pinned/jspecify" bindings/misuse/WrongKind.java
 }
@@ -124,6 +148,7 @@ check_java() {
   if need "Java: artefacts of Maven" mvn unzip; then
     if java_online; then
       attempt "Java: artefacts of Maven, twice the same" java_package &&
+        attempt "Java: the example trains, resumes and serves from the artefacts" java_example &&
         attempt "Java: a consumer has the artefacts alone" java_consumer &&
         attempt "Java: Kotlin and Scala compile without casts, and see what may be null" java_neighbours
     else
