@@ -170,7 +170,8 @@ def served_pair(shape, dtype):
 
 def served_threads_arguments(call, batch, tables=None):
     """Of the shardrec command; the number of threads follows."""
-    arguments = ["--table", tables or SERVED_TABLES, "--batch", batch, "--pooling", "1..20", "--ids", "zipf:1.05"]
+    arguments = ["--table", tables or SERVED_TABLES, "--batch", batch, "--batches", 16]
+    arguments += ["--pooling", "1..20", "--ids", "zipf:1.05"]
     return ["serve-bench", *arguments, "--calls", call, "--serve", "--threads"]
 
 
