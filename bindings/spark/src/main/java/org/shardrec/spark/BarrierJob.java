@@ -43,8 +43,8 @@ final class BarrierJob {
       if (slots >= ranks) return;
       if (System.nanoTime() >= end) {
         throw new IllegalStateException("training needs " + ranks + " tasks at the same time, a rank for each partition; the"
-            + " application has room for " + slots + ": call ranks(" + Math.max(1, slots) + "), or give it more executors or cores"
-            + " (spark.task.cpus of them are one task)");
+            + " application has room for " + slots + ": call ranks(" + Math.max(1, slots) + "), or give it more executors or"
+            + " cores (spark.task.cpus of them are one task)");
       }
       Thread.sleep(POLL_MILLISECONDS);
     }

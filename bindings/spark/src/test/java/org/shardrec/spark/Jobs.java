@@ -105,7 +105,8 @@ final class Jobs {
     int expected = stall == Frames.Stall.FOR_FIVE_SECONDS ? 1 : 2;
     for (TaskEnds.End end : ends.await(expected)) {
       System.out.println(end + " after " + (end.milliseconds() - begin) + " ms");
-      Checks.check(end.milliseconds() - begin < 2000 && end.reason().contains("Killed"), "a cancelled task ends within 2 s, as killed");
+      Checks.check(end.milliseconds() - begin < 2000 && end.reason().contains("Killed"),
+          "a cancelled task ends within 2 s, as killed");
       if (expected == 1) Checks.check(end.partition() == 0, "the rank in the native call does not wait for the other one");
     }
     Checks.check(job.get().contains("cancelled"), "the job says that it was cancelled");
@@ -115,7 +116,7 @@ final class Jobs {
 
   static void awaitFile(Path file) throws InterruptedException {
     for (int i = 0; !Files.exists(file); ++i) {
-      if (i == 400) throw new AssertionError("no task has come to its row: " + file);
+      if (i == 1200) throw new AssertionError("no task has come to its row: " + file);
       Thread.sleep(50);
     }
   }

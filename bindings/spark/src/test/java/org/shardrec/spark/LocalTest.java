@@ -32,6 +32,7 @@ final class LocalTest {
       Jobs.cancel(session, folder.resolve("interrupted"), true, Frames.Stall.UNTIL_KILLED);
       Jobs.cancel(session, folder.resolve("deaf"), false, Frames.Stall.FOR_FIVE_SECONDS);
       interruptedCaller(session, folder);
+      killedTask(session, folder);
       killedWhileMeeting(session, folder);
     }
     Checks.check(ShardRec.liveObjects() == 0, "no native object is left");
@@ -124,8 +125,27 @@ final class LocalTest {
     long begin = System.currentTimeMillis();
     caller.interrupt();
     caller.join();
-    for (TaskEnds.End end : ends.await(2)) Checks.check(end.milliseconds() - begin < 2000, "a task of an interrupted caller ends within 2 s");
+    for (TaskEnds.End end : ends.await(2)) {
+      Checks.check(end.milliseconds() - begin < 2000, "a task of an interrupted caller ends within 2 s");
+    }
     Checks.check(said[0].equals("interrupted: the training has been cancelledtrue"), "the caller stays interrupted");
+    session.sparkContext().removeSparkListener(ends);
+  }
+
+  /** One task is killed, that of the rank in a native call. */
+  private static void killedTask(SparkSession session, Path folder) throws Exception {
+    Path reached = folder.resolve("task.pid");
+    TaskEnds ends = TaskEnds.of(session.sparkContext());
+    CompletableFuture<Void> job = CompletableFuture.runAsync(() -> Jobs.trainer(folder.resolve("task")).fit(
+        Frames.stalling(Frames.clicks(session, 0, Jobs.SAMPLES, 2), Jobs.SAMPLES - 128, reached, Frames.Stall.UNTIL_KILLED)));
+    Jobs.awaitFile(reached);
+    Thread.sleep(500); // rank 0 comes to its wait
+    long begin = System.currentTimeMillis();
+    session.sparkContext().killTaskAttempt(ends.attemptOn(0), false, "by the test");
+    for (TaskEnds.End end : ends.await(2)) {
+      Checks.check(end.milliseconds() - begin < 2000, "a killed task, and the other rank's, end within 2 s");
+    }
+    Checks.fails("Could not recover from a failed barrier", job::get);
     session.sparkContext().removeSparkListener(ends);
   }
 
