@@ -52,8 +52,8 @@ Workspace& Workspaces::take() {
     auto made = std::make_unique<Workspace>();
     made->in_use_.store(true, std::memory_order_relaxed);
     made->next_ = all_.load(std::memory_order_relaxed);
-    while (!all_.compare_exchange_weak(made->next_, made.get(), std::memory_order_release,
-                                       std::memory_order_relaxed)) {
+    // In one order with what exchange() reads: it sees every workspace that may name the old version.
+    while (!all_.compare_exchange_weak(made->next_, made.get(), std::memory_order_seq_cst)) {
     }
     taken = made.release();
   }
