@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -205,6 +207,29 @@ TEST(Scorer, TablesOf8BitsAreWithinHalfAStepOfTheirRows) {
     const std::vector<float> b = predict(coded, bags);
     for (size_t s = 0; s < a.size(); ++s) EXPECT_NEAR(a[s], b[s], 0.01);
   }
+}
+
+// Pages of a file that several processes map are there once.
+TEST(Scorer, MappedTablesAreTheFilesThemselves) {
+  Directory directory;
+  train(directory.path(), {.ranks = 2, .sharding = SHARDREC_SHARDING_ROW_WISE});
+  const auto mapped_files = [] {
+    std::ifstream maps("/proc/self/maps");
+    std::set<std::string> files;
+    for (std::string line; std::getline(maps, line);) {
+      if (line.find(".safetensors") == std::string::npos) continue;
+      EXPECT_NE(line.find(" r--s "), std::string::npos) << line;  // read, shared
+      files.insert(line.substr(line.find('/')));
+    }
+    return files.size();
+  };
+  {
+    const Scorer memory(directory.path());
+    EXPECT_EQ(mapped_files(), 0U);
+    const Scorer mapped(directory.path(), -1, ScorerOptions().tables("mapped"));
+    EXPECT_EQ(mapped_files(), 2U);  // one of each rank that saved
+  }
+  EXPECT_EQ(mapped_files(), 0U);
 }
 
 TEST(Scorer, LogitsAreWhatTheTopLayersGive) {

@@ -90,35 +90,44 @@ TEST(ScorerThreads, ARefreshNeverMixesCheckpoints) {
   }
 }
 
-// While a training commits and removes what is old, the newest is always there to be opened.
+// While a training commits and removes what is old, the newest is always there to be opened; and what is
+// served from files is still served when they have been removed.
 TEST(ScorerThreads, TheNewestIsServedWhileATrainingCommits) {
-  Directory directory;
-  train(directory.path(), {.steps = {0}});
-  Scorer scorer(directory.path());
-  std::atomic<bool> stop{false};
-  std::thread trainer([&] {
-    run(1, [&](shardrec::Comm& comm, int) {
-      const shardrec::Model model = served_model();
-      shardrec::Collection tables(comm, model, make_plan(model, 1, SHARDREC_SHARDING_TABLE_WISE));
-      shardrec::Checkpoint checkpoint(comm, directory.path(),
-                                      shardrec::CheckpointOptions().keep_last(1));
-      Net net;
-      checkpoint.add("tables", tables);
-      checkpoint.add("bottom", net.bottom);
-      checkpoint.add("top", net.top);
-      checkpoint.open();
-      for (int64_t step = 1; step <= 40; ++step) checkpoint.commit(step);
+  for (const char* kind : {"memory", "mapped"}) {
+    Directory directory;
+    train(directory.path(), {.steps = {0}});
+    Scorer scorer(directory.path(), -1, ScorerOptions().tables(kind));
+    const Scorer first(directory.path(), -1, ScorerOptions().tables(kind));
+    const ServedBatch batch = random_batch(8, 20);
+    const std::vector<float> expected = predict(first, batch);
+    std::atomic<bool> stop{false};
+    std::thread trainer([&] {
+      run(1, [&](shardrec::Comm& comm, int) {
+        const shardrec::Model model = served_model();
+        shardrec::Collection tables(comm, model, make_plan(model, 1, SHARDREC_SHARDING_TABLE_WISE));
+        shardrec::Checkpoint checkpoint(comm, directory.path(),
+                                        shardrec::CheckpointOptions().keep_last(1));
+        Net net;
+        checkpoint.add("tables", tables);
+        checkpoint.add("bottom", net.bottom);
+        checkpoint.add("top", net.top);
+        checkpoint.open();
+        for (int64_t step = 1; step <= 40; ++step) checkpoint.commit(step);
+      });
+      stop = true;
     });
-    stop = true;
-  });
-  int64_t before = 0;
-  while (!stop) {
-    const int64_t now = scorer.refresh();
-    EXPECT_GE(now, before);
-    before = now;
+    int64_t before = 0;
+    while (!stop) {
+      const int64_t now = scorer.refresh();
+      EXPECT_GE(now, before);
+      before = now;
+      (void)predict(scorer, batch);
+    }
+    trainer.join();
+    EXPECT_EQ(scorer.refresh(), 40);
+    EXPECT_TRUE(same_bytes(predict(first, batch), expected)) << kind;
+    EXPECT_EQ(status_of([&] { Scorer(directory.path(), 0); }), SHARDREC_NOT_FOUND);
   }
-  trainer.join();
-  EXPECT_EQ(scorer.refresh(), 40);
 }
 
 TEST(ScorerThreads, ADestroyedScorerEndsCallsInOrder) {
