@@ -532,7 +532,7 @@ TEST(Options, KeysAndKindsThatDoNotExistAreRefused) {
     EXPECT_EQ(shardrec_options_set_i64(options, key, 1), SHARDREC_INVALID_ARGUMENT);
     EXPECT_TRUE(contains(shardrec_last_error(), std::to_string(number))) << shardrec_last_error();
   }
-  for (const int number : {0, 12, 1000000}) {
+  for (const int number : {0, 13, 1000000}) {
     const auto kind = static_cast<shardrec_options_kind>(number);
     shardrec_options* out = nullptr;
     EXPECT_EQ(shardrec_options_create(kind, &out), SHARDREC_INVALID_ARGUMENT);
