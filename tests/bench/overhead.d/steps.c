@@ -1,6 +1,4 @@
-//go:build cgo && linux
-
-#include "overhead.h"
+#include "steps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +9,11 @@
 enum { DIM = 16, ROWS = 1000, DENSE = 4 };
 
 struct overhead_training {
-  int tables, whole;
-  int64_t batch, width,
-      number; /* width: columns of the interaction's output; number: of the step */
+  overhead_kind kind;
+  int tables;
+  int64_t batch;
+  int64_t width;  /* columns of the interaction's output */
+  int64_t number; /* of the step */
   shardrec_local *group;
   shardrec_comm *comm;
   shardrec_model *model;
@@ -24,9 +24,9 @@ struct overhead_training {
   shardrec_interaction *cross;
   shardrec_ddp *ddp;
   shardrec_metrics *metrics;
-  int64_t *ids, *lengths;
+  int64_t *ids, *lengths, *hashes;
   float *pooled, *input, *dense, *crossed, *logits, *labels, *predicted, *logits_gradient,
-      *crossed_gradient, *dense_gradient;
+      *crossed_gradient, *dense_gradient, *pooled_gradient;
 };
 
 #define TRY(call)                                              \
@@ -47,7 +47,7 @@ static shardrec_tensor floats(float *data, int64_t rows, int64_t columns) {
   return out;
 }
 
-/* Zeros that begin at a line of the cache, as Go's Aligned. */
+/* Zeros that begin at a line of the cache, as those of the hosts' own allocation helpers. */
 static void *aligned(int64_t bytes) {
   const size_t size = ((size_t)bytes / 64 + 1) * 64;
   return memset(aligned_alloc(64, size), 0, size);
@@ -89,27 +89,30 @@ static int open_tables(overhead_training *t) {
   return 0;
 }
 
-overhead_training *overhead_open(int tables, int64_t batch, int whole) {
+overhead_training *overhead_open(int kind, int tables, int64_t batch) {
   overhead_training *t = calloc(1, sizeof *t);
   t->tables = tables;
   t->batch = batch;
-  t->whole = whole;
-  if (open_tables(t) != 0 || (whole && open_layers(t) != 0)) {
+  t->kind = (overhead_kind)kind;
+  if ((kind != OVERHEAD_HASH && open_tables(t) != 0) ||
+      (kind == OVERHEAD_WHOLE && open_layers(t) != 0)) {
     overhead_close(t);
     return NULL;
   }
   t->ids = aligned(tables * batch * (int64_t)sizeof *t->ids);
   t->lengths = aligned(tables * batch * (int64_t)sizeof *t->lengths);
+  t->hashes = aligned(tables * batch * (int64_t)sizeof *t->hashes);
   for (int64_t i = 0; i < tables * batch; ++i) {
     t->ids[i] = i * 7 % ROWS;
     t->lengths[i] = 1;
   }
-  const int64_t columns[] = {
-      (int64_t)tables * DIM, DENSE, DIM, t->width, 1, 1, 1, 1, t->width, DIM};
-  float **buffers[] = {&t->pooled,           &t->input,         &t->dense,     &t->crossed,
-                       &t->logits,           &t->labels,        &t->predicted, &t->logits_gradient,
-                       &t->crossed_gradient, &t->dense_gradient};
-  for (int i = 0; i < 10; ++i) *buffers[i] = aligned(batch * columns[i] * (int64_t)sizeof(float));
+  const int64_t of_pooled = (int64_t)tables * DIM;
+  const int64_t columns[] = {of_pooled, DENSE, DIM, t->width, 1, 1, 1, 1, t->width, DIM, of_pooled};
+  float **buffers[] = {&t->pooled,         &t->input,           &t->dense,
+                       &t->crossed,        &t->logits,          &t->labels,
+                       &t->predicted,      &t->logits_gradient, &t->crossed_gradient,
+                       &t->dense_gradient, &t->pooled_gradient};
+  for (int i = 0; i < 11; ++i) *buffers[i] = aligned(batch * columns[i] * (int64_t)sizeof(float));
   return t;
 }
 
@@ -128,6 +131,7 @@ void overhead_close(overhead_training *t) {
   shardrec_local_destroy(&t->group);
   void *memory[] = {t->ids,
                     t->lengths,
+                    t->hashes,
                     t->pooled,
                     t->input,
                     t->dense,
@@ -138,8 +142,9 @@ void overhead_close(overhead_training *t) {
                     t->logits_gradient,
                     t->crossed_gradient,
                     t->dense_gradient,
+                    t->pooled_gradient,
                     t};
-  for (int i = 0; i < 13; ++i) free(memory[i]);
+  for (int i = 0; i < 15; ++i) free(memory[i]);
 }
 
 static int table_step(overhead_training *t) {
@@ -168,6 +173,8 @@ static int whole_step(overhead_training *t) {
                         logits_gradient = floats(t->logits_gradient, size, 1);
   const shardrec_tensor crossed_gradient = floats(t->crossed_gradient, size, t->width);
   const shardrec_tensor dense_gradient = floats(t->dense_gradient, size, DIM);
+  const shardrec_tensor pooled_gradient =
+      floats(t->pooled_gradient, size, (int64_t)t->tables * DIM);
   TRY(shardrec_lookup_begin(t->lookup, size, &ids, &lengths, NULL));
   TRY(shardrec_mlp_forward(t->bottom, &input, &dense));
   TRY(shardrec_lookup_forward(t->lookup, 0, &pooled));
@@ -177,8 +184,9 @@ static int whole_step(overhead_training *t) {
   TRY(shardrec_bce_with_logits(&logits, &labels, &predicted, &logits_gradient, &loss));
   TRY(shardrec_ddp_begin(t->ddp, 1));
   TRY(shardrec_mlp_backward(t->top, &logits_gradient, &crossed_gradient));
-  TRY(shardrec_interaction_backward(t->cross, &crossed_gradient, &dense_gradient, &pooled));
-  TRY(shardrec_lookup_set_gradient(t->lookup, 0, &pooled));
+  TRY(shardrec_interaction_backward(t->cross, &crossed_gradient, &dense_gradient,
+                                    &pooled_gradient));
+  TRY(shardrec_lookup_set_gradient(t->lookup, 0, &pooled_gradient));
   TRY(shardrec_lookup_send_gradients(t->lookup, 0));
   TRY(shardrec_mlp_backward(t->bottom, &dense_gradient, NULL));
   TRY(shardrec_ddp_end(t->ddp));
@@ -190,9 +198,17 @@ static int whole_step(overhead_training *t) {
   return 0;
 }
 
+static int hash_step(overhead_training *t) {
+  const shardrec_tensor ids = ids_of(t->ids, t->tables * t->batch),
+                        hashes = ids_of(t->hashes, t->tables * t->batch);
+  TRY(shardrec_hash64_ids(1, &ids, ROWS, &hashes));
+  return 0;
+}
+
 int overhead_steps(overhead_training *t, int64_t count) {
+  static int (*const steps[])(overhead_training *) = {table_step, whole_step, hash_step};
   while (count-- > 0) {
-    if ((t->whole ? whole_step(t) : table_step(t)) != 0) return 1;
+    if (steps[t->kind](t) != 0) return 1;
   }
   return 0;
 }
