@@ -7,7 +7,7 @@ language_c() {
       for program in first processes ddp; do
         cc -std=c99 -Wall -Wextra -Werror -O2 $program.c -o $program $(pkg-config --cflags --libs shardrec) -pthread -lm
       done
-      timeout 60 ./first; timeout 60 ./ddp' &&
+      timeout -v 300 ./first; timeout -v 300 ./ddp' &&
     two_processes examples/c/processes
 }
 
@@ -17,6 +17,6 @@ language_cpp() {
       for program in *.cpp; do
         c++ -std=c++20 -Wall -Wextra -Werror -O2 $program -o ${program%.cpp} $(pkg-config --cflags --libs shardrec) -pthread
       done
-      timeout 60 ./first' &&
+      timeout -v 300 ./first' &&
     two_processes examples/cpp/processes && dlrm examples/cpp/dlrm
 }

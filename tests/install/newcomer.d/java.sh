@@ -15,7 +15,7 @@ build_java() {
 
 # The libraries that a run loads are those that lie in the jar, extracted into a folder of the process: none is the system's.
 libraries_of_the_jar() {
-  inside 'rm -f loaded.*; LD_DEBUG=files LD_DEBUG_OUTPUT=/root/loaded timeout 120 '"$java"' serve threads
+  inside 'rm -f loaded.*; LD_DEBUG=files LD_DEBUG_OUTPUT=/root/loaded timeout -v 300 '"$java"' serve threads
     sed -nE "s/.*calling init: (.*)/\1/p" loaded.* | sort -u >libraries
     for name in shardrec shardrec_jni shardrec_openblas tbb sodium; do
       grep -E "/shardrec-[0-9]+-[0-9]+/lib$name[.]so" libraries || { echo "error: lib$name is not loaded from the jar"; exit 1; }
