@@ -184,6 +184,7 @@ void Workspace::look_up(const ServedTable& table, const Kept& kept, int64_t item
 
 void Workspace::look_up(const Version& version, int32_t output, const core::AnyMatrix& out,
                         compute::Element element) {
+  if (out.rows == 0) return;  // its memory may be none
   const auto output_bytes =
       static_cast<size_t>(out.rows * out.cols) * compute::element_bytes(element);
   if (output != 0) {
