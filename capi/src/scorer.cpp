@@ -28,6 +28,12 @@ serving::Settings settings_from(const Options& options) {
           .logits = options.i64(SHARDREC_OPTION_LOGITS) != 0};
 }
 
+embedding::BatchArguments batch_from(int64_t batch_size, const shardrec_tensor* values,
+                                     const shardrec_tensor* lengths,
+                                     const shardrec_tensor* weights) {
+  return {.batch_size = batch_size, .values = values, .lengths = lengths, .weights = weights};
+}
+
 int64_t require_step(int64_t step) {
   if (step < -1) refuse_value("step", step, "-1 (the newest), or the step of a checkpoint,");
   return step;
@@ -90,13 +96,9 @@ shardrec_status shardrec_scorer_lookup(const shardrec_scorer* scorer, int32_t ou
                                        const shardrec_tensor* weights, const shardrec_tensor* out,
                                        int64_t* out_step) {
   return guard([&] {
-    const int64_t step = enter(scorer, Access::kShared)
-                             ->look_up(output,
-                                       {.batch_size = batch_size,
-                                        .values = values,
-                                        .lengths = lengths,
-                                        .weights = weights},
-                                       out);
+    const int64_t step =
+        enter(scorer, Access::kShared)
+            ->look_up(output, batch_from(batch_size, values, lengths, weights), out);
     if (out_step != nullptr) *out_step = step;
   });
 }
@@ -107,13 +109,9 @@ shardrec_status shardrec_scorer_predict(const shardrec_scorer* scorer, int64_t b
                                         const shardrec_tensor* weights, const shardrec_tensor* out,
                                         int64_t* out_step) {
   return guard([&] {
-    const int64_t step = enter(scorer, Access::kShared)
-                             ->predict(dense,
-                                       {.batch_size = batch_size,
-                                        .values = values,
-                                        .lengths = lengths,
-                                        .weights = weights},
-                                       out);
+    const int64_t step =
+        enter(scorer, Access::kShared)
+            ->predict(dense, batch_from(batch_size, values, lengths, weights), out);
     if (out_step != nullptr) *out_step = step;
   });
 }

@@ -34,6 +34,14 @@ void Files::fail_damaged(const Stored& stored, const std::string& table) const {
        {.table = table, .path = path});
 }
 
+void Files::check_chunk(const ManifestTensor& tensor, int64_t number,
+                        std::span<const std::byte> bytes) const {
+  if (opened_.manifest.format == 1) return;
+  if (core::hash64(0, bytes) != tensor.checksums[static_cast<size_t>(number)]) {
+    fail_damaged(tensor.stored, opened_.manifest.table_of(tensor).name);
+  }
+}
+
 void Files::read(const Stored& stored, int64_t begin, std::span<std::byte> out) {
   const File& file = open(stored.file);
   int64_t start = stored.offset;

@@ -23,6 +23,11 @@ class Files {
 
   std::string path_of(const Stored& stored) const;
 
+  // Throws CORRUPT_DATA unless the bytes of chunk `number` of a table's tensor have its checksum. In
+  // format 1, which has one of the whole tensor, nothing is compared.
+  void check_chunk(const ManifestTensor& tensor, int64_t number,
+                   std::span<const std::byte> bytes) const;
+
   // "tensor X of PATH is damaged": throws CORRUPT_DATA. table may be empty.
   [[noreturn]] void fail_damaged(const Stored& stored, const std::string& table) const;
 

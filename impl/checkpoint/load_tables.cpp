@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "core/hash.h"
 
 namespace shardrec::checkpoint {
 
@@ -80,16 +79,8 @@ bool TableLoader::read_in_place(const Chunk& chunk) {
 std::span<const std::byte> TableLoader::read_chunk(const Chunk& chunk, std::span<std::byte> into) {
   const ManifestTensor& tensor = tensor_of(chunk);
   files_.read(tensor.stored, (chunk.row - tensor.row) * tensor.layout.row_bytes(tensor.cols), into);
-  verify(chunk, into);
+  files_.check_chunk(tensor, chunk.number, into);
   return into;
-}
-
-void TableLoader::verify(const Chunk& chunk, std::span<const std::byte> bytes) const {
-  const ManifestTensor& tensor = tensor_of(chunk);
-  if (opened_.manifest.format == 1) return;  // verified beforehand, as one
-  if (core::hash64(0, bytes) != tensor.checksums[static_cast<size_t>(chunk.number)]) {
-    files_.fail_damaged(tensor.stored, opened_.manifest.table_of(tensor).name);
-  }
 }
 
 bool TableLoader::run_round(const comm::Operation& operation, const std::vector<Chunk>& round) {

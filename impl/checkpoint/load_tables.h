@@ -40,7 +40,6 @@ class TableLoader {
   bool run_round(const comm::Operation& operation, const std::vector<Chunk>& round);
   void read_and_pack(const Chunk& chunk);
   std::span<const std::byte> read_chunk(const Chunk& chunk, std::span<std::byte> into);
-  void verify(const Chunk& chunk, std::span<const std::byte> bytes) const;
   bool read_in_place(const Chunk& chunk);
   // Copies what a need is about between a chunk, or a message of just it, and the box.
   void scatter(const Chunk& chunk, const Need& need, const std::byte* from, bool from_message);

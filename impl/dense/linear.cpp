@@ -1,5 +1,8 @@
 #include "dense/linear.h"
 
+#include <limits>
+
+#include "core/error.h"
 #include "dense/kernels.h"
 
 namespace shardrec::dense {
@@ -9,6 +12,17 @@ constexpr int64_t kWideLayer = int64_t{1} << 18;  // weights
 constexpr int64_t kSmallBatch = 1024;
 
 }  // namespace
+
+core::Matrix with_blas_stride(core::Matrix matrix, const char* name) {
+  if (matrix.rows <= 1) matrix.stride = matrix.cols;
+  if (matrix.stride > std::numeric_limits<int32_t>::max()) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("the row stride of ", name, " is ", matrix.stride,
+                              " elements; at most 2147483647 is accepted"),
+               {.value = matrix.stride});
+  }
+  return matrix;
+}
 
 void linear_forward(const Gemm& gemm, const LinearLayer& layer, const core::Matrix& x,
                     const core::Matrix& y) noexcept {

@@ -19,7 +19,11 @@ struct LinearLayer {
   bool relu = false;
 };
 
-// x [rows, inputs], y [rows, outputs]. Any thread.
+// The matrix with a stride that BLAS accepts: that of a single row does not matter to us. Throws
+// INVALID_ARGUMENT, naming the argument, where it has more than 32 bits.
+core::Matrix with_blas_stride(core::Matrix matrix, const char* name);
+
+// x [rows, inputs], y [rows, outputs], both with_blas_stride. Any thread.
 void linear_forward(const Gemm& gemm, const LinearLayer& layer, const core::Matrix& x,
                     const core::Matrix& y) noexcept;
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -28,18 +27,6 @@ const float* data(const core::Scratch& scratch) noexcept {
   return static_cast<const float*>(static_cast<const void*>(scratch.data()));
 }
 float* writable(const core::Scratch& scratch) noexcept { return const_cast<float*>(data(scratch)); }
-
-// A stride that BLAS accepts: that of a single row does not matter to us.
-core::Matrix normalised(core::Matrix matrix, const char* name) {
-  if (matrix.rows <= 1) matrix.stride = matrix.cols;
-  if (matrix.stride > std::numeric_limits<int32_t>::max()) {
-    core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("the row stride of ", name, " is ", matrix.stride,
-                              " elements; at most 2147483647 is accepted"),
-               {.value = matrix.stride});
-  }
-  return matrix;
-}
 
 void require_shape(const core::Matrix& matrix, const char* name, int64_t rows, int64_t cols) {
   if (matrix.rows == rows && matrix.cols == cols) return;
@@ -156,8 +143,8 @@ void Mlp::forward(const core::Matrix& input, const core::Matrix& output) {
   }
   require_shape(input, "input", input.rows, inputs_);
   require_shape(output, "output", input.rows, outputs());
-  const core::Matrix in = normalised(input, "input");
-  const core::Matrix out = normalised(output, "output");
+  const core::Matrix in = with_blas_stride(input, "input");
+  const core::Matrix out = with_blas_stride(output, "output");
 
   batch_ = -1;
   for (size_t l = 0; l < layers_.size(); ++l) {
@@ -217,11 +204,11 @@ void Mlp::backward(const core::Matrix& output_gradient, const core::Matrix& inpu
     core::fail(SHARDREC_INVALID_STATE, "backward was called without a forward before it");
   }
   require_shape(output_gradient, "output_gradient", batch_, outputs());
-  const core::Matrix dy = normalised(output_gradient, "output_gradient");
+  const core::Matrix dy = with_blas_stride(output_gradient, "output_gradient");
   core::Matrix dx = input_gradient;
   if (dx.data != nullptr) {
     require_shape(dx, "input_gradient", batch_, inputs_);
-    dx = normalised(dx, "input_gradient");
+    dx = with_blas_stride(dx, "input_gradient");
   }
   if (listener_ != nullptr) listener_->before_backward();
   if (batch_ == 0) {

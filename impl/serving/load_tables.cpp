@@ -10,7 +10,6 @@
 #include "checkpoint/match.h"
 #include "compute/kernels.h"
 #include "core/error.h"
-#include "core/hash.h"
 
 namespace shardrec::serving {
 namespace {
@@ -134,9 +133,7 @@ class TableReader {
       const int64_t rows = std::min(box.chunk_rows, box.rows - first);
       const auto chunk = buffer_.resize_as<std::byte>(static_cast<size_t>(rows * row_bytes));
       files_.read(box.stored, first * row_bytes, chunk);
-      if (core::hash64(0, chunk) != box.checksums[static_cast<size_t>(number)]) {
-        files_.fail_damaged(box.stored, opened_.manifest.table_of(box).name);
-      }
+      files_.check_chunk(box, number, chunk);
       take(box.row + first, rows, std::span<const std::byte>(chunk));
       if (control_ != nullptr) control_->advance(rows * row_bytes);
     }

@@ -1,10 +1,10 @@
 #include "serving/scorer.h"
 
-#include <limits>
 #include <utility>
 
 #include "checkpoint/store.h"
 #include "core/error.h"
+#include "dense/linear.h"
 
 namespace shardrec::serving {
 namespace {
@@ -31,24 +31,12 @@ shardrec_dtype dtype_of(const shardrec_tensor* out) {
              {.value = dtype});
 }
 
-// A stride that a matrix product accepts: that of a single row does not matter.
-core::Matrix normalised(core::Matrix matrix, const char* name) {
-  if (matrix.rows <= 1) matrix.stride = matrix.cols;
-  if (matrix.stride > std::numeric_limits<int32_t>::max()) {
-    core::fail(SHARDREC_INVALID_ARGUMENT,
-               core::sentence("the row stride of ", name, " is ", matrix.stride,
-                              " elements; at most 2147483647 is accepted"),
-               {.value = matrix.stride});
-  }
-  return matrix;
-}
-
 // [batch, scores]; of one score also [batch].
 core::Matrix scores_view(const shardrec_tensor* out, int64_t batch, int64_t scores) {
   if (out != nullptr && out->ndim == 1 && scores == 1) {
     return {core::column_view<float>(out, "out", batch).data(), batch, 1, 1};
   }
-  return normalised(core::matrix_view(out, "out", batch, scores), "out");
+  return dense::with_blas_stride(core::matrix_view(out, "out", batch, scores), "out");
 }
 
 }  // namespace
@@ -114,20 +102,11 @@ int64_t Scorer::look_up(int32_t output, const embedding::BatchArguments& batch,
   }
   Workspace& workspace = use.workspace();
   workspace.check(batch, version, "scorer_lookup");
-  const int64_t columns =
-      output == 0 ? version.outputs.width
-                  : version
-                        .tables[static_cast<size_t>(
-                            version.model
-                                .features[static_cast<size_t>(
-                                    version.outputs.sequences[static_cast<size_t>(output) - 1])]
-                                .table)]
-                        .dim;
   const shardrec_dtype dtype = dtype_of(out);
-  workspace.look_up(
-      version, output,
-      core::any_matrix_view(out, "out", dtype, workspace.output_rows(version, output), columns),
-      compute::element_of(dtype));
+  workspace.look_up(version, output,
+                    core::any_matrix_view(out, "out", dtype, workspace.output_rows(version, output),
+                                          version.columns(output)),
+                    compute::element_of(dtype));
   return version.step;
 }
 
@@ -141,8 +120,8 @@ int64_t Scorer::predict(const shardrec_tensor* dense, const embedding::BatchArgu
   Workspace& workspace = use.workspace();
   workspace.check(batch, version, "scorer_predict");
   const int64_t rows = batch.batch_size;
-  const core::Matrix input =
-      normalised(core::matrix_view(dense, "dense", rows, version.dense->dense_columns()), "dense");
+  const core::Matrix input = dense::with_blas_stride(
+      core::matrix_view(dense, "dense", rows, version.dense->dense_columns()), "dense");
   const core::Matrix scores = scores_view(out, rows, version.dense->scores());
   const int64_t width = version.outputs.width;
   float* const pooled = workspace.pooled(rows * width);

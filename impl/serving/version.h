@@ -34,6 +34,16 @@ struct Version {
   const dense::Gemm* gemm = nullptr;  // null: no plug-in
   std::string why_no_scores;          // where either is null
 
+  // The feature of an output that is not 0.
+  int32_t sequence(int32_t output) const {
+    return outputs.sequences[static_cast<size_t>(output) - 1];
+  }
+  const ServedTable& table_of(int32_t feature) const {
+    return tables[static_cast<size_t>(model.features[static_cast<size_t>(feature)].table)];
+  }
+  int64_t columns(int32_t output) const {
+    return output == 0 ? outputs.width : table_of(sequence(output)).dim;
+  }
   bool is(const checkpoint::Opened& opened) const {
     return directory == opened.directory && run == opened.manifest.run &&
            commit == opened.manifest.commit && step == opened.manifest.step;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <numeric>
 
 #include "compute/bags.h"
@@ -33,15 +32,6 @@ int64_t id_at(const compute::Ids& ids, int64_t i) {
                    : int64_t{static_cast<const int32_t*>(ids.data)[i]};
 }
 
-// The feature of an output that is not 0.
-int32_t sequence_of(const Version& version, int32_t output) {
-  return version.outputs.sequences[static_cast<size_t>(output) - 1];
-}
-
-const ServedTable& table_of(const Version& version, size_t feature) {
-  return version.tables[static_cast<size_t>(version.model.features[feature].table)];
-}
-
 }  // namespace
 
 Workspace::Workspace()
@@ -62,8 +52,8 @@ void Workspace::check(const embedding::BatchArguments& arguments, const Version&
   const size_t features = version.model.features.size();
   out_of_range_.assign(features, 0);
   for (size_t f = 0; f < features; ++f) {
-    const ServedTable& table = table_of(version, f);
     const auto feature = static_cast<int32_t>(f);
+    const ServedTable& table = version.table_of(feature);
     const compute::Ids ids{ids_from(batch_, batch_.first_id(feature)), batch_.ids_are_64()};
     const int64_t count = batch_.ids(feature);
     const bool good = ids.is_64
@@ -86,7 +76,7 @@ void Workspace::check(const embedding::BatchArguments& arguments, const Version&
 }
 
 int64_t Workspace::output_rows(const Version& version, int32_t output) const {
-  return output == 0 ? batch_.batch_size() : batch_.ids(sequence_of(version, output));
+  return output == 0 ? batch_.batch_size() : batch_.ids(version.sequence(output));
 }
 
 // Ids out of range are left out of their bags (of a sequence: their bag is empty), or become row 0.
@@ -188,15 +178,15 @@ void Workspace::look_up(const Version& version, int32_t output, const core::AnyM
   const auto output_bytes =
       static_cast<size_t>(out.rows * out.cols) * compute::element_bytes(element);
   if (output != 0) {
-    const int32_t feature = sequence_of(version, output);
-    const ServedTable& table = table_of(version, static_cast<size_t>(feature));
+    const int32_t feature = version.sequence(output);
+    const ServedTable& table = version.table_of(feature);
     look_up(table, keep(table, feature, true), out.rows, false, out, element, output_bytes);
     return;
   }
   for (size_t f = 0; f < version.model.features.size(); ++f) {
     const shardrec_pooling pooling = version.model.features[f].pooling;
     if (pooling == SHARDREC_POOLING_NONE) continue;
-    const ServedTable& table = table_of(version, f);
+    const ServedTable& table = version.table_of(static_cast<int32_t>(f));
     core::AnyMatrix columns = out;
     columns.data = static_cast<std::byte*>(out.data) +
                    static_cast<size_t>(version.outputs.column[f]) * compute::element_bytes(element);
