@@ -1,0 +1,35 @@
+// What tests set: order of threads, failures. Also by the environment, read once:
+//   SHARDREC_SIMT_DEVICES          number of devices, 1 by default; -1: as without a driver
+//   SHARDREC_SIMT_MEMORY           bytes of memory of each device
+//   SHARDREC_SIMT_FAIL_ALLOCATION  as simt_fail_allocation()
+//   SHARDREC_SIMT_ORDER            ascending, descending or random:SEED
+//
+// Visible from a shared library, so that a test finds them in a plug-in that it has loaded.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <stdint.h>
+
+#define SIMT_VISIBLE __attribute__((visibility("default")))
+
+extern "C" {
+
+// The order of blocks and of the threads of a block, for launches from now on: 0 ascending,
+// 1 descending, 2 random, from the seed.
+SIMT_VISIBLE void simt_set_order(int order, uint64_t seed);
+
+// The n-th allocation from now, of device or pinned memory, fails with cudaErrorMemoryAllocation:
+// 1 is the next, 0 none.
+SIMT_VISIBLE void simt_fail_allocation(int64_t nth);
+
+// The n-th kernel, copy or memset that any stream comes to from now does not take place and breaks its
+// device with the error: all that is enqueued there is left out (but events), all calls return it.
+SIMT_VISIBLE void simt_fail_operation(int64_t nth, int error);
+// The devices are whole again, as in a new process; what was allocated is still there.
+SIMT_VISIBLE void simt_repair_devices(void);
+
+// Allocations of device and pinned memory that were not freed; streams and events not destroyed.
+SIMT_VISIBLE int64_t simt_live_allocations(void);
+SIMT_VISIBLE int64_t simt_live_handles(void);
+}

@@ -1,0 +1,47 @@
+// What all calls of the runtime begin and end with: the state of the calling thread, and errors.
+//
+// A call reads
+//   return call([&]() -> cudaError_t { ... return cudaSuccess; });
+// which leaves it out where CUDA would: without a device, on a broken one, in a host function.
+#pragma once
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "devices.h"
+#include "handles.h"
+#include "simt/runtime.h"
+
+namespace simt {
+
+int current_device() noexcept;
+void set_current_device(int device) noexcept;
+
+// Keeps the error for cudaGetLastError(), and returns it.
+cudaError_t keep_error(cudaError_t error) noexcept;
+
+// NoDevice, InsufficientDriver; NotPermitted in a host function, which may not call the runtime.
+cudaError_t availability() noexcept;
+
+template <class Body>
+cudaError_t call(Body body) noexcept {
+  cudaError_t error = availability();
+  if (error == cudaSuccess) error = error_of_device(current_device());
+  if (error == cudaSuccess) {
+    try {
+      error = body();
+    } catch (const std::bad_alloc&) {
+      error = cudaErrorMemoryAllocation;
+    } catch (const std::exception& failure) {
+      std::fprintf(stderr, "simt: %s\n", failure.what());
+      error = cudaErrorUnknown;
+    }
+  }
+  return keep_error(error);
+}
+
+// The stream of the handle, or why there is none.
+cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept;
+
+}  // namespace simt

@@ -1,0 +1,40 @@
+// Handles of streams and events: numbers that are never given twice, so that one that was destroyed is
+// known as such.
+//
+// Thread rule: any thread; one may not use a handle that another destroys.
+#pragma once
+
+#include "simt/runtime.h"
+#include "stream.h"
+
+namespace simt {
+
+class Event {
+ public:
+  Event(int device, bool timed) : device_(device), timed_(timed) {}
+
+  int device() const noexcept { return device_; }
+  bool is_timed() const noexcept { return timed_; }
+  // The last one; none before the first cudaEventRecord().
+  RecordingPointer recording() noexcept;
+  void set_recording(RecordingPointer recording) noexcept;
+
+ private:
+  const int device_;
+  const bool timed_;
+  QuietMutex mutex_;
+  RecordingPointer recording_;
+};
+
+cudaStream_t add_stream(Stream* stream);
+// Null if there is no such stream.
+Stream* find_stream(cudaStream_t handle) noexcept;
+Stream* remove_stream(cudaStream_t handle) noexcept;
+// Marks all that was enqueued on the device, and waits for it.
+void wait_for_device(int device);
+
+cudaEvent_t add_event(std::unique_ptr<Event> event);
+Event* find_event(cudaEvent_t handle) noexcept;
+std::unique_ptr<Event> remove_event(cudaEvent_t handle) noexcept;
+
+}  // namespace simt

@@ -1,0 +1,306 @@
+#include "memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+
+#include "devices.h"
+#include "quiet.h"
+#include "sanitizers.h"
+
+namespace simt {
+namespace {
+
+constexpr size_t kAddresses = size_t{256} << 30;
+constexpr size_t kPage = 4096;
+// Opening and closing takes time for each page: with large ones a thousandth of it.
+constexpr size_t kLargePage = size_t{2} << 20;
+constexpr size_t kBefore = 256;  // CUDA's blocks are aligned to as many
+constexpr size_t kBehind = 256;  // at least
+constexpr size_t kPinnedAlignment = 4096;
+// Addresses are taken again only when this many others were.
+constexpr size_t kAddressesBeforeReuse = size_t{128} << 20;
+constexpr unsigned char kGarbage = 0xFF;  // NaN as floats, -1 as integers
+constexpr unsigned char kUntouched = 0xA5;
+
+size_t rounded_up(size_t number, size_t multiple) {
+  return (number + multiple - 1) / multiple * multiple;
+}
+
+struct DeviceBlock {
+  MemoryKind kind = MemoryKind::kDevice;
+  int device = 0;
+  size_t bytes = 0;
+  bool prepared = false;
+  bool retired = false;
+
+  size_t pages() const { return rounded_up(kBefore + bytes + kBehind, kPage); }
+};
+
+// By the address of their pages, kBefore less than the one that was handed out.
+using DeviceBlocks = std::map<uintptr_t, DeviceBlock>;
+
+struct PinnedBlock {
+  size_t bytes = 0;
+};
+
+struct State {
+  QuietMutex mutex;
+  uintptr_t first = 0;
+  size_t used = 0;    // addresses that were ever handed out, from the first on; whole large pages
+  size_t cursor = 0;  // where the next block is looked for
+  int openings = 0;
+  DeviceBlocks blocks;
+  std::map<uintptr_t, PinnedBlock> pinned;
+  size_t used_by_device[kMostDevices] = {};
+  int64_t live = 0;
+};
+
+// Never destroyed: threads of streams may outlive main().
+State& memory() {
+  static State& state = *new State;
+  return state;
+}
+
+uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+unsigned char* bytes_at(uintptr_t address) { return reinterpret_cast<unsigned char*>(address); }
+
+void protect(uintptr_t from, size_t bytes, bool open) {
+  if (bytes == 0) return;
+  if (mprotect(bytes_at(from), bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+    std::perror("simt: mprotect");
+    std::abort();
+  }
+}
+
+// Room for so many bytes between the blocks, at or after `from`; the end of all that were handed out if
+// there is none between.
+size_t gap_from(const State& state, size_t from, size_t bytes) {
+  size_t at = from;
+  auto next = state.blocks.lower_bound(state.first + from);
+  if (next != state.blocks.begin()) {
+    const auto before = std::prev(next);
+    at = std::max(at, before->first - state.first + before->second.pages());
+  }
+  for (; next != state.blocks.end(); ++next) {
+    if (next->first - state.first - at >= bytes) return at;
+    at = next->first - state.first + next->second.pages();
+  }
+  return at;
+}
+
+bool has_addresses(State& state) {
+  if (state.first != 0) return true;
+  void* addresses = mmap(nullptr, kAddresses + kLargePage, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (addresses == MAP_FAILED) return false;
+  state.first = rounded_up(number_of(addresses), kLargePage);
+  madvise(bytes_at(state.first), kAddresses, MADV_HUGEPAGE);  // at worst it is slow
+  return true;
+}
+
+// Makes addresses a block's. Those of an earlier block are mapped anew: to the thread sanitizer, nobody
+// has touched them.
+bool take_addresses(State& state, size_t at, size_t bytes) {
+  if (at < state.used) {
+    void* again = bytes_at(state.first + at);
+    const size_t old = std::min(bytes, state.used - at);
+    const int protection = state.openings != 0 ? PROT_READ | PROT_WRITE : PROT_NONE;
+    if (kThreadSanitizer &&
+        mmap(again, old, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED) {
+      return false;
+    }
+    if (kThreadSanitizer) madvise(again, old, MADV_HUGEPAGE);
+  }
+  if (const size_t end = rounded_up(at + bytes, kLargePage); end > state.used) {
+    if (state.openings != 0) protect(state.first + state.used, end - state.used, true);
+    poison(bytes_at(state.first + state.used), end - state.used);
+    state.used = end;
+  }
+  return true;
+}
+
+DeviceBlocks::iterator block_of(State& state, const void* address) {
+  return state.blocks.find(number_of(address) - kBefore);
+}
+
+// For the address sanitizer, all that is no memory of a block is poisoned.
+void fill_around(uintptr_t pages, const DeviceBlock& block) {
+  if constexpr (kAddressSanitizer) return;
+  volatile unsigned char* at = bytes_at(pages);
+  std::fill_n(at, kBefore, kUntouched);
+  std::fill_n(at + kBefore + block.bytes, kBehind, kUntouched);
+}
+
+void check_around(uintptr_t pages, const DeviceBlock& block) {
+  if constexpr (kAddressSanitizer) return;
+  const unsigned char* at = bytes_at(pages);
+  const auto untouched = [](unsigned char byte) { return byte == kUntouched; };
+  if (std::all_of(at, at + kBefore, untouched) &&
+      std::all_of(at + kBefore + block.bytes, at + kBefore + block.bytes + kBehind, untouched)) {
+    return;
+  }
+  std::fprintf(stderr, "simt: an operation wrote before or behind a block of %zu bytes\n",
+               block.bytes);
+  std::abort();
+}
+
+}  // namespace
+
+MemoryRange find_memory(const void* address) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  const uintptr_t number = number_of(address);
+  auto after = state.blocks.upper_bound(number - kBefore);
+  if (state.first != 0 && number >= state.first && number - state.first < kAddresses) {
+    MemoryRange range{.kind = MemoryKind::kDevice, .device = 0, .bytes_left = 0};
+    if (number < kBefore || after == state.blocks.begin()) return range;
+    const auto& [pages, block] = *std::prev(after);
+    const size_t offset = number - pages - kBefore;
+    if (block.retired || offset >= block.bytes) return range;
+    return {.kind = block.kind,
+            .device = block.device,
+            .bytes_left = block.bytes - offset,
+            .begins_block = offset == 0};
+  }
+  auto pinned = state.pinned.upper_bound(number);
+  if (pinned != state.pinned.begin()) {
+    --pinned;
+    const size_t offset = number - pinned->first;
+    if (offset < pinned->second.bytes) {
+      return {.kind = MemoryKind::kPinned,
+              .bytes_left = pinned->second.bytes - offset,
+              .begins_block = offset == 0};
+    }
+  }
+  return {};
+}
+
+void* reserve_device_memory(int device, size_t bytes, MemoryKind kind) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  if (bytes > memory_of_device() - state.used_by_device[device]) return nullptr;
+  const DeviceBlock block{.kind = kind, .device = device, .bytes = bytes};
+  if (!has_addresses(state)) return nullptr;
+  if (state.cursor > kAddressesBeforeReuse) state.cursor = 0;
+  const size_t at = gap_from(state, state.cursor, block.pages());
+  if (kAddresses - at < block.pages()) return nullptr;
+  const uintptr_t pages = state.first + at;
+  try {
+    state.blocks.emplace(pages, block);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+  if (!take_addresses(state, at, block.pages())) {
+    state.blocks.erase(pages);
+    return nullptr;
+  }
+  state.cursor = at + block.pages();
+  state.used_by_device[device] += bytes;
+  ++state.live;
+  return bytes_at(pages + kBefore);
+}
+
+void prepare_device_memory(void* block) noexcept {
+  size_t bytes = 0;
+  {
+    State& state = memory();
+    const QuietLock lock(state.mutex);
+    const auto found = block_of(state, block);
+    bytes = found->second.bytes;
+    unpoison(block, bytes);
+    fill_around(found->first, found->second);
+    found->second.prepared = true;
+  }
+  std::memset(block, kGarbage, bytes);
+}
+
+void retire_device_memory(void* block) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  DeviceBlock& retired = block_of(state, block)->second;
+  retired.retired = true;
+  state.used_by_device[retired.device] -= retired.bytes;
+  --state.live;
+}
+
+void discard_device_memory(void* block) noexcept {
+  size_t bytes = 0;
+  {
+    State& state = memory();
+    const QuietLock lock(state.mutex);
+    bytes = block_of(state, block)->second.bytes;
+  }
+  std::memset(block, kGarbage, bytes);
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  const auto found = block_of(state, block);
+  check_around(found->first, found->second);
+  poison(block, bytes);
+  if (found->second.pages() >= kLargePage) {  // a smaller one would only split a large page
+    madvise(bytes_at(found->first), found->second.pages(), MADV_DONTNEED);
+  }
+  state.blocks.erase(found);
+}
+
+DeviceAccess::DeviceAccess() noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  if (state.openings++ == 0) protect(state.first, state.used, true);
+}
+
+DeviceAccess::~DeviceAccess() {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  if (--state.openings != 0) return;
+  for (const auto& [pages, block] : state.blocks) {
+    if (block.prepared) check_around(pages, block);
+  }
+  protect(state.first, state.used, false);
+}
+
+void* allocate_pinned_memory(size_t bytes) noexcept {
+  void* block = ::operator new(bytes, std::align_val_t{kPinnedAlignment}, std::nothrow);
+  if (block == nullptr) return nullptr;
+  std::memset(block, kGarbage, bytes);
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  try {
+    state.pinned.emplace(number_of(block), PinnedBlock{bytes});
+  } catch (const std::bad_alloc&) {
+    ::operator delete(block, std::align_val_t{kPinnedAlignment});
+    return nullptr;
+  }
+  ++state.live;
+  return block;
+}
+
+void free_pinned_memory(void* block) noexcept {
+  State& state = memory();
+  {
+    const QuietLock lock(state.mutex);
+    state.pinned.erase(number_of(block));
+    --state.live;
+  }
+  ::operator delete(block, std::align_val_t{kPinnedAlignment});
+}
+
+size_t used_device_memory(int device) noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  return state.used_by_device[device];
+}
+
+int64_t live_memory_blocks() noexcept {
+  State& state = memory();
+  const QuietLock lock(state.mutex);
+  return state.live;
+}
+
+}  // namespace simt

@@ -1,0 +1,148 @@
+// Streams: threads that carry out operations in the order in which they were enqueued. Recordings: marks
+// in that order, which streams and the host wait for.
+//
+// To the thread sanitizer, what the host did before it enqueued an operation happens before it; what a
+// stream did before a recording happens before what waits for it; nothing else is ordered.
+//
+// Thread rule: any thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "quiet.h"
+#include "simt/runtime.h"
+
+namespace simt {
+
+// A mark in a stream, shared by the event, the operations and the host threads that wait for it.
+class Recording {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void wait() noexcept;  // for mark()
+  bool is_marked() noexcept;
+  void mark() noexcept;
+  Clock::time_point time() const noexcept { return time_; }  // once it is marked
+  int device() const noexcept { return device_; }
+
+ private:
+  friend class RecordingPointer;
+  explicit Recording(int device) : device_(device) {}
+
+  const int device_;
+  uint32_t holders_ = 1;
+  uint64_t word_ = 0;  // of the thread sanitizer
+  QuietCounter marked_;
+  Clock::time_point time_;
+};
+
+// std::shared_ptr would order the threads that hold it.
+class RecordingPointer {
+ public:
+  RecordingPointer() = default;
+  static RecordingPointer make(int device) { return RecordingPointer(new Recording(device)); }
+  RecordingPointer(const RecordingPointer& other) noexcept;
+  RecordingPointer(RecordingPointer&& other) noexcept
+      : recording_(std::exchange(other.recording_, nullptr)) {}
+  RecordingPointer& operator=(RecordingPointer other) noexcept {
+    std::swap(recording_, other.recording_);
+    return *this;
+  }
+  ~RecordingPointer();
+
+  Recording* operator->() const noexcept { return recording_; }
+  explicit operator bool() const noexcept { return recording_ != nullptr; }
+
+ private:
+  explicit RecordingPointer(Recording* recording) noexcept : recording_(recording) {}
+  Recording* recording_ = nullptr;
+};
+
+enum class Access : unsigned char {
+  kMark,          // done before it runs: whoever hears of it finds the stream idle
+  kWait,          // takes place on a broken device too, as kMark
+  kHostFunction,  // touches memory of the host only
+  kMemory,        // gets or gives back memory of devices; takes place on a broken one too
+  kDevice,        // kernels, copies, memsets
+};
+
+class Operation {
+ public:
+  explicit Operation(Access access) : access_(access) {}
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  virtual void run() = 0;
+  Access access() const noexcept { return access_; }
+
+ private:
+  friend class Stream;
+  const Access access_;
+  Operation* next_ = nullptr;
+};
+
+template <class Function>
+class FunctionOperation final : public Operation {
+ public:
+  FunctionOperation(Access access, Function function)
+      : Operation(access), function_(std::move(function)) {}
+  void run() override { function_(); }
+
+ private:
+  Function function_;
+};
+
+class Runner;
+
+class Stream {
+ public:
+  // Starts its thread. Throws std::bad_alloc, std::system_error.
+  static Stream* make(int device);
+  // The thread ends, and the object with it, once all that was enqueued is done.
+  void close() noexcept;
+
+  int device() const noexcept { return device_; }
+
+  template <class Function>
+  void enqueue(Access access, Function function) {
+    push(new FunctionOperation<Function>(access, std::move(function)));
+  }
+  RecordingPointer record();
+  void wait_for(RecordingPointer recording);
+  void synchronize() { record()->wait(); }
+  bool is_idle() noexcept;
+
+  // What runs the kernels of the stream whose thread calls.
+  static Runner& runner();
+  static bool is_thread_of_stream() noexcept;
+
+ private:
+  explicit Stream(int device) : device_(device) {}
+  ~Stream() = default;
+
+  static void* thread_main(void* stream);
+  void work();
+  Operation* take() noexcept;
+  void carry_out(Operation& operation);
+  void count_done() noexcept;
+  void push(Operation* operation) noexcept;
+
+  const int device_;
+  QuietMutex mutex_;
+  QuietCounter changed_;
+  Operation* first_ = nullptr;
+  Operation* last_ = nullptr;
+  uint64_t pushed_ = 0;
+  uint64_t done_ = 0;
+  bool closed_ = false;
+  uint64_t done_word_ = 0;  // of the thread sanitizer
+};
+
+// Streams and events that were not destroyed.
+int64_t live_handles() noexcept;
+
+}  // namespace simt

@@ -1,0 +1,188 @@
+// Calls about streams and events.
+#include "calls.h"
+
+namespace simt {
+namespace {
+
+cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
+  return call([&]() -> cudaError_t {
+    if (handle == nullptr || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
+    *handle = add_stream(Stream::make(current_device()));
+    return cudaSuccess;
+  });
+}
+
+// The event and its last recording, if it has one.
+cudaError_t event_of(cudaEvent_t handle, Event*& event) {
+  event = find_event(handle);
+  return event == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
+}
+
+}  // namespace
+}  // namespace simt
+
+using simt::call;
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return simt::create_stream(stream, flags);
+}
+
+// Streams here are as quick as the machine's scheduler makes them.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int /*priority*/) {
+  return simt::create_stream(stream, flags);
+}
+
+// Also on a broken device: the stream goes, the error stays.
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  simt::Stream* stream = nullptr;
+  cudaError_t error = simt::availability();
+  if (error == cudaSuccess) error = simt::stream_of(handle, stream);
+  if (error == cudaSuccess) simt::remove_stream(handle)->close();
+  return call([&] { return error; });
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    stream->synchronize();
+    return simt::error_of_device(stream->device());
+  });
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    if (!stream->is_idle()) return cudaErrorNotReady;
+    return simt::error_of_device(stream->device());
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_handle,
+                                unsigned flags) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    simt::Event* event = nullptr;
+    if (const cudaError_t error = simt::stream_of(stream_handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    if (const cudaError_t error = simt::event_of(event_handle, event); error != cudaSuccess) {
+      return error;
+    }
+    if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
+    if (simt::RecordingPointer recording = event->recording()) {
+      stream->wait_for(std::move(recording));
+    }
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    if (device == nullptr) return cudaErrorInvalidValue;
+    *device = stream->device();
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* user_data) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    if (function == nullptr) return cudaErrorInvalidValue;
+    stream->enqueue(simt::Access::kHostFunction, [=] { function(user_data); });
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  return call([&]() -> cudaError_t {
+    if (event == nullptr || (flags & ~(cudaEventBlockingSync | cudaEventDisableTiming)) != 0) {
+      return cudaErrorInvalidValue;
+    }
+    *event = simt::add_event(std::make_unique<simt::Event>(simt::current_device(),
+                                                           (flags & cudaEventDisableTiming) == 0));
+    return cudaSuccess;
+  });
+}
+
+// As cudaStreamDestroy().
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  cudaError_t error = simt::availability();
+  if (error == cudaSuccess && simt::remove_event(event) == nullptr) {
+    error = cudaErrorInvalidResourceHandle;
+  }
+  return call([&] { return error; });
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
+  return call([&]() -> cudaError_t {
+    simt::Stream* stream = nullptr;
+    simt::Event* event = nullptr;
+    if (const cudaError_t error = simt::event_of(event_handle, event); error != cudaSuccess) {
+      return error;
+    }
+    if (const cudaError_t error = simt::stream_of(stream_handle, stream); error != cudaSuccess) {
+      return error;
+    }
+    if (event->device() != stream->device()) return cudaErrorInvalidResourceHandle;
+    event->set_recording(stream->record());
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  return call([&]() -> cudaError_t {
+    simt::Event* event = nullptr;
+    if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
+    const simt::RecordingPointer recording = event->recording();
+    if (recording) recording->wait();
+    return simt::error_of_device(event->device());
+  });
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  return call([&]() -> cudaError_t {
+    simt::Event* event = nullptr;
+    if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
+    const simt::RecordingPointer recording = event->recording();
+    if (recording && !recording->is_marked()) return cudaErrorNotReady;
+    return simt::error_of_device(event->device());
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle,
+                                 cudaEvent_t end_handle) {
+  return call([&]() -> cudaError_t {
+    simt::Event* start = nullptr;
+    simt::Event* end = nullptr;
+    if (const cudaError_t error = simt::event_of(start_handle, start); error != cudaSuccess) {
+      return error;
+    }
+    if (const cudaError_t error = simt::event_of(end_handle, end); error != cudaSuccess) {
+      return error;
+    }
+    if (milliseconds == nullptr) return cudaErrorInvalidValue;
+    const simt::RecordingPointer from = start->recording();
+    const simt::RecordingPointer to = end->recording();
+    if (!start->is_timed() || !end->is_timed() || start->device() != end->device() || !from ||
+        !to) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (!from->is_marked() || !to->is_marked()) return cudaErrorNotReady;
+    const std::chrono::duration<float, std::milli> elapsed = to->time() - from->time();
+    *milliseconds = elapsed.count();
+    return cudaSuccess;
+  });
+}
