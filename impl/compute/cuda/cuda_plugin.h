@@ -1,0 +1,227 @@
+// The border between the core and the CUDA plug-in: one C function that fills a C table. Only plain C
+// types cross it, so that core and plug-in may be built by different compilers. It is an exact match:
+// another abi or another size is refused, never guessed at.
+//
+// What operations work on is said by the structs of jobs/, a header for each kind.
+//
+// The plug-in decides nothing: it hands the CUDA runtime's calls on, and starts kernels on what structs
+// say. It throws nothing, prints nothing, never waits for a whole device, and leaves the calling
+// thread's current device as it was.
+#pragma once
+
+#include <stdint.h>
+
+#include "compute/cuda/jobs/assembly.h"
+#include "compute/cuda/jobs/bags.h"
+#include "compute/cuda/jobs/batch.h"
+#include "compute/cuda/jobs/gradient_rows.h"
+#include "compute/cuda/jobs/gradients.h"
+#include "compute/cuda/jobs/initial_rows.h"
+#include "compute/cuda/jobs/kept_gradients.h"
+#include "compute/cuda/jobs/lookup.h"
+#include "compute/cuda/jobs/presence.h"
+#include "compute/cuda/jobs/received.h"
+#include "compute/cuda/jobs/routing.h"
+#include "compute/cuda/jobs/row_codes.h"
+#include "compute/cuda/jobs/row_copy.h"
+#include "compute/cuda/jobs/row_groups.h"
+#include "compute/cuda/jobs/row_searches.h"
+#include "compute/cuda/jobs/row_update.h"
+#include "compute/cuda/jobs/slot_sums.h"
+#include "compute/cuda/jobs/slots.h"
+#include "compute/cuda/jobs/weight_products.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Also the suffix of the plug-in's file name.
+#define SHARDREC_CUDA_ABI 1
+
+// What every function returns that can fail: 0, or the cudaError_t of the call that failed.
+typedef int32_t shardrec_cuda_error;
+enum {
+  SHARDREC_CUDA_OK = 0,
+  SHARDREC_CUDA_OUT_OF_MEMORY = 2,  // cudaErrorMemoryAllocation
+  SHARDREC_CUDA_NOT_READY = 600     // cudaErrorNotReady: no failure, of ..._query only
+};
+
+// What the plug-in's function returns.
+enum { SHARDREC_CUDA_FILLED = 0, SHARDREC_CUDA_ABI_MISMATCH = 1 };
+
+typedef struct shardrec_cuda_device {
+  char name[256];
+  int32_t capability_major;
+  int32_t capability_minor;
+  int32_t multiprocessors;
+  int64_t memory;  // bytes
+} shardrec_cuda_device;
+
+// A queue of operations of one device, and a place in one.
+typedef struct shardrec_cuda_stream shardrec_cuda_stream;
+typedef struct shardrec_cuda_event shardrec_cuda_event;
+
+typedef struct shardrec_cuda_table {
+  uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's
+  uint32_t abi;         // in: the core's SHARDREC_CUDA_ABI; out: the plug-in's
+  const char *library;  // what the plug-in was built with, such as "CUDA 13.0"; static storage
+
+  // Name and meaning of an error; static storage, never null.
+  const char *(*error_name)(shardrec_cuda_error error);
+  const char *(*error_text)(shardrec_cuda_error error);
+
+  shardrec_cuda_error (*count_devices)(int32_t *out);
+  shardrec_cuda_error (*describe_device)(int32_t device, shardrec_cuda_device *out);
+  // Begins to use a device: makes what a process keeps there, and loads all kernels.
+  shardrec_cuda_error (*open_device)(int32_t device);
+
+  // Memory of a device, in the order of a stream: it may be used by what follows there, and is given
+  // back when what is before it there is over. 256-byte aligned.
+  shardrec_cuda_error (*allocate)(shardrec_cuda_stream *stream, uint64_t bytes, void **out);
+  shardrec_cuda_error (*release)(shardrec_cuda_stream *stream, void *memory);
+  // Memory of the host that devices read and write without another copy.
+  shardrec_cuda_error (*allocate_pinned)(uint64_t bytes, void **out);
+  shardrec_cuda_error (*release_pinned)(void *memory);
+
+  shardrec_cuda_error (*create_stream)(int32_t device, shardrec_cuda_stream **out);
+  void (*destroy_stream)(shardrec_cuda_stream *stream);  // what it holds takes place still
+  shardrec_cuda_error (*wait_for_stream)(shardrec_cuda_stream *stream);
+  // What follows on the stream takes place after the event.
+  shardrec_cuda_error (*order_after)(shardrec_cuda_stream *stream, shardrec_cuda_event *event);
+
+  shardrec_cuda_error (*create_event)(int32_t device, shardrec_cuda_event **out);
+  void (*destroy_event)(shardrec_cuda_event *event);
+  // The event is where the stream is now; waiting for one that was never recorded returns at once.
+  shardrec_cuda_error (*record)(shardrec_cuda_event *event, shardrec_cuda_stream *stream);
+  shardrec_cuda_error (*wait_for_event)(shardrec_cuda_event *event);
+  shardrec_cuda_error (*query_event)(shardrec_cuda_event *event);
+
+  // Between memories of devices and pinned memory. Memory of the host that is not pinned works as well,
+  // but may take the caller's time.
+  shardrec_cuda_error (*copy)(shardrec_cuda_stream *stream, void *to, const void *from,
+                              uint64_t bytes);
+  shardrec_cuda_error (*fill)(shardrec_cuda_stream *stream, void *to, uint8_t byte, uint64_t bytes);
+
+  // Operations: in the order of the stream. Lists lie in the device's memory.
+
+  // first_block: [count + 1], the blocks of the lookups before each; blocks: of all.
+  shardrec_cuda_error (*look_up)(shardrec_cuda_stream *stream,
+                                 const shardrec_cuda_lookup_kind *kind,
+                                 const shardrec_cuda_lookup *lookups, const int64_t *first_block,
+                                 int32_t count, int64_t blocks);
+  shardrec_cuda_error (*fill_rows)(shardrec_cuda_stream *stream,
+                                   const shardrec_cuda_initial_rows *rows);
+  shardrec_cuda_error (*index_bags)(shardrec_cuda_stream *stream,
+                                    shardrec_cuda_bag_indexing *indexing);
+  shardrec_cuda_error (*copy_rows)(shardrec_cuda_stream *stream,
+                                   const shardrec_cuda_row_copy *rows);
+  shardrec_cuda_error (*group_rows)(shardrec_cuda_stream *stream,
+                                    shardrec_cuda_row_grouping *grouping);
+  shardrec_cuda_error (*locate_gradients)(shardrec_cuda_stream *stream,
+                                          const shardrec_cuda_gradient_blocks *job);
+  shardrec_cuda_error (*number_occurrences)(shardrec_cuda_stream *stream,
+                                            const shardrec_cuda_single_occurrences *job);
+  shardrec_cuda_error (*find_rows)(shardrec_cuda_stream *stream,
+                                   const shardrec_cuda_row_search *job);
+  shardrec_cuda_error (*find_new_rows)(shardrec_cuda_stream *stream,
+                                       shardrec_cuda_kept_addition *job);
+  shardrec_cuda_error (*add_kept)(shardrec_cuda_stream *stream,
+                                  const shardrec_cuda_kept_addition *job);
+  shardrec_cuda_error (*read_lengths)(shardrec_cuda_stream *stream,
+                                      const shardrec_cuda_length_reading *reading);
+  shardrec_cuda_error (*sort_samples)(shardrec_cuda_stream *stream,
+                                      shardrec_cuda_sample_sorting *sorting);
+  shardrec_cuda_error (*check_bags)(shardrec_cuda_stream *stream,
+                                    const shardrec_cuda_bag_check *check);
+  shardrec_cuda_error (*expand_ids)(shardrec_cuda_stream *stream,
+                                    const shardrec_cuda_id_expansion *expansion);
+  // first_word: [count + 1], the words of the blocks before each; words: of all.
+  shardrec_cuda_error (*mark_bag_bits)(shardrec_cuda_stream *stream,
+                                       const shardrec_cuda_bag_bits *blocks,
+                                       const int64_t *first_word, int32_t count, int64_t words);
+  // first_chunk: [count + 1], the chunks of the lists before each; chunks: of all.
+  shardrec_cuda_error (*index_held_bags)(shardrec_cuda_stream *stream,
+                                         const shardrec_cuda_held_bags *lists,
+                                         const int64_t *first_chunk, int32_t count, int64_t chunks);
+  // chunk_sums: of each list from the rows of each chunk to those before it; rows: [count], the sums.
+  shardrec_cuda_error (*add_chunk_sums)(shardrec_cuda_stream *stream,
+                                        const shardrec_cuda_held_bags *lists, int32_t count,
+                                        int64_t *rows);
+  // vectors: are addresses, strides and widths of all rows multiples of 16 bytes, and, of outputs of 16 bits,
+  // of 8? first_block: [count + 1], the blocks of the sums before each; blocks: of all.
+  shardrec_cuda_error (*add_up_rows)(shardrec_cuda_stream *stream, int32_t vectors,
+                                     const shardrec_cuda_row_sum *jobs, const int64_t *first_block,
+                                     int32_t count, int64_t blocks);
+  // first_chunk: [count + 1], the chunks of ids of the sequences before each; chunks: of all.
+  shardrec_cuda_error (*find_sequence_rows)(shardrec_cuda_stream *stream,
+                                            const shardrec_cuda_sequence *jobs,
+                                            const int64_t *first_chunk, int32_t count,
+                                            int64_t chunks);
+  // Of sequences the rows of which were found; the rest as add_up_rows.
+  shardrec_cuda_error (*copy_sequence_rows)(shardrec_cuda_stream *stream, int32_t vectors,
+                                            const shardrec_cuda_sequence *jobs,
+                                            const int64_t *first_block, int32_t count,
+                                            int64_t blocks);
+  // element: of the gradients. vectors: are addresses, strides, and the columns of all maps multiples of 16 bytes? first_block: [count + 1], SHARDREC_CUDA_GRADIENT_SLICES blocks for each chunk of items.
+  shardrec_cuda_error (*pack_output_gradients)(shardrec_cuda_stream *stream, int32_t element,
+                                               int32_t vectors, const shardrec_cuda_gradients *jobs,
+                                               const int64_t *first_block, int32_t count,
+                                               int64_t blocks);
+  // rows: [count], the items of each union; null: not wanted.
+  shardrec_cuda_error (*count_present)(shardrec_cuda_stream *stream,
+                                       const shardrec_cuda_present_words *unions, int32_t count,
+                                       int64_t *rows);
+  // first_block: [count + 1], the blocks of the codings before each; blocks: of all.
+  shardrec_cuda_error (*encode_rows)(shardrec_cuda_stream *stream,
+                                     const shardrec_cuda_row_coding_kind *kind,
+                                     const shardrec_cuda_row_encoding *jobs,
+                                     const int64_t *first_block, int32_t count, int64_t blocks);
+  // first_block: [count + 1], the blocks of the codings before each; blocks: of all.
+  shardrec_cuda_error (*decode_rows)(shardrec_cuda_stream *stream,
+                                     const shardrec_cuda_row_coding_kind *kind,
+                                     const shardrec_cuda_row_decoding *jobs,
+                                     const int64_t *first_block, int32_t count, int64_t blocks);
+  // element: of the tables. vectors: are addresses, strides, ranges and widths of all rows multiples of 16 bytes? first_block: [count + 1], the blocks of the jobs before each; blocks: of all.
+  shardrec_cuda_error (*take_products)(shardrec_cuda_stream *stream, int32_t element,
+                                       int32_t vectors, const shardrec_cuda_weight_products *jobs,
+                                       const int64_t *first_block, int32_t count, int64_t blocks);
+  // Writes bits. first_word: [count + 1], the words of 64 ids of the features before each.
+  shardrec_cuda_error (*mark_product_parts)(shardrec_cuda_stream *stream,
+                                            const shardrec_cuda_weight_gradients *jobs,
+                                            const int64_t *first_word, int32_t count,
+                                            int64_t words);
+  // first_block: [count + 1], a block for each kThreads ids.
+  shardrec_cuda_error (*sum_products)(shardrec_cuda_stream *stream,
+                                      const shardrec_cuda_weight_gradients *jobs,
+                                      const int64_t *first_block, int32_t count, int64_t blocks);
+  shardrec_cuda_error (*pack_slots)(shardrec_cuda_stream *stream,
+                                    const shardrec_cuda_slot_packings *job);
+  shardrec_cuda_error (*check_slots)(shardrec_cuda_stream *stream,
+                                     const shardrec_cuda_slot_check *job);
+  shardrec_cuda_error (*unpack_slots)(shardrec_cuda_stream *stream,
+                                      shardrec_cuda_slot_unpackings *job);
+  shardrec_cuda_error (*count_slot_sums)(shardrec_cuda_stream *stream,
+                                         const shardrec_cuda_slot_sums *job);
+  shardrec_cuda_error (*add_slots)(shardrec_cuda_stream *stream, shardrec_cuda_slot_sums *job);
+  shardrec_cuda_error (*add_row_totals)(shardrec_cuda_stream *stream,
+                                        const shardrec_cuda_row_totals *job);
+  // write_ids: with the sums that count_ids has left.
+  shardrec_cuda_error (*count_ids)(shardrec_cuda_stream *stream, shardrec_cuda_id_routing *routing);
+  shardrec_cuda_error (*write_ids)(shardrec_cuda_stream *stream,
+                                   const shardrec_cuda_id_routing *routing);
+  shardrec_cuda_error (*open_rows)(shardrec_cuda_stream *stream,
+                                   const shardrec_cuda_row_opening *opening);
+  // first_block: [count + 1], the blocks of threads of the jobs before each; blocks: of all. A warp takes
+  // tile_rows rows of a job.
+  shardrec_cuda_error (*work_on_rows)(shardrec_cuda_stream *stream,
+                                      const shardrec_cuda_row_kind *kind,
+                                      const shardrec_cuda_row_job *jobs, const int64_t *first_block,
+                                      int32_t count, int64_t blocks);
+} shardrec_cuda_table;
+
+// Exported as "shardrec_cuda_plugin". Sets size and abi always, the rest when it returns FILLED.
+typedef int32_t (*shardrec_cuda_plugin_function)(shardrec_cuda_table *table);
+
+#ifdef __cplusplus
+}
+#endif

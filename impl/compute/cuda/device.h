@@ -1,0 +1,117 @@
+// What kernels are written in: one source for the device's compiler and, in tests, for the host's
+// (tests/simt).
+//
+// Rules that both keep: shared memory is dynamic only, and asked for by shared<T>(); blocks have
+// kThreads threads in one dimension; no thread waits for another block; no atomic operation on floats.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#if !defined(__CUDACC__)
+#include <source_location>
+#endif
+
+namespace shardrec::compute::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kThreads = 256;
+inline constexpr unsigned kAllLanes = ~0U;
+
+// A kernel of kThreads threads, so many blocks of which shall fit one multiprocessor.
+#define SHARDREC_KERNEL(blocks) __global__ void __launch_bounds__(kThreads, blocks)
+#define SHARDREC_DEVICE __device__ __forceinline__
+
+// The shared memory of the block as a T.
+#if defined(__CUDACC__)
+template <class T>
+SHARDREC_DEVICE T& shared() {
+  static_assert(alignof(T) <= 16 && std::is_trivially_copyable_v<T>);
+  extern __shared__ __align__(16) unsigned char memory[];
+  return *reinterpret_cast<T*>(memory);
+}
+#else
+template <class T>
+T& shared(std::source_location where = std::source_location::current()) {
+  static_assert(alignof(T) <= 16 && std::is_trivially_copyable_v<T>);
+  if (sizeof(T) > simt::shared_bytes()) {
+    simt::stop("a kernel uses more shared memory than its launch named", where);
+  }
+  return *static_cast<T*>(simt::shared_memory());
+}
+#endif
+
+// A pointer into the memory of a device, or pinned memory. The compiler does not see that of one that was
+// read from shared memory, and would make slower loads and stores.
+template <class T>
+SHARDREC_DEVICE T* global(T* pointer) {
+#if defined(__CUDACC__)
+  __builtin_assume(__isGlobal(pointer));
+#endif
+  return pointer;
+}
+
+// Blocks that have a thread for each of so many things.
+constexpr int64_t blocks_for(int64_t things) { return (things + kThreads - 1) / kThreads; }
+
+// Starts blocks of a kernel on the stream, on the current device.
+template <class... Parameters>
+cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, size_t shared_bytes,
+                   cudaStream_t stream, std::type_identity_t<Parameters>... arguments) {
+  if (blocks == 0) return cudaSuccess;
+  if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+#if defined(__CUDACC__)
+  cudaLaunchConfig_t shape = {};
+  shape.gridDim = dim3(static_cast<unsigned>(blocks));
+  shape.blockDim = dim3(kThreads);
+  shape.dynamicSmemBytes = shared_bytes;
+  shape.stream = stream;
+  return cudaLaunchKernelEx(&shape, kernel, arguments...);
+#else
+  return simt::launch(kernel, dim3(static_cast<unsigned>(blocks)), dim3(kThreads), shared_bytes,
+                      stream, arguments...);
+#endif
+}
+
+// Loads a kernel onto the current device.
+template <class... Parameters>
+cudaError_t load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes unused = {};
+  return cudaFuncGetAttributes(&unused, reinterpret_cast<const void*>(kernel));
+}
+
+// The index of this thread's warp in the block, and of the thread in its warp.
+SHARDREC_DEVICE int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
+SHARDREC_DEVICE int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
+
+// The sum of value over the lanes of the warp up to this one. All lanes call it.
+template <class T>
+SHARDREC_DEVICE T sum_of_lanes_up_to_this(T value) {
+  for (int distance = 1; distance < kWarp; distance *= 2) {
+    const T below = __shfl_up_sync(kAllLanes, value, static_cast<unsigned>(distance));
+    if (lane_index() >= distance) value += below;
+  }
+  return value;
+}
+
+// Of a list of `count` starts, ascending, the first of which is 0: the last one that is not above
+// `number`. All lanes of the warp call it with the same arguments, and get the same.
+template <class Start, class Count>
+SHARDREC_DEVICE Count last_start(const Start* starts, Count count, int64_t number) {
+  Count first = 0;  // starts[first] <= number
+  Count end = count;
+  while (end - first > 1) {
+    // Each lane looks at the start of one of 32 pieces.
+    const Count piece = (end - first + kWarp - 1) / kWarp;
+    const Count at = first + lane_index() * piece;
+    const unsigned below = __ballot_sync(kAllLanes, at < end && starts[at] <= number);
+    first += (__popc(below) - 1) * piece;
+    end = first + piece < end ? first + piece : end;
+  }
+  return first;
+}
+
+}  // namespace shardrec::compute::cuda

@@ -1,0 +1,47 @@
+// The bags of blocks, and where each begins (cuda_plugin.h).
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// compute::SparseLength.
+typedef struct shardrec_cuda_sparse_length {
+  uint32_t sample;
+  uint32_t count;
+} shardrec_cuda_sparse_length;
+
+// compute::Bags: dense or sparse lengths. Bags are those that are not empty, unless said otherwise.
+typedef struct shardrec_cuda_bags {
+  int64_t ids;
+  int64_t bags;
+  int64_t samples;                                    // bags, empty ones included
+  const uint32_t *dense_lengths;                      // [samples]
+  const shardrec_cuda_sparse_length *sparse_lengths;  // [bags]
+} shardrec_cuda_bags;
+
+// A block whose bags are counted through, in place of walking them: written are, where wanted, the first
+// id and the sample of each bag. The lengths are those of a block that was checked; for a block that has
+// none, nothing is written.
+typedef struct shardrec_cuda_bag_index {
+  shardrec_cuda_bags bags;
+  uint32_t *first_id;  // [bags + 1]: ids before each, and all
+  uint32_t *sample;    // [bags]; null: not wanted
+} shardrec_cuda_bag_index;
+
+// Lists of a call that indexes bags, and its room.
+typedef struct shardrec_cuda_bag_indexing {
+  const shardrec_cuda_bag_index *blocks;  // [count]
+  const int64_t *first_length;  // [count + 1]: lengths of the blocks before each, and of all
+  int64_t count;
+  int64_t lengths;  // of all blocks
+  uint64_t *sums;   // [lengths + 1]
+  void *room;       // room_bytes; null: room_bytes is set, and nothing else is done
+  uint64_t room_bytes;
+} shardrec_cuda_bag_indexing;
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,51 @@
+// Outputs looked up in rows of tables (cuda_plugin.h).
+#pragma once
+
+#include <stdint.h>
+
+#include "compute/cuda/jobs/elements.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Outputs of some columns of a feature, looked up in rows of a table: compute::BagOutputs. Or the sums of
+// the bags of a block (compute::BagSums), the items of which are bags that are not empty. All addresses
+// are of the device.
+typedef struct shardrec_cuda_lookup {
+  const void *table;
+  int64_t stride;  // elements from row to row
+  int64_t width;   // columns
+  const void *ids;
+  const float *weights;       // null: all 1
+  const uint32_t *lengths;    // [items], null: an id per item
+  const uint32_t *chunk_ids;  // [chunks + 1]: ids before each chunk of SHARDREC_CUDA_CHUNK items
+  // In place of both: [items + 1], the ids before each item, and all. Where there is none of the three,
+  // an item is an id.
+  const uint32_t *first_id;
+  int64_t items;
+  void *out;
+  int64_t out_stride;  // elements
+  int32_t out_element;
+  int32_t ids_are_64;
+  int32_t mean;
+  // Threads that read a row together, 4, 8, 16 or 32. A block of threads looks up
+  // SHARDREC_CUDA_LOOKUP_ITEMS / lanes items, the last one of a lookup those that are left.
+  int32_t lanes;
+} shardrec_cuda_lookup;
+
+#define SHARDREC_CUDA_LOOKUP_ITEMS 2048
+#define SHARDREC_CUDA_LEAST_LANES 4
+
+// Which kernel looks them up. Lookups of one kind are one launch.
+typedef struct shardrec_cuda_lookup_kind {
+  int32_t element;  // of the tables
+  // Are the address, the stride and the width of all rows multiples of 16 bytes?
+  int32_t vectors;
+  // Are they, and all outputs sums in fp32 at such addresses and strides?
+  int32_t plain;
+} shardrec_cuda_lookup_kind;
+
+#ifdef __cplusplus
+}
+#endif

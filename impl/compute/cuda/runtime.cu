@@ -1,0 +1,172 @@
+#include <cstring>
+#include <new>
+
+#include "compute/cuda/operations.h"
+#include "compute/cuda/runtime.h"
+#include "compute/cuda/stream.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+const char* error_name(shardrec_cuda_error error) {
+  return cudaGetErrorName(static_cast<cudaError_t>(error));
+}
+
+const char* error_text(shardrec_cuda_error error) {
+  return cudaGetErrorString(static_cast<cudaError_t>(error));
+}
+
+shardrec_cuda_error count_devices(int32_t* out) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  *out = error == cudaSuccess ? count : 0;
+  return error;
+}
+
+shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
+  cudaDeviceProp properties = {};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) return error;
+  *out = {};
+  std::memcpy(out->name, properties.name, sizeof out->name - 1);
+  out->capability_major = properties.major;
+  out->capability_minor = properties.minor;
+  out->multiprocessors = properties.multiProcessorCount;
+  out->memory = static_cast<int64_t>(properties.totalGlobalMem);
+  return cudaSuccess;
+}
+
+shardrec_cuda_error open_device(int32_t device) {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  // The first call that needs the device makes what the process keeps there.
+  const cudaError_t error = cudaFree(nullptr);
+  return error != cudaSuccess ? error : load_kernels();
+}
+
+shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void** out) {
+  *out = nullptr;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMallocAsync(out, bytes, stream->stream);
+}
+
+shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaFreeAsync(memory, stream->stream);
+}
+
+shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
+  *out = nullptr;
+  return cudaHostAlloc(out, bytes, cudaHostAllocPortable);
+}
+
+shardrec_cuda_error release_pinned(void* memory) { return cudaFreeHost(memory); }
+
+shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
+  *out = nullptr;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  cudaStream_t stream = nullptr;
+  const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return error;
+  *out = new (std::nothrow) shardrec_cuda_stream{device, stream};
+  if (*out != nullptr) return cudaSuccess;
+  cudaStreamDestroy(stream);
+  return cudaErrorMemoryAllocation;
+}
+
+void destroy_stream(shardrec_cuda_stream* stream) {
+  if (stream == nullptr) return;
+  const CurrentDevice current(stream->device);
+  cudaStreamDestroy(stream->stream);
+  delete stream;
+}
+
+shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaStreamSynchronize(stream->stream);
+}
+
+shardrec_cuda_error order_after(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaStreamWaitEvent(stream->stream, event->event, 0);
+}
+
+shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
+  *out = nullptr;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  cudaEvent_t event = nullptr;
+  // A host that waits sleeps: training has other work for the processors.
+  const cudaError_t error =
+      cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync);
+  if (error != cudaSuccess) return error;
+  *out = new (std::nothrow) shardrec_cuda_event{device, event};
+  if (*out != nullptr) return cudaSuccess;
+  cudaEventDestroy(event);
+  return cudaErrorMemoryAllocation;
+}
+
+void destroy_event(shardrec_cuda_event* event) {
+  if (event == nullptr) return;
+  const CurrentDevice current(event->device);
+  cudaEventDestroy(event->event);
+  delete event;
+}
+
+shardrec_cuda_error record(shardrec_cuda_event* event, shardrec_cuda_stream* stream) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaEventRecord(event->event, stream->stream);
+}
+
+shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
+  return cudaEventSynchronize(event->event);
+}
+
+shardrec_cuda_error query_event(shardrec_cuda_event* event) { return cudaEventQuery(event->event); }
+
+shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream);
+}
+
+shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemsetAsync(to, byte, bytes, stream->stream);
+}
+
+}  // namespace
+
+void add_runtime(shardrec_cuda_table& table) {
+  table.error_name = error_name;
+  table.error_text = error_text;
+  table.count_devices = count_devices;
+  table.describe_device = describe_device;
+  table.open_device = open_device;
+  table.allocate = allocate;
+  table.release = release;
+  table.allocate_pinned = allocate_pinned;
+  table.release_pinned = release_pinned;
+  table.create_stream = create_stream;
+  table.destroy_stream = destroy_stream;
+  table.wait_for_stream = wait_for_stream;
+  table.order_after = order_after;
+  table.create_event = create_event;
+  table.destroy_event = destroy_event;
+  table.record = record;
+  table.wait_for_event = wait_for_event;
+  table.query_event = query_event;
+  table.copy = copy;
+  table.fill = fill;
+}
+
+}  // namespace shardrec::compute::cuda
