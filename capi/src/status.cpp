@@ -76,6 +76,8 @@ const char* shardrec_status_name(shardrec_status status) {
       return "SHARDREC_IO_ERROR";
     case SHARDREC_CORRUPT_DATA:
       return "SHARDREC_CORRUPT_DATA";
+    case SHARDREC_DEVICE_ERROR:
+      return "SHARDREC_DEVICE_ERROR";
     case SHARDREC_PEER_FAILED:
       return "SHARDREC_PEER_FAILED";
     case SHARDREC_TIMEOUT:

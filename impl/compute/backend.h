@@ -46,8 +46,11 @@ class Backend {
   // they are saved and loaded.
   bool host_reaches_memory() { return memory() == host_memory(); }
 
-  // The devices whose tensors a caller may give to operations.
+  // The devices whose tensors a caller may give.
   virtual core::DeviceSet caller_devices() const = 0;
+  // Do operations reach all of the host's memory? Else what a caller has there is copied first, by
+  // copy() and copy_from_host().
+  virtual bool reaches_host() const = 0;
 
   // Returns when all operations are over. Throws what an operation threw that ended after its call;
   // those behind it did not take place.

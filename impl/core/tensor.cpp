@@ -54,11 +54,17 @@ std::string shape_text(const shardrec_tensor& tensor) {
 // What holds for every tensor, whatever its use.
 void check_tensor(const shardrec_tensor* tensor, const char* name, DeviceSet devices = kHostOnly) {
   if (tensor == nullptr) refuse(name, "is NULL; a tensor is needed");
-  if (tensor->device_type == SHARDREC_DEVICE_CUDA && !devices.cuda) {
+  if (tensor->device_type == SHARDREC_DEVICE_CUDA && devices.cuda == DeviceSet::kNoDevice) {
     fail(SHARDREC_UNSUPPORTED,
-         sentence(name, " is on a CUDA device; this build works on the CPU only"));
+         sentence(name, " is on a CUDA device; this call takes tensors of the CPU only"));
   }
-  if (!devices.has(tensor->device_type)) {
+  if (tensor->device_type == SHARDREC_DEVICE_CUDA && !devices.has(*tensor)) {
+    refuse(name,
+           sentence("is on CUDA device ", tensor->device_id, "; the CPU and device ", devices.cuda,
+                    ", where the tables are, are accepted"),
+           {.value = tensor->device_id});
+  }
+  if (!devices.has(*tensor)) {
     refuse(name,
            sentence("has device type ", tensor->device_type, "; SHARDREC_DEVICE_CPU is accepted"),
            {.value = tensor->device_type});

@@ -39,13 +39,16 @@ struct Device {
   int32_t id = 0;
 };
 
-// The devices whose tensors a call takes.
+// The devices whose tensors a call takes: the CPU, and one CUDA device or none.
 struct DeviceSet {
-  bool cpu = true;
-  bool cuda = false;
+  static constexpr int32_t kNoDevice = -1;
+  int32_t cuda = kNoDevice;
 
-  bool has(int32_t type) const noexcept {
-    return (type == SHARDREC_DEVICE_CPU && cpu) || (type == SHARDREC_DEVICE_CUDA && cuda);
+  bool has(const shardrec_tensor& tensor) const noexcept {
+    if (tensor.device_type == SHARDREC_DEVICE_CUDA) {
+      return cuda != kNoDevice && tensor.device_id == cuda;
+    }
+    return tensor.device_type == SHARDREC_DEVICE_CPU;
   }
 };
 inline constexpr DeviceSet kHostOnly{};

@@ -1,12 +1,8 @@
 // A back end for tests: the operations of the CPU's, later, on a thread of their stream, over memory
 // that nobody else may touch. Whoever reads a result before it waits, or what lies in the memory of a
-// back end, finds nothing, or ends by a signal. Every program that this file is linked to makes its
-// collections with it where the environment says SHARDREC_TEST_BACKEND=guarded.
-#include "compute/backend.h"
+// back end, finds nothing, or ends by a signal.
+#include "guarded/backend.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -74,6 +70,7 @@ class GuardedBackend final : public Backend {
   const std::shared_ptr<Memory>& memory() override { return held_; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_->host_memory(); }
   core::DeviceSet caller_devices() const override { return core::kHostOnly; }
+  bool reaches_host() const override { return true; }
   void wait() override { stream_.wait(); }
 
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
@@ -228,21 +225,10 @@ class GuardedBackend final : public Backend {
   Stream stream_;
 };
 
+}  // namespace
+
 std::unique_ptr<Backend> guarded_backend(core::Threads& threads) {
   return std::make_unique<GuardedBackend>(threads);
 }
 
-// Before main.
-const bool chosen = [] {
-  const char* name = std::getenv("SHARDREC_TEST_BACKEND");
-  if (name == nullptr) return false;
-  if (std::strcmp(name, "guarded") != 0) {
-    std::fprintf(stderr, "SHARDREC_TEST_BACKEND=%s: the back end for tests is guarded\n", name);
-    std::exit(2);
-  }
-  set_backend_factory(guarded_backend);
-  return true;
-}();
-
-}  // namespace
 }  // namespace shardrec::test

@@ -32,6 +32,7 @@ typedef enum shardrec_status {
   SHARDREC_OUT_OF_MEMORY = 100,
   SHARDREC_IO_ERROR = 101,     /* the operating system refused a file operation */
   SHARDREC_CORRUPT_DATA = 102, /* a file or message does not hold what its format promises */
+  SHARDREC_DEVICE_ERROR = 103, /* a device failed; the sentence names it and the runtime's error */
   /* The group of ranks. After one of these the communicator is dead: destroy what used it. */
   SHARDREC_PEER_FAILED = 200, /* another rank is gone */
   SHARDREC_TIMEOUT = 201,     /* a deadline passed; the sentence names the rank and the operation */

@@ -34,6 +34,7 @@ class CpuBackend final : public Backend {
   const std::shared_ptr<Memory>& memory() override { return context_.memory; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_memory(); }
   core::DeviceSet caller_devices() const override { return core::kHostOnly; }
+  bool reaches_host() const override { return true; }
   void wait() override {}
   void fill(const InitialRows& rows) override { cpu::fill(rows, context_); }
   void copy_to_host(std::span<const RowTransfer> transfers) override {

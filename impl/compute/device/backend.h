@@ -1,0 +1,16 @@
+// The back end of a CUDA device: the CPU's bits, from kernels of the plug-in (plugin.h), in the order of a
+// stream of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "compute/backend.h"
+
+namespace shardrec::compute::device {
+
+// threads: of the host, for rows that are converted there. Throws UNSUPPORTED (no plug-in),
+// INVALID_ARGUMENT (no such device), OUT_OF_MEMORY, DEVICE_ERROR.
+std::unique_ptr<Backend> make_backend(int32_t device, core::Threads& threads);
+
+}  // namespace shardrec::compute::device

@@ -1,0 +1,37 @@
+// Memory of a device, and memory of the host that devices copy from and to by themselves.
+//
+// Thread rule: a Memory of a device, and its blocks, by the thread of its stream; pinned memory by any.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "compute/buffer.h"
+#include "compute/device/stream.h"
+
+namespace shardrec::compute::device {
+
+// Memory of the stream's device, to be used in the order of the stream, which it keeps alive.
+std::shared_ptr<Memory> make_memory(std::shared_ptr<Stream> stream);
+
+// Memory of the host that operations of devices reach too.
+std::shared_ptr<Memory> make_pinned_memory();
+
+// Bytes of such memory.
+class PinnedMemory {
+ public:
+  // Throws OUT_OF_MEMORY.
+  explicit PinnedMemory(size_t bytes);
+
+  std::byte* data() const noexcept { return data_.get(); }
+  size_t size() const noexcept { return size_; }
+
+ private:
+  struct Deleter {
+    void operator()(std::byte* data) const noexcept { table().release_pinned(data); }
+  };
+  std::unique_ptr<std::byte, Deleter> data_;
+  size_t size_;
+};
+
+}  // namespace shardrec::compute::device

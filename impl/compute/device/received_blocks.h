@@ -1,0 +1,33 @@
+// Backend::check_bags and expand_ids on a device. Both wait for what the device found.
+//
+// Thread rule: that of the stream.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "compute/device/arguments.h"
+#include "compute/device/results.h"
+#include "compute/device/tiles.h"
+#include "compute/routing_operations.h"
+
+namespace shardrec::compute::device {
+
+class ReceivedBlocks {
+ public:
+  explicit ReceivedBlocks(std::shared_ptr<Stream> stream);
+
+  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects);
+  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong);
+
+ private:
+  std::shared_ptr<Stream> stream_;
+  Arguments arguments_;
+  Results results_;
+  std::vector<shardrec_cuda_bags> bags_;
+  std::vector<shardrec_cuda_coded_ids> coded_;
+  Tiles tiles_;
+};
+
+}  // namespace shardrec::compute::device

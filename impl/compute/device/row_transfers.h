@@ -1,0 +1,41 @@
+// Rows between the memory of a device and the host's (compute::RowTransfer), through pinned memory. Rows
+// are converted on the host.
+//
+// Thread rule: that of the stream.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "compute/backend.h"
+#include "compute/device/arguments.h"
+
+namespace shardrec::compute::device {
+
+class RowTransfers {
+ public:
+  // host: converts rows; it outlives this.
+  RowTransfers(std::shared_ptr<Stream> stream, Backend& host);
+
+  // Over when the calls return.
+  void to_host(std::span<const RowTransfer> transfers);
+  void from_host(std::span<const RowTransfer> transfers);
+
+ private:
+  std::byte* pinned(size_t bytes);
+  void list_last_of_each(const int64_t* numbers, int64_t rows);
+  void copy(const shardrec_cuda_row_copy& rows);
+  void to_host(const RowTransfer& transfer);
+  void from_host(const RowTransfer& transfer);
+
+  std::shared_ptr<Stream> stream_;
+  Backend& host_;
+  Arguments arguments_;
+  Buffer rows_;  // side by side, on the device
+  std::unique_ptr<PinnedMemory> pinned_;
+  std::vector<int64_t> numbers_;
+  std::vector<int64_t> order_;
+};
+
+}  // namespace shardrec::compute::device

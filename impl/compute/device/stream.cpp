@@ -1,0 +1,60 @@
+#include "compute/device/stream.h"
+
+#include "core/error.h"
+
+namespace shardrec::compute::device {
+namespace {
+
+shardrec_cuda_stream* open_stream(int32_t device) {
+  int32_t devices = 0;
+  require(table().count_devices(&devices), "count its devices");
+  if (device < 0 || device >= devices) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("device ", device, " does not exist: this process sees ", devices,
+                              " CUDA devices"),
+               {.value = device, .limit = devices});
+  }
+  require(table().open_device(device), core::sentence("begin to use device ", device));
+  shardrec_cuda_stream* stream = nullptr;
+  require(table().create_stream(device, &stream),
+          core::sentence("make a stream of device ", device));
+  return stream;
+}
+
+shardrec_cuda_event* make_event(int32_t device) {
+  shardrec_cuda_event* event = nullptr;
+  require(table().create_event(device, &event), core::sentence("make an event of device ", device));
+  return event;
+}
+
+}  // namespace
+
+Stream::Stream(int32_t device) : device_(device), stream_(open_stream(device)) {}
+
+void Stream::wait() {
+  require(table().wait_for_stream(handle()),
+          core::sentence("finish the operations of device ", device_));
+}
+
+void Stream::order_after(const Event& event) {
+  require(table().order_after(handle(), event.handle()),
+          core::sentence("order the operations of device ", device_));
+}
+
+void Stream::copy(void* to, const void* from, size_t bytes) {
+  require(table().copy(handle(), to, from, bytes),
+          core::sentence("copy ", bytes, " bytes on device ", device_));
+}
+
+Event::Event(int32_t device) : event_(make_event(device)) {}
+
+void Event::record(const Stream& stream) {
+  require(table().record(handle(), stream.handle()),
+          core::sentence("mark a place in the operations of device ", stream.device()));
+}
+
+void Event::wait() const {
+  require(table().wait_for_event(handle()), "finish operations that were waited for");
+}
+
+}  // namespace shardrec::compute::device
