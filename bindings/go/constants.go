@@ -38,6 +38,9 @@ const (
 	StatusIoError Status = 101
 	// StatusCorruptData is SHARDREC_CORRUPT_DATA: a file or message does not hold what its format promises.
 	StatusCorruptData Status = 102
+	// StatusDeviceError is SHARDREC_DEVICE_ERROR: a device failed; the sentence names it and the runtime's
+	// error.
+	StatusDeviceError Status = 103
 	// StatusPeerFailed is SHARDREC_PEER_FAILED: another rank is gone.
 	StatusPeerFailed Status = 200
 	// StatusTimeout is SHARDREC_TIMEOUT: a deadline passed; the sentence names the rank and the operation.
@@ -79,6 +82,8 @@ func (v Status) String() string {
 		return "io_error"
 	case StatusCorruptData:
 		return "corrupt_data"
+	case StatusDeviceError:
+		return "device_error"
 	case StatusPeerFailed:
 		return "peer_failed"
 	case StatusTimeout:
@@ -119,6 +124,8 @@ var (
 	ErrIoError error = statusError(StatusIoError)
 	// ErrCorruptData is an error with StatusCorruptData.
 	ErrCorruptData error = statusError(StatusCorruptData)
+	// ErrDeviceError is an error with StatusDeviceError.
+	ErrDeviceError error = statusError(StatusDeviceError)
 	// ErrPeerFailed is an error with StatusPeerFailed.
 	ErrPeerFailed error = statusError(StatusPeerFailed)
 	// ErrTimeout is an error with StatusTimeout.
@@ -937,6 +944,12 @@ const (
 	// with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else
 	// 0; the same on all ranks.
 	OptionHierarchical Option = 409
+	// OptionDevice is SHARDREC_OPTION_DEVICE: i64 in [-1, 1023]; -1 (default): tables are in the host's memory,
+	// and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in
+	// ([ErrUnsupported] where it is not installed, [ErrInvalidArgument] where there is no such device,
+	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device or on the
+	// CPU; calls return when they are through with them. The CPU on all ranks, or on none.
+	OptionDevice Option = 410
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.
 	OptionBorrow Option = 500
@@ -1108,6 +1121,8 @@ func (v Option) String() string {
 		return "backward_compression"
 	case OptionHierarchical:
 		return "hierarchical"
+	case OptionDevice:
+		return "device"
 	case OptionBorrow:
 		return "borrow"
 	case OptionWeightGradient:

@@ -289,6 +289,7 @@ constexpr std::array kRows = {
     choice(KEY(BACKWARD_COMPRESSION), kCollection, kChoicesIn<kCompressions>,
            SHARDREC_COMPRESSION_NONE),
     integer(KEY(HIERARCHICAL), kCollection, kSwitch, 0, 1, std::nullopt),
+    integer(KEY(DEVICE), kCollection, "an integer in [-1, 1023]", -1, 1023, -1),
     integer(KEY(BORROW), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(WEIGHT_GRADIENT), kLookup, kSwitch, 0, 1, 0),
     integer(KEY(DDP_AVERAGE), kDdp, kSwitch, 0, 1, 1),

@@ -6,6 +6,7 @@
 
 #include "comm/collective/agree.h"
 #include "compute/cpu_target.h"
+#include "compute/device/backend.h"
 #include "compute/probe/profile_cache.h"
 #include "embedding/room.h"
 
@@ -23,13 +24,20 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
   // Every option is named here, so that a new one does not compile before it is decided on.
   // Thanks to the canonical order of sums, no bit depends on those that are left out.
   const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
-               hierarchical, forward_compression, backward_compression, host_root] = options;
-  return {{"option SEED", static_cast<uint64_t>(seed)},
-          {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
-          {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(divisor_value)},
-          {"option OUTPUT_DTYPE", static_cast<uint64_t>(output_dtype)},
-          {"option FORWARD_COMPRESSION", static_cast<uint64_t>(forward_compression)},
-          {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(backward_compression)}};
+               hierarchical, forward_compression, backward_compression, device, host_root] =
+      options;
+  return {
+      {"option SEED", static_cast<uint64_t>(seed)},
+      {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
+      {"option GRADIENT_DIVISOR_VALUE", std::bit_cast<uint64_t>(divisor_value)},
+      {"option OUTPUT_DTYPE", static_cast<uint64_t>(output_dtype)},
+      {"option FORWARD_COMPRESSION", static_cast<uint64_t>(forward_compression)},
+      {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(backward_compression)},
+      {"option DEVICE on the CPU (1) or not (0)", options.on_cpu() ? uint64_t{1} : uint64_t{0}}};
+}
+
+uint64_t host_bytes(const Layout& layout, const CollectionOptions& options) {
+  return options.on_cpu() ? shard_bytes(layout) : 0;
 }
 
 Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
@@ -65,10 +73,11 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
-    backend_ = compute::make_backend(*threads_);
+    backend_ = options_.on_cpu() ? compute::make_backend(*threads_)
+                                 : compute::device::make_backend(options_.device, *threads_);
   });
   check_agreement(plan);
-  const GatheredNeeds needs(*collectives_, kCreate, rank, shard_bytes(*layout_),
+  const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_),
                             options_.host_root);
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {

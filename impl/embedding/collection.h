@@ -45,13 +45,19 @@ struct CollectionOptions {
   // Of the output and of the gradient exchange (compression.h).
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
+  int32_t device = -1;  // CUDA device of the tables, and of the operations on them; -1: the CPU
   std::string host_root = {};  // of core/host.h, for tests
+
+  bool on_cpu() const { return device < 0; }
 };
 
 // The options that decide which numbers come out: the ranks of a collection must bring the same,
 // and so must its replicas on a mesh. Those that only decide how they are computed are not among
 // them.
 std::vector<comm::SharedValue> shared_options(const CollectionOptions& options);
+
+// What the tables of the layout's rank take of the host's memory.
+uint64_t host_bytes(const Layout& layout, const CollectionOptions& options);
 
 // Kinds of exchanges on the ordered channel (comm::Operation::kind).
 enum class Exchange : uint32_t {

@@ -32,7 +32,10 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       packing_(collection_->layout()),
       output_codec_(codec_of(*collection_, collection_->options().forward_compression)),
       gradient_codec_(codec_of(*collection_, collection_->options().backward_compression)),
-      gradients_(static_cast<size_t>(collection_->layout().output().outputs())) {
+      caller_output_(collection_->backend().memory()) {
+  for (int32_t g = 0; g < collection_->layout().output().outputs(); ++g) {
+    gradients_.emplace_back(collection_->backend().memory());
+  }
   if (options_.weight_gradient) {
     weight_gradient_state_ =
         std::make_unique<WeightGradientState>(collection_->layout(), collection_->backend());
@@ -146,6 +149,14 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   collection_->communicator().check_before("forward");
   const OutputView view = output_view(output, out, "out");
   const OperationsScope operations(*collection_);  // on the caller's output
+  const auto [rows, columns] = output_shape(output);
+  const OutputView reached =
+      caller_output_.matrix(view, rows, columns, false, collection_->backend());
+  const auto finish = [&] {
+    assemble(output, reached);
+    collection_->backend().wait();
+    CallerMemory::give_back(reached, view, rows, columns, collection_->backend());
+  };
   if (state_ != State::kBegun) {
     if (output_epoch_ != collection_->times_let_go()) {
       core::fail(SHARDREC_INVALID_STATE,
@@ -154,18 +165,16 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
     }
     {
       const PhaseTimer timer(collection_->counters(), Phase::kLookup);
-      look_up_directly(output, view);
+      look_up_directly(output, reached);
     }
-    assemble(output, view);
-    collection_->backend().wait();
+    finish();
     return;
   }
   collection_->require_nothing_posted("forward");
   const core::TraceScope call(collection_->counters().track, "forward");
   try {
-    exchange_and_look_up(output, view);
-    assemble(output, view);
-    collection_->backend().wait();
+    exchange_and_look_up(output, reached);
+    finish();
   } catch (const core::Error&) {
     // Idle: what all ranks refuse alike. Else peers wait for this rank's sums: they must hear that
     // none will come.
@@ -347,17 +356,25 @@ void Lookup::lay_out_gradients() {
                      (divisor() == 1 || owners_apply_divisor()) && !batch_.expansion().present() &&
                      collection_->options().output_dtype == SHARDREC_FLOAT32 &&
                      gradient_codec_ == nullptr;
-  packing_.lay_out(
-      routed_, unscaled, owners_apply_divisor(), lends,
-      lends && collection_->communicator().reads_in_place() ? &gradient_memory_->lending : nullptr,
-      gradient_buffer_);
+  packing_.lay_out(routed_, unscaled, owners_apply_divisor(), lends,
+                   lends && lends_to_peers() ? &gradient_memory_->lending : nullptr,
+                   gradient_buffer_);
   gradients_laid_out_ = true;
+}
+
+// A peer's operations reach what this rank's reach only where that is the memory of one host.
+bool Lookup::lends_to_peers() const {
+  return collection_->communicator().reads_in_place() && collection_->backend().reaches_host();
 }
 
 void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   const PhaseTimer timer(collection_->counters(), Phase::kGradient);
   lay_out_gradients();
-  packing_.pack(routed_, batch_.expansion(), output, gradient, divisor(), collection_->backend());
+  compute::Backend& backend = collection_->backend();
+  const auto [rows, columns] = output_shape(output);
+  const OutputView reached = gradients_[static_cast<size_t>(output)].reached.matrix(
+      gradient, rows, columns, true, backend);
+  packing_.pack(routed_, batch_.expansion(), output, reached, divisor(), backend);
 }
 
 void Lookup::end_batch() noexcept {
@@ -365,55 +382,6 @@ void Lookup::end_batch() noexcept {
   holds_input_ = false;
   collection_->finish_operations();
   input_channel_->release(outgoing_[1 - turn_].ticket);
-}
-
-void Lookup::count_lookups() {
-  const Layout& layout = collection_->layout();
-  collection_->counters().ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
-  const auto blocks = layout.blocks_of(layout.rank());
-  for (int source = 0; source < layout.ranks(); ++source) {
-    const auto received = inbox_.blocks(source);
-    for (size_t b = 0; b < blocks.size(); ++b) {
-      if (received[b].ids == 0) continue;
-      const int32_t table = layout.parts()[static_cast<size_t>(blocks[b].part)].table;
-      collection_->table_counters(table).ids_looked_up.fetch_add(received[b].ids,
-                                                                 std::memory_order_relaxed);
-    }
-    if (source != layout.rank()) collection_->hear_looked_up(source, inbox_.looked_up(source));
-  }
-  collection_->hear_looked_up(layout.rank(), collection_->counters().ids_received);
-}
-
-void Lookup::count_bytes(std::span<const comm::ConstBytes> messages,
-                         std::atomic<int64_t>& counter) const {
-  size_t bytes = 0;
-  for (int rank = 0; rank < collection_->layout().ranks(); ++rank) {
-    if (rank != collection_->layout().rank()) bytes += messages[static_cast<size_t>(rank)].size();
-  }
-  counter.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
-}
-
-void Lookup::count_memory() {
-  int64_t bytes = static_cast<int64_t>(
-      batch_.memory() + routed_.memory() + inbox_.memory() + plan_.memory() +
-      output_buffer_.capacity() + received_outputs_.capacity() + gradient_buffer_.capacity() +
-      received_gradients_.capacity() + statistics_buffer_.capacity() + norms_buffer_.capacity() +
-      replicas_buffer_.capacity() + replica_sums_buffer_.capacity());
-  if (node_sums_ != nullptr) {
-    bytes += static_cast<int64_t>(node_sums_->buffer.capacity() + node_sums_->received.capacity());
-  }
-  if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
-  if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
-  if (weight_gradient_state_ != nullptr) {
-    bytes += static_cast<int64_t>(weight_gradient_state_->buffer.capacity() +
-                                  weight_gradient_state_->received.capacity() +
-                                  weight_gradient_state_->memory.capacity());
-  }
-  for (const Outgoing& outgoing : outgoing_) {
-    bytes += static_cast<int64_t>(outgoing.buffer.capacity());
-  }
-  collection_->counters().buffer_bytes.fetch_add(bytes - memory_, std::memory_order_relaxed);
-  memory_ = bytes;
 }
 
 }  // namespace shardrec::embedding

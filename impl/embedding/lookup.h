@@ -116,6 +116,7 @@ class Lookup {
   void take_step(Update& update, compute::Backend& backend, PhaseTimer& timer);
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient() const;
+  bool lends_to_peers() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
   void lay_out_gradients();
   void end_batch() noexcept;
@@ -181,10 +182,13 @@ class Lookup {
   MessageBuffer replicas_buffer_{collection_->backend()};
   MessageBuffer replica_sums_buffer_{collection_->backend()};
   struct Gradient {
+    explicit Gradient(const std::shared_ptr<compute::Memory>& memory) : reached(memory) {}
     bool given = false;
     OutputView borrowed;
+    CallerMemory reached;
   };
   std::vector<Gradient> gradients_;  // by output
+  CallerMemory caller_output_;
   bool gradients_laid_out_ = false;
   // The gradients that were posted.
   struct Posted {

@@ -23,13 +23,14 @@ void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) 
 
 // Replicas of several sharding groups may be made on one machine at once: a collection knows of its
 // own group's memory only.
-void require_room(const MeshRanks& own, const plan::Model& model, const plan::Plan& plan) {
+void require_room(const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
+                  const embedding::CollectionOptions& options) {
   const comm::Communicator& sharding = *own.sharding;
   uint64_t bytes = 0;
   try {
     if (plan.topology.ranks == sharding.size()) {
       plan::check_tiling(plan, model);
-      bytes = embedding::shard_bytes(embedding::Layout(model, plan, sharding.rank()));
+      bytes = embedding::host_bytes(embedding::Layout(model, plan, sharding.rank()), options);
     }
   } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
   }
@@ -75,7 +76,7 @@ std::shared_ptr<embedding::Collection> make_collection(
     values.push_back(option);
   }
   comm::require_same(mesh.ranks, mesh.operation, values);
-  require_room(mesh, model, plan);
+  require_room(mesh, model, plan, options);
   return make_replica(mesh, model, plan, options);
 }
 

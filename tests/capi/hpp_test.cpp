@@ -160,6 +160,8 @@ TEST(Hpp, EveryOptionOfTheStepAndOfTheRanksHasASetterOfItsKind) {
   tables.seed(5).threads(3).gradient_divisor("samples").lookups(4).output_dtype("bfloat16");
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_GRADIENT_DIVISOR), SHARDREC_DIVISOR_SAMPLES);
   tables.gradient_divisor_value(6).deduplicate(true).hierarchical(true);
+  tables.device(1);
+  EXPECT_EQ(tables.i64(SHARDREC_OPTION_DEVICE), 1);
   tables.forward_compression("int8").backward_compression(SHARDREC_COMPRESSION_FLOAT16);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_SEED), 5);
   EXPECT_EQ(tables.i64(SHARDREC_OPTION_THREADS), 3);

@@ -195,6 +195,7 @@ const std::vector<Key>& keys() {
        {-1, 4, 1e9},
        {"", "0", "float32", "Int8"}},
       {KEY(HIERARCHICAL), collection, Type::kInteger, "", {"0", "1"}, not_a_switch, no_integer},
+      {KEY(DEVICE), collection, Type::kInteger, "-1", {"-1", "0", "1023"}, {-2, 1024}, no_integer},
       {KEY(LOOKUPS), collection, Type::kInteger, "2", {"1", "8"}, {-1, 0, 9}, no_integer},
       {KEY(WEIGHT_GRADIENT),
        {SHARDREC_OPTIONS_LOOKUP},

@@ -16,7 +16,7 @@ Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t l
     return verdict;
   };
   if (tensor == nullptr) return bad(Defect::kNoTensor, 0);
-  if (!devices.has(tensor->device_type)) return bad(Defect::kDevice, tensor->device_type);
+  if (!devices.has(*tensor)) return bad(Defect::kDevice, tensor->device_type);
   const bool integers = argument != Argument::kWeights;
   const bool dtype_fits = integers
                               ? tensor->dtype == SHARDREC_INT32 || tensor->dtype == SHARDREC_INT64
@@ -85,15 +85,17 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& m
       check_tensors(arguments, static_cast<int64_t>(features), backend.caller_devices());
   if (!verdict.good()) return refuse(verdict);
   batch_size_ = arguments.batch_size;
-  values_ = arguments.values->data;
+  values_ = given_values_.elements(*arguments.values, backend);
   ids_are_64_ = arguments.values->dtype == SHARDREC_INT64;
   if (arguments.weights != nullptr && ids_ != 0) {
-    weights_ = static_cast<const float*>(arguments.weights->data);
+    weights_ = static_cast<const float*>(given_weights_.elements(*arguments.weights, backend));
   }
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
   verdict = read_lengths(*lengths_of(arguments), arguments.by_offsets, backend);
   if (verdict.good() && arguments.variable) {
-    verdict = expansion_.build(*arguments.inverse, first_bags_, batch_size_, model, backend);
+    const compute::Integers inverse{.data = given_inverse_.elements(*arguments.inverse, backend),
+                                    .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
+    verdict = expansion_.build(inverse, first_bags_, batch_size_, model, backend);
   }
   return refuse(verdict);
 }
@@ -179,9 +181,10 @@ Verdict CheckedBatch::read_lengths(const shardrec_tensor& given, bool are_offset
       return {.defect = Defect::kLengthSum, .argument = argument, .value = last, .limit = ids_};
     }
   }
+  const void* const integers = given_lengths_.elements(given, backend);
   given_.clear();
   for (size_t f = 0; f + 1 < first_bags_.size(); ++f) {
-    given_.push_back({.given = {given.data, given.dtype == SHARDREC_INT64},
+    given_.push_back({.given = {integers, given.dtype == SHARDREC_INT64},
                       .are_offsets = are_offsets,
                       .first = first_bags_[f],
                       .bags = first_bags_[f + 1] - first_bags_[f],

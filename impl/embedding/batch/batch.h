@@ -9,6 +9,7 @@
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "core/tensor.h"
+#include "embedding/batch/caller_memory.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
 #include "plan/model.h"
@@ -32,12 +33,17 @@ struct BatchArguments {
   bool variable = false;
 };
 
-// The batch with normalised bag lengths. Its pointers into the caller's memory are valid during
-// begin only. One thread at a time; filling it again reuses its memory.
+// The batch with normalised bag lengths. Its pointers to what the caller gave are valid during begin
+// only. One thread at a time; filling it again reuses its memory.
 class CheckedBatch {
  public:
   explicit CheckedBatch(const std::shared_ptr<compute::Memory>& memory)
-      : lengths_memory_(memory), expansion_(memory) {}
+      : lengths_memory_(memory),
+        expansion_(memory),
+        given_values_(memory),
+        given_lengths_(memory),
+        given_weights_(memory),
+        given_inverse_(memory) {}
 
   // Returns the first defect of the arguments, of the lengths, or none.
   Verdict fill(const BatchArguments& arguments, const plan::Model& model,
@@ -73,7 +79,10 @@ class CheckedBatch {
   bool ids_are_64() const { return ids_are_64_; }
   const void* values() const { return values_; }
   const float* weights() const { return weights_; }
-  size_t memory() const { return lengths_memory_.capacity() + expansion_.memory(); }
+  size_t memory() const {
+    return lengths_memory_.capacity() + expansion_.memory() + given_values_.memory() +
+           given_lengths_.memory() + given_weights_.memory() + given_inverse_.memory();
+  }
 
  private:
   Verdict refuse(const Verdict& verdict);
@@ -82,7 +91,7 @@ class CheckedBatch {
   Verdict check_tensors(const BatchArguments& arguments, int64_t features, core::DeviceSet devices);
   // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
   Verdict read_sizes(const BatchArguments& arguments, int64_t features);
-  // Of lengths or, where are_offsets, of offsets.
+  // Of lengths or, where are_offsets, of offsets, the ends of which the host reads.
   Verdict read_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
 
   int64_t batch_size_ = 0;
@@ -94,6 +103,7 @@ class CheckedBatch {
   compute::Buffer lengths_memory_;
   std::span<uint32_t> lengths_;
   Expansion expansion_;
+  CallerMemory given_values_, given_lengths_, given_weights_, given_inverse_;
   std::vector<int64_t> first_bags_;  // [features + 1]
   std::vector<int64_t> first_ids_;   // [features + 1]
   // While lengths are read, by feature.

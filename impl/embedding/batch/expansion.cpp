@@ -2,7 +2,7 @@
 
 namespace shardrec::embedding {
 
-Verdict Expansion::build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
+Verdict Expansion::build(const compute::Integers& inverse, std::span<const int64_t> first_bags,
                          int64_t batch_size, const plan::Model& model, compute::Backend& backend) {
   const size_t features = first_bags.size() - 1;
   samples_.assign(features, {});
@@ -22,7 +22,7 @@ Verdict Expansion::build(const shardrec_tensor& inverse, std::span<const int64_t
     memory = samples + batch_size;
     samples_[f] = {starts, samples};
     pooled_.push_back(static_cast<int32_t>(f));
-    sorted_.push_back({.bag_of = {inverse.data, inverse.dtype == SHARDREC_INT64},
+    sorted_.push_back({.bag_of = inverse,
                        .first = static_cast<int64_t>(f) * batch_size,
                        .count = batch_size,
                        .bags = bags_of(f),

@@ -28,7 +28,7 @@ class Expansion {
   // inverse: [features * batch_size], checked but for its values: the bag of each sample of each
   // feature. first_bags: [features + 1]. Returns the first value that is no bag, or none. Sequences
   // have no place in output 0: their part of the inverse index is not read.
-  Verdict build(const shardrec_tensor& inverse, std::span<const int64_t> first_bags,
+  Verdict build(const compute::Integers& inverse, std::span<const int64_t> first_bags,
                 int64_t batch_size, const plan::Model& model, compute::Backend& backend);
 
   // The samples of the bags of a pooled feature.

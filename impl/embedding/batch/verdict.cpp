@@ -39,7 +39,8 @@ std::string describe(const Verdict& v) {
     case Defect::kNotWanted:
       return name + " is given though values is NULL (no more data): it must be NULL or 0";
     case Defect::kDevice:
-      return sentence(name, " has device_type ", v.value, ", the CPU (1) is accepted");
+      return sentence(name, " has device_type ", v.value,
+                      ", the CPU (1) is accepted, and the device (2) where the tables are");
     case Defect::kDtype:
       return sentence(name, " has dtype ", v.value, ", ",
                       v.argument == Argument::kWeights ? "FLOAT32 is" : "INT32 and INT64 are",

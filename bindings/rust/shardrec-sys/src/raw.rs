@@ -36,6 +36,8 @@ pub const SHARDREC_OUT_OF_MEMORY: shardrec_status = shardrec_status(100);
 pub const SHARDREC_IO_ERROR: shardrec_status = shardrec_status(101);
 /// a file or message does not hold what its format promises
 pub const SHARDREC_CORRUPT_DATA: shardrec_status = shardrec_status(102);
+/// a device failed; the sentence names it and the runtime's error
+pub const SHARDREC_DEVICE_ERROR: shardrec_status = shardrec_status(103);
 /// another rank is gone
 pub const SHARDREC_PEER_FAILED: shardrec_status = shardrec_status(200);
 /// a deadline passed; the sentence names the rank and the operation
@@ -440,6 +442,8 @@ pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
 /// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
+/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device or on the CPU; calls return when they are through with them. The CPU on all ranks, or on none
+pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
 /// i64, 0 or 1; 1: backward computes the gradients of the ids' weights; the same on all ranks; default 0

@@ -30,6 +30,8 @@ pub enum ErrorKind {
     IoError,
     /// `SHARDREC_CORRUPT_DATA`: a file or message does not hold what its format promises.
     CorruptData,
+    /// `SHARDREC_DEVICE_ERROR`: a device failed; the sentence names it and the runtime's error.
+    DeviceError,
     /// `SHARDREC_PEER_FAILED`: another rank is gone.
     PeerFailed,
     /// `SHARDREC_TIMEOUT`: a deadline passed; the sentence names the rank and the operation.
@@ -64,6 +66,7 @@ impl ErrorKind {
             ErrorKind::OutOfMemory => sys::SHARDREC_OUT_OF_MEMORY,
             ErrorKind::IoError => sys::SHARDREC_IO_ERROR,
             ErrorKind::CorruptData => sys::SHARDREC_CORRUPT_DATA,
+            ErrorKind::DeviceError => sys::SHARDREC_DEVICE_ERROR,
             ErrorKind::PeerFailed => sys::SHARDREC_PEER_FAILED,
             ErrorKind::Timeout => sys::SHARDREC_TIMEOUT,
             ErrorKind::Mismatch => sys::SHARDREC_MISMATCH,
@@ -88,6 +91,7 @@ impl ErrorKind {
             sys::SHARDREC_OUT_OF_MEMORY => Some(ErrorKind::OutOfMemory),
             sys::SHARDREC_IO_ERROR => Some(ErrorKind::IoError),
             sys::SHARDREC_CORRUPT_DATA => Some(ErrorKind::CorruptData),
+            sys::SHARDREC_DEVICE_ERROR => Some(ErrorKind::DeviceError),
             sys::SHARDREC_PEER_FAILED => Some(ErrorKind::PeerFailed),
             sys::SHARDREC_TIMEOUT => Some(ErrorKind::Timeout),
             sys::SHARDREC_MISMATCH => Some(ErrorKind::Mismatch),
@@ -1164,6 +1168,12 @@ pub enum OptionKey {
     /// instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default:
     /// 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks.
     Hierarchical,
+    /// `SHARDREC_OPTION_DEVICE`: i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works
+    /// on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
+    /// is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
+    /// depend on it. Tensors may then be on that device or on the CPU; calls return when they are through with them.
+    /// The CPU on all ranks, or on none.
+    Device,
     /// `SHARDREC_OPTION_BORROW`: i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until
     /// backward has returned; default 0.
     Borrow,
@@ -1299,6 +1309,7 @@ impl OptionKey {
             OptionKey::ForwardCompression => sys::SHARDREC_OPTION_FORWARD_COMPRESSION,
             OptionKey::BackwardCompression => sys::SHARDREC_OPTION_BACKWARD_COMPRESSION,
             OptionKey::Hierarchical => sys::SHARDREC_OPTION_HIERARCHICAL,
+            OptionKey::Device => sys::SHARDREC_OPTION_DEVICE,
             OptionKey::Borrow => sys::SHARDREC_OPTION_BORROW,
             OptionKey::WeightGradient => sys::SHARDREC_OPTION_WEIGHT_GRADIENT,
             OptionKey::DdpAverage => sys::SHARDREC_OPTION_DDP_AVERAGE,
@@ -1374,6 +1385,7 @@ impl OptionKey {
             sys::SHARDREC_OPTION_FORWARD_COMPRESSION => Some(OptionKey::ForwardCompression),
             sys::SHARDREC_OPTION_BACKWARD_COMPRESSION => Some(OptionKey::BackwardCompression),
             sys::SHARDREC_OPTION_HIERARCHICAL => Some(OptionKey::Hierarchical),
+            sys::SHARDREC_OPTION_DEVICE => Some(OptionKey::Device),
             sys::SHARDREC_OPTION_BORROW => Some(OptionKey::Borrow),
             sys::SHARDREC_OPTION_WEIGHT_GRADIENT => Some(OptionKey::WeightGradient),
             sys::SHARDREC_OPTION_DDP_AVERAGE => Some(OptionKey::DdpAverage),

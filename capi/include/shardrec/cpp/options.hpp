@@ -198,6 +198,7 @@ class CollectionOptions : public detail::OptionsOf<CollectionOptions, SHARDREC_O
     return with(SHARDREC_OPTION_BACKWARD_COMPRESSION, compression);
   }
   CollectionOptions &hierarchical(bool on) { return with(SHARDREC_OPTION_HIERARCHICAL, on); }
+  CollectionOptions &device(int64_t number) { return with(SHARDREC_OPTION_DEVICE, number); }
 };
 
 class LookupOptions : public detail::OptionsOf<LookupOptions, SHARDREC_OPTIONS_LOOKUP> {

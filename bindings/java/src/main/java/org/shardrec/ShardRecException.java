@@ -62,6 +62,15 @@ public class ShardRecException extends RuntimeException {
     }
   }
 
+  /** A device failed, or its runtime refused a call. */
+  public static final class Device extends ShardRecException {
+    private static final long serialVersionUID = 1;
+
+    Device(String[] parts) {
+      super(parts);
+    }
+  }
+
   /** The group of ranks has failed: its communicator is dead; close what used it. */
   public static class GroupFailure extends ShardRecException {
     private static final long serialVersionUID = 1;
@@ -146,6 +155,7 @@ public class ShardRecException extends RuntimeException {
       case UNSUPPORTED -> new Unsupported(parts);
       case OUT_OF_MEMORY -> new OutOfMemory(parts);
       case IO_ERROR, CORRUPT_DATA -> new Io(parts);
+      case DEVICE_ERROR -> new Device(parts);
       case PEER_FAILED -> new PeerFailed(parts);
       case TIMEOUT -> new Timeout(parts);
       case MISMATCH -> new Mismatch(parts);

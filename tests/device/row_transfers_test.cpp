@@ -1,0 +1,117 @@
+// Rows between a device and the host: as the CPU's back end moves them inside the host's memory.
+#include "compute/device/row_transfers.h"
+
+#include "compute/jobs.h"
+#include "device/device_arrays.h"
+
+namespace shardrec::test {
+namespace {
+
+using compute::Element;
+using compute::element_bytes;
+using compute::kElements;
+using compute::Random;
+using compute::RowTransfer;
+using compute::uniform;
+
+class RowTransfersOnDevice : public DeviceTest {
+ protected:
+  // Rows of 40 elements with a gap, any bits but those of NaNs.
+  static constexpr int64_t kRows = 40;
+  static constexpr size_t kBytes = kRows * 64 * 4;
+
+  std::vector<std::byte> random_rows(Element element) {
+    std::vector<std::byte> rows(kBytes);
+    const size_t elements = kBytes / element_bytes(element);
+    const std::vector<float> numbers =
+        compute::numbers_of(random_, elements, compute::Numbers::kOrdinary);
+    cpu_->convert_on_host(
+        {{RowTransfer{.from = {.data = numbers.data(), .stride = 1},
+                      .to = {.data = rows.data(), .element = element, .stride = 1},
+                      .rows = static_cast<int64_t>(elements),
+                      .width = 1}}});
+    return rows;
+  }
+
+  std::vector<int64_t> random_numbers(int64_t rows) {
+    std::vector<int64_t> numbers;
+    for (int64_t i = 0; i < rows; ++i) numbers.push_back(uniform(random_, 0, kRows - 1));
+    return numbers;
+  }
+
+  void compare(bool to_host, Element on_device, Element on_host, int64_t width, bool from_numbers,
+               bool to_numbers, bool spread) {
+    const size_t stride = static_cast<size_t>(width) + static_cast<size_t>(uniform(random_, 0, 5));
+    const size_t shift = static_cast<size_t>(uniform(random_, 0, 2));  // elements
+    const int64_t rows = uniform(random_, 0, kRows);
+    const std::vector<int64_t> from_list = random_numbers(rows);
+    const std::vector<int64_t> to_list = random_numbers(rows);
+    const Element from_element = to_host ? on_device : on_host;
+    const Element to_element = to_host ? on_host : on_device;
+    std::vector<std::byte> from = random_rows(from_element);
+    std::vector<std::byte> to = random_rows(to_element);
+    Array from_there(*this, from.data(), kBytes);
+    Array to_there(*this, to.data(), kBytes);
+    const auto transfer = [&](const void* source, void* target) {
+      return RowTransfer{
+          .from = {.data =
+                       static_cast<const std::byte*>(source) + shift * element_bytes(from_element),
+                   .element = from_element,
+                   .stride = stride,
+                   .numbers = from_numbers ? from_list.data() : nullptr},
+          .to = {.data = static_cast<std::byte*>(target) + shift * element_bytes(to_element),
+                 .element = to_element,
+                 .stride = stride,
+                 .numbers = to_numbers ? to_list.data() : nullptr},
+          .rows = rows,
+          .width = width,
+          .spread = spread};
+    };
+    std::vector<std::byte> expected = to;
+    const RowTransfer here = transfer(from.data(), expected.data());
+    cpu_->convert_on_host({&here, 1});
+    if (to_host) {
+      const RowTransfer there = transfer(from_there.data(), to.data());
+      transfers_->to_host({&there, 1});
+    } else {
+      const RowTransfer there = transfer(from.data(), to_there.data());
+      transfers_->from_host({&there, 1});
+      to = to_there.bytes();
+    }
+    ASSERT_TRUE(to == expected) << (to_host ? "to the host" : "from the host") << ", "
+                                << name_of(from_element) << " to " << name_of(to_element)
+                                << ", width " << width << ", stride " << stride << ", shift "
+                                << shift << (from_numbers ? ", from numbers" : "")
+                                << (to_numbers ? ", to numbers" : "") << (spread ? ", spread" : "");
+  }
+
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (stream_ == nullptr) return;
+    transfers_ = std::make_unique<compute::device::RowTransfers>(stream_, *cpu_);
+  }
+
+  Random random_{9};
+  core::Threads threads_{1};
+  std::unique_ptr<compute::Backend> cpu_ =
+      compute::make_cpu_backend(compute::cpu_kernels(), threads_);
+  std::unique_ptr<compute::device::RowTransfers> transfers_;
+};
+
+TEST_F(RowTransfersOnDevice, AreThoseOfTheCpu) {
+  for (const bool to_host : {true, false}) {
+    for (const Element on_device : kElements) {
+      for (const Element on_host : {on_device, Element::kFloat32}) {
+        for (const int64_t width : {1, 3, 8, 40}) {
+          for (int options = 0; options < 8; ++options) {
+            ASSERT_NO_FATAL_FAILURE(compare(to_host, on_device, on_host, width, (options & 1) != 0,
+                                            (options & 2) != 0, (options & 4) != 0));
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::test
