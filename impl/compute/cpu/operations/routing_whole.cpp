@@ -1,4 +1,5 @@
 // Routing of features every block of which holds all their ids.
+#include <algorithm>
 #include <cstring>
 
 #include "compute/cpu/operations/routing.h"
@@ -22,7 +23,7 @@ void write_bags(const RoutedIds& feature, const BlockWriter& block) {
   const uint32_t* const lengths = feature.lengths;
   const int64_t chunks = feature.chunks();
   if (block.dense_lengths != nullptr) {
-    std::memcpy(block.dense_lengths, lengths, static_cast<size_t>(feature.bags) * sizeof(uint32_t));
+    std::copy_n(lengths, feature.bags, block.dense_lengths);
   }
   int64_t bags = 0;
   int64_t ids_before = 0;
