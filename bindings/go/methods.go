@@ -737,10 +737,11 @@ type Collection struct{ handle }
 // model, plan and options agree on all ranks. options: kind COLLECTION or nil. It keeps what it needs of comm, copies model and plan.
 // Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
 // held against what the machine has left (the cgroup may still take): more is [ErrOutOfMemory]. So is a
-// thread that the system does not start.
+// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
 // Collective, blocking (setup deadline). Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (also:
 // the plan does not fit the model), [ErrOutOfMemory] (on any rank: all get it, with the rank and the
-// bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrMismatch], [ErrPeerFailed],
+// bytes; where there is not even memory to tell, they get [ErrPeerFailed]), [ErrUnsupported] (DEVICE without the
+// plug-in), [ErrDeviceError] (as any later call of a collection on a device), [ErrMismatch], [ErrPeerFailed],
 // [ErrTimeout], [ErrAborted]. Since 0.1.
 func NewCollection(comm *Comm, model *Model, plan *Plan, options *CollectionOptions) (*Collection, error) {
 	return opened[Collection](capi.Collection_destroy, func(out *uintptr) error {
@@ -936,7 +937,7 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 //     feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
 //   - weights: [ids], FLOAT32, one per id; none: all 1.
 //
-// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
 // Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
 // evaluated lookup it returns an error only for [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrOutOfMemory] and a dead
 // communicator; every defect of the batch is this rank's verdict, told by forward. [ErrInvalidState] when

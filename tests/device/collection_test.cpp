@@ -1,7 +1,10 @@
 // Collections on a device, through the C API: the bits of the CPU's, with tensors on either, and what is
 // refused.
+#include <dlfcn.h>
+
+#include <bit>
+#include <cstdlib>
 #include <cstring>
-#include <thread>
 
 #include "capi/capi_test.h"
 #include "device/device_arrays.h"
@@ -46,6 +49,7 @@ class Rank {
 
   shardrec_status status() const { return status_; }
   shardrec_collection* tables() const { return tables_; }
+  shardrec_lookup* lookup() const { return lookup_; }
 
   void step(const shardrec_tensor& ids, const shardrec_tensor& lengths, const shardrec_tensor& out,
             const shardrec_tensor& gradient) {
@@ -160,6 +164,90 @@ TEST_F(CollectionOnDevice, RefusesDevicesThatThereAreNotAndTensorsOfOthers) {
   const auto out = matrix_at(batch.out.data(), false);
   EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out), SHARDREC_INVALID_BATCH);
   shardrec_lookup_destroy(&lookup);
+}
+
+// A function of the plug-in that stands in for CUDA on the CPU; null: it is another one.
+template <class Function>
+Function* of_plugin(const char* name) {
+  Dl_info plugin{};
+  void* const any_function = std::bit_cast<void*>(compute::device::table().count_devices);
+  if (dladdr(any_function, &plugin) == 0) return nullptr;
+  void* const library = dlopen(plugin.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  return std::bit_cast<Function*>(dlsym(library, name));
+}
+
+TEST_F(CollectionOnDevice, IsOnOneKindOfDeviceOnAllRanks) {
+  run_ranks(2, [](shardrec_comm* comm, int rank) {
+    Model model;
+    Plan plan;
+    int32_t table = 0;
+    ASSERT_OK(shardrec_model_create(nullptr, model.out()));
+    ASSERT_OK(shardrec_model_add_table(model, "t", kRows, kDim, nullptr, &table));
+    ASSERT_OK(shardrec_model_add_feature(model, table, "f", SHARDREC_POOLING_SUM));
+    ASSERT_OK(shardrec_plan_collective(comm, model, nullptr, plan.out()));
+    Options options;
+    ASSERT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options.out()));
+    ASSERT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, rank - 1));
+    shardrec_collection* tables = nullptr;
+    EXPECT_EQ(shardrec_collection_create(comm, model, plan, options, &tables), SHARDREC_MISMATCH);
+    EXPECT_TRUE(contains(shardrec_last_error(), "option DEVICE")) << shardrec_last_error();
+    shardrec_collection_destroy(&tables);
+  });
+}
+
+TEST_F(CollectionOnDevice, SaysThatMemoryOfTheDeviceRanOutAndLeaksNone) {
+  auto* const fail_allocation = of_plugin<void(int64_t)>("simt_fail_allocation");
+  auto* const live_allocations = of_plugin<int64_t()>("simt_live_allocations");
+  if (fail_allocation == nullptr) GTEST_SKIP() << "only CUDA on the CPU fails on demand";
+  const int64_t before = live_allocations();
+  int64_t failures = 0;
+  for (int64_t k = 1;; ++k) {
+    fail_allocation(k);
+    const Rank rank(0);
+    fail_allocation(0);
+    if (rank.status() == SHARDREC_OK) break;
+    ++failures;
+    ASSERT_EQ(rank.status(), SHARDREC_OUT_OF_MEMORY) << shardrec_last_error();
+    ASSERT_TRUE(contains(shardrec_last_error(), "CUDA could not")) << shardrec_last_error();
+  }
+  EXPECT_GE(failures, 2);  // weights and states
+  EXPECT_EQ(live_allocations(), before);
+}
+
+// A device stays broken for its process: another one finds out.
+TEST_F(CollectionOnDevice, SaysThatTheDeviceFailed) {
+  if (of_plugin<void(int64_t, int)>("simt_fail_operation") == nullptr) {
+    GTEST_SKIP() << "only CUDA on the CPU fails on demand";
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Rank rank(0);
+        Batch batch;
+        const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+        const auto lengths =
+            vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+        constexpr int kIllegalAddress = 700;
+        of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
+        const shardrec_status status =
+            shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr);
+        std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
+        std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "SHARDREC_DEVICE_ERROR: CUDA could not .*illegal");
+}
+
+// In a process that has loaded none.
+TEST(CollectionOnNoDevice, SaysWhatToInstallWhereThereIsNoPlugin) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        setenv("SHARDREC_PLUGIN_PATH", "/nowhere", 1);
+        const Rank rank(0);
+        std::fprintf(stderr, "%s\n", shardrec_last_error());
+        std::_Exit(rank.status() == SHARDREC_UNSUPPORTED ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "CUDA devices need the CUDA plug-in .*install");
 }
 
 }  // namespace

@@ -76,10 +76,11 @@ typedef enum shardrec_table_stat {
  * caller; keeps what it needs of comm, copies model and plan.
  * Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
  * held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
- * thread that the system does not start.
+ * thread that the system does not start, and memory of the device (option DEVICE) that there is not.
  * Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
  * the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
- * bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
+ * bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
+ * plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
                                                         const shardrec_model *model,

@@ -13,6 +13,11 @@
  * rank, naming rank, table, feature and position. The lookup is then idle, nothing has changed, and
  * training goes on with the next batch.
  *
+ * Of a collection on a device (option DEVICE), values, lengths, weights, inverse, outputs and gradients
+ * may each be on that device or on the CPU; all else, offsets and batch sizes among it, is on the CPU.
+ * Its calls may also return DEVICE_ERROR: a batch that begin could not read there was not begun, and in
+ * the middle of an exchange the communicator ends.
+ *
  * Destroying a lookup between begin and forward, or between send_gradients and backward, gives peers
  * that wait for it PEER_FAILED at once.
  *
@@ -46,7 +51,7 @@ SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
  * lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
  *   feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
  * weights: [ids], FLOAT32, one per id; NULL: all 1.
- * All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+ * All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
  * Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
  * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
  * communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when

@@ -131,7 +131,7 @@ SHARDREC_DEVICE int64_t answer_of(const shardrec_cuda_sequence_rows& rows, int64
 // each.
 SHARDREC_KERNEL(4)
 find_sources(const shardrec_cuda_sequence* jobs, const int64_t* first_chunk, int32_t count) {
-  const int64_t warp = int64_t{blockIdx.x} * (kThreads / kWarp) + warp_index();
+  const int64_t warp = grid_warp_index();
   if (warp >= first_chunk[count]) return;
   const int32_t number = last_start(first_chunk, count, warp);
   const shardrec_cuda_sequence& job = *global(&jobs[number]);

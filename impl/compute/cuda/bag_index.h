@@ -1,7 +1,7 @@
 // Where the bags of blocks begin: a scan over all of their lengths, a thread for each.
 #pragma once
 
-#include "compute/cuda/device.h"
+#include "compute/cuda/bags_and_ids.h"
 #include "compute/cuda/jobs/bags.h"
 
 namespace shardrec::compute::cuda {
@@ -25,13 +25,8 @@ SHARDREC_DEVICE uint32_t length_at(const shardrec_cuda_bags& bags, int64_t i) {
   return bags.sparse_lengths != nullptr ? bags.sparse_lengths[i].count : bags.dense_lengths[i];
 }
 
-// A bag above 2^32, and its ids below: both sums fit.
-SHARDREC_DEVICE uint64_t bag_and_ids(uint32_t length) {
-  return length == 0 ? 0 : (uint64_t{1} << 32) + length;
-}
-
 SHARDREC_KERNEL(8) read_bag_lengths(shardrec_cuda_bag_indexing job) {
-  const int64_t number = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t number = grid_thread_index();
   if (number > job.lengths) return;
   if (number == job.lengths) {
     job.sums[number] = 0;
@@ -39,20 +34,20 @@ SHARDREC_KERNEL(8) read_bag_lengths(shardrec_cuda_bag_indexing job) {
   }
   const int64_t block = block_of(job, number);
   job.sums[number] =
-      bag_and_ids(length_at(job.blocks[block].bags, number - job.first_length[block]));
+      bag_with_ids(length_at(job.blocks[block].bags, number - job.first_length[block]));
 }
 
-// sums: of the lengths before each. A sum over all blocks may wrap: the difference inside one does not.
+// sums: of the lengths before each.
 SHARDREC_KERNEL(8) write_bag_index(shardrec_cuda_bag_indexing job) {
-  const int64_t number = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t number = grid_thread_index();
   if (number >= job.lengths) return;
   const int64_t b = block_of(job, number);
   const shardrec_cuda_bag_index& block = job.blocks[b];
   const int64_t i = number - job.first_length[b];
   const uint32_t length = length_at(block.bags, i);
   const uint64_t before = job.sums[number] - job.sums[job.first_length[b]];
-  const auto bag = static_cast<uint32_t>(before >> 32);
-  const auto id = static_cast<uint32_t>(before);
+  const uint32_t bag = bags_of(before);
+  const uint32_t id = ids_of(before);
   if (length != 0) {
     block.first_id[bag] = id;
     if (block.sample != nullptr) {

@@ -42,20 +42,11 @@ extern "C" {
 typedef int32_t shardrec_cuda_error;
 enum {
   SHARDREC_CUDA_OK = 0,
-  SHARDREC_CUDA_OUT_OF_MEMORY = 2,  // cudaErrorMemoryAllocation
-  SHARDREC_CUDA_NOT_READY = 600     // cudaErrorNotReady: no failure, of ..._query only
+  SHARDREC_CUDA_OUT_OF_MEMORY = 2  // cudaErrorMemoryAllocation
 };
 
 // What the plug-in's function returns.
 enum { SHARDREC_CUDA_FILLED = 0, SHARDREC_CUDA_ABI_MISMATCH = 1 };
-
-typedef struct shardrec_cuda_device {
-  char name[256];
-  int32_t capability_major;
-  int32_t capability_minor;
-  int32_t multiprocessors;
-  int64_t memory;  // bytes
-} shardrec_cuda_device;
 
 // A queue of operations of one device, and a place in one.
 typedef struct shardrec_cuda_stream shardrec_cuda_stream;
@@ -71,7 +62,6 @@ typedef struct shardrec_cuda_table {
   const char *(*error_text)(shardrec_cuda_error error);
 
   shardrec_cuda_error (*count_devices)(int32_t *out);
-  shardrec_cuda_error (*describe_device)(int32_t device, shardrec_cuda_device *out);
   // Begins to use a device: makes what a process keeps there, and loads all kernels.
   shardrec_cuda_error (*open_device)(int32_t device);
 
@@ -86,15 +76,12 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*create_stream)(int32_t device, shardrec_cuda_stream **out);
   void (*destroy_stream)(shardrec_cuda_stream *stream);  // what it holds takes place still
   shardrec_cuda_error (*wait_for_stream)(shardrec_cuda_stream *stream);
-  // What follows on the stream takes place after the event.
-  shardrec_cuda_error (*order_after)(shardrec_cuda_stream *stream, shardrec_cuda_event *event);
 
   shardrec_cuda_error (*create_event)(int32_t device, shardrec_cuda_event **out);
   void (*destroy_event)(shardrec_cuda_event *event);
   // The event is where the stream is now; waiting for one that was never recorded returns at once.
   shardrec_cuda_error (*record)(shardrec_cuda_event *event, shardrec_cuda_stream *stream);
   shardrec_cuda_error (*wait_for_event)(shardrec_cuda_event *event);
-  shardrec_cuda_error (*query_event)(shardrec_cuda_event *event);
 
   // Between memories of devices and pinned memory. Memory of the host that is not pinned works as well,
   // but may take the caller's time.

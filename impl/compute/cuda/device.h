@@ -19,6 +19,7 @@ namespace shardrec::compute::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr int kThreads = 256;
+inline constexpr int kWarps = kThreads / kWarp;  // of a block
 inline constexpr unsigned kAllLanes = ~0U;
 
 // A kernel of kThreads threads, so many blocks of which shall fit one multiprocessor.
@@ -86,6 +87,9 @@ cudaError_t load(void (*kernel)(Parameters...)) {
 // The index of this thread's warp in the block, and of the thread in its warp.
 SHARDREC_DEVICE int warp_index() { return static_cast<int>(threadIdx.x) / kWarp; }
 SHARDREC_DEVICE int lane_index() { return static_cast<int>(threadIdx.x) % kWarp; }
+// The same among those of all blocks.
+SHARDREC_DEVICE int64_t grid_warp_index() { return int64_t{blockIdx.x} * kWarps + warp_index(); }
+SHARDREC_DEVICE int64_t grid_thread_index() { return int64_t{blockIdx.x} * kThreads + threadIdx.x; }
 
 // The sum of value over the lanes of the warp up to this one. All lanes call it.
 template <class T>

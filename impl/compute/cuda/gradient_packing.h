@@ -40,7 +40,6 @@ SHARDREC_DEVICE void list_items(const shardrec_cuda_gradients& job, int64_t chun
     return;
   }
   static_assert(SHARDREC_CUDA_CHUNK == 2 * kThreads);
-  constexpr int kWarps = kThreads / kWarp;
   const unsigned below = __ballot_sync(kAllLanes, is_packed(job, first + thread));
   const unsigned above = __ballot_sync(kAllLanes, is_packed(job, first + kThreads + thread));
   if (lane_index() == 0) {

@@ -20,7 +20,7 @@ SHARDREC_KERNEL(8) locate_gradient_rows(shardrec_cuda_gradient_blocks job) {
 }
 
 SHARDREC_KERNEL(8) number_single_occurrences(shardrec_cuda_single_occurrences job) {
-  const int64_t row = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t row = grid_thread_index();
   if (row > job.rows) return;
   job.run[row] = row;
   if (row == job.rows) return;

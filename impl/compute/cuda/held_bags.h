@@ -48,7 +48,7 @@ SHARDREC_DEVICE uint64_t bits_of_word(const SampleAt& sample_at, int64_t i, int6
 // A warp for each word. first_word: [count + 1], the words of the blocks before each.
 SHARDREC_KERNEL(8)
 mark_bags(const shardrec_cuda_bag_bits* blocks, const int64_t* first_word, int32_t count) {
-  const int64_t number = int64_t{blockIdx.x} * (kThreads / kWarp) + warp_index();
+  const int64_t number = grid_warp_index();
   if (number >= first_word[count]) return;
   const int32_t b = last_start(first_word, count, number);
   const shardrec_cuda_bag_bits block = blocks[b];
@@ -83,7 +83,7 @@ SHARDREC_DEVICE uint64_t held_bags(const shardrec_cuda_sent_bags& block, int64_t
 // A warp for each chunk. first_chunk: [count + 1], the chunks of the lists before each.
 SHARDREC_KERNEL(4)
 index_bags_held(const shardrec_cuda_held_bags* lists, const int64_t* first_chunk, int32_t count) {
-  const int64_t number = int64_t{blockIdx.x} * (kThreads / kWarp) + warp_index();
+  const int64_t number = grid_warp_index();
   if (number >= first_chunk[count]) return;
   const int32_t l = last_start(first_chunk, count, number);
   const shardrec_cuda_held_bags list = lists[l];

@@ -17,7 +17,7 @@ __host__ SHARDREC_DEVICE int64_t quads_of(const shardrec_cuda_initial_rows& job)
 
 SHARDREC_KERNEL(8) fill_initial_rows(shardrec_cuda_initial_rows job) {
   const int64_t quads = quads_of(job);
-  const int64_t number = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t number = grid_thread_index();
   const int64_t row = number / quads;
   if (row >= job.rows) return;
   const int64_t quad = job.column / kWords + number % quads;

@@ -9,7 +9,7 @@ namespace shardrec::compute::cuda {
 
 // new_before: 1 for each row that is not kept yet, else 0; 0 behind the last.
 SHARDREC_KERNEL(8) mark_new_rows(shardrec_cuda_kept_addition job) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = grid_thread_index();
   if (i > job.count) return;
   if (i == job.count) {
     job.new_before[i] = 0;
@@ -24,7 +24,7 @@ SHARDREC_KERNEL(8) mark_new_rows(shardrec_cuda_kept_addition job) {
 
 // A thread for each kept row and each added one, which writes its place in the merged list.
 SHARDREC_KERNEL(8) merge_kept_rows(shardrec_cuda_kept_addition job) {
-  const int64_t number = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t number = grid_thread_index();
   const shardrec_cuda_kept_rows& kept = job.kept;
   const shardrec_cuda_kept_rows& merged = job.merged;
   if (number < kept.count) {
@@ -61,7 +61,7 @@ SHARDREC_DEVICE float4 sum_of(const float4& a, const float4& b) {
 template <class Number>
 SHARDREC_KERNEL(8)
 add_kept_gradients(shardrec_cuda_kept_addition job) {
-  const int64_t number = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t number = grid_thread_index();
   const int64_t i = number >> job.lane_bits;
   if (i >= job.count) return;
   const auto width = static_cast<int>(job.width * int64_t{sizeof(float)} / int64_t{sizeof(Number)});

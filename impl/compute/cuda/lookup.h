@@ -24,7 +24,7 @@ struct ItemOffsets {
 
   shardrec_cuda_lookup job;
   uint32_t at[SHARDREC_CUDA_CHUNK + 1];
-  uint32_t warp_ids[kThreads / kWarp];
+  uint32_t warp_ids[kWarps];
 };
 
 // Fills in the offsets of items [first, first + items). All threads of the block call it, and read none

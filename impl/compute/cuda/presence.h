@@ -12,21 +12,21 @@ inline constexpr int kChunkWords = SHARDREC_CUDA_CHUNK / 64;
 // it; the block's shared memory is a number for each of its warps.
 SHARDREC_DEVICE uint32_t sum_of_block_up_to_this(uint32_t value, uint32_t& all) {
   struct WarpSums {
-    uint32_t sum[kThreads / kWarp];
+    uint32_t sum[kWarps];
   };
   auto& warps = shared<WarpSums>();
   uint32_t sum = sum_of_lanes_up_to_this(value);
   if (lane_index() == kWarp - 1) warps.sum[warp_index()] = sum;
   __syncthreads();
   all = 0;
-  for (int warp = 0; warp < kThreads / kWarp; ++warp) {
+  for (int warp = 0; warp < kWarps; ++warp) {
     if (warp < warp_index()) sum += warps.sum[warp];
     all += warps.sum[warp];
   }
   __syncthreads();
   return sum;
 }
-inline constexpr size_t kSumOfBlockBytes = kThreads / kWarp * sizeof(uint32_t);
+inline constexpr size_t kSumOfBlockBytes = kWarps * sizeof(uint32_t);
 
 // Has the list a row of an item, and which?
 SHARDREC_DEVICE bool is_present(const shardrec_cuda_presence& presence, int64_t item) {

@@ -9,7 +9,7 @@
 namespace shardrec::compute::cuda {
 
 SHARDREC_KERNEL(8) sum_strips(shardrec_cuda_id_routing job) {
-  const int64_t number = own_strip_number();
+  const int64_t number = grid_warp_index();
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
@@ -131,7 +131,7 @@ SHARDREC_DEVICE void note_outside(const shardrec_cuda_routed_ids& feature, const
 }
 
 SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
-  const int64_t number = own_strip_number();
+  const int64_t number = grid_warp_index();
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
@@ -164,7 +164,7 @@ SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
 }
 
 SHARDREC_KERNEL(8) total_blocks(shardrec_cuda_id_routing job) {
-  const int64_t block = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t block = grid_thread_index();
   if (block >= job.block_count) return;
   const shardrec_cuda_block_total& total = job.totals[block];
   job.counts[block] = total.begin == nullptr ? 0 : *total.end - *total.begin;

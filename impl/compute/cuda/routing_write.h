@@ -63,7 +63,7 @@ SHARDREC_DEVICE void write_chunks_of_sequence(const shardrec_cuda_routed_ids& fe
 
 // Bags of features that blocks hold whole.
 SHARDREC_KERNEL(8) write_whole_bags(shardrec_cuda_id_routing job) {
-  const int64_t number = own_strip_number();
+  const int64_t number = grid_warp_index();
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
@@ -137,7 +137,7 @@ SHARDREC_DEVICE void add_to_bag(const shardrec_cuda_written_block& block, const 
 }
 
 SHARDREC_KERNEL(4) write_strips(shardrec_cuda_id_routing job) {
-  const int64_t number = own_strip_number();
+  const int64_t number = grid_warp_index();
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];

@@ -12,7 +12,7 @@ SHARDREC_KERNEL(8)
 copy_rows_in_units(shardrec_cuda_row_copy job) {
   const int64_t units = job.row_bytes / static_cast<int64_t>(sizeof(Unit));
   const int64_t step = int64_t{gridDim.x} * kThreads;
-  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < job.rows * units; i += step) {
+  for (int64_t i = grid_thread_index(); i < job.rows * units; i += step) {
     const int64_t row = i / units;
     const int64_t unit = i % units;
     const int64_t from = job.from_numbers == nullptr ? row : job.from_numbers[row];

@@ -92,7 +92,7 @@ write_occurrences(shardrec_cuda_row_grouping job) {
 template <class Key>
 SHARDREC_KERNEL(8)
 mark_heads(const Key* sorted_keys, uint32_t* heads, int64_t occurrences) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = grid_thread_index();
   if (i < occurrences) heads[i] = i == 0 || sorted_keys[i] != sorted_keys[i - 1] ? 1 : 0;
 }
 

@@ -7,7 +7,7 @@
 namespace shardrec::compute::cuda {
 
 SHARDREC_KERNEL(8) find_row_bounds(shardrec_cuda_row_search job) {
-  const int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
+  const int64_t i = grid_thread_index();
   if (i >= job.count) return;
   const shardrec_cuda_row_bound& search = job.bounds[i];
   job.before[i] = count_below(search.rows, search.count, search.bound);

@@ -1,4 +1,3 @@
-#include <cstring>
 #include <new>
 
 #include "compute/cuda/operations.h"
@@ -21,19 +20,6 @@ shardrec_cuda_error count_devices(int32_t* out) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   *out = error == cudaSuccess ? count : 0;
   return error;
-}
-
-shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
-  cudaDeviceProp properties = {};
-  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
-  if (error != cudaSuccess) return error;
-  *out = {};
-  std::memcpy(out->name, properties.name, sizeof out->name - 1);
-  out->capability_major = properties.major;
-  out->capability_minor = properties.minor;
-  out->multiprocessors = properties.multiProcessorCount;
-  out->memory = static_cast<int64_t>(properties.totalGlobalMem);
-  return cudaSuccess;
 }
 
 shardrec_cuda_error open_device(int32_t device) {
@@ -90,12 +76,6 @@ shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   return cudaStreamSynchronize(stream->stream);
 }
 
-shardrec_cuda_error order_after(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
-  const CurrentDevice current(stream->device);
-  if (current.error() != cudaSuccess) return current.error();
-  return cudaStreamWaitEvent(stream->stream, event->event, 0);
-}
-
 shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
   *out = nullptr;
   const CurrentDevice current(device);
@@ -128,8 +108,6 @@ shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
   return cudaEventSynchronize(event->event);
 }
 
-shardrec_cuda_error query_event(shardrec_cuda_event* event) { return cudaEventQuery(event->event); }
-
 shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const CurrentDevice current(stream->device);
@@ -150,7 +128,6 @@ void add_runtime(shardrec_cuda_table& table) {
   table.error_name = error_name;
   table.error_text = error_text;
   table.count_devices = count_devices;
-  table.describe_device = describe_device;
   table.open_device = open_device;
   table.allocate = allocate;
   table.release = release;
@@ -159,12 +136,10 @@ void add_runtime(shardrec_cuda_table& table) {
   table.create_stream = create_stream;
   table.destroy_stream = destroy_stream;
   table.wait_for_stream = wait_for_stream;
-  table.order_after = order_after;
   table.create_event = create_event;
   table.destroy_event = destroy_event;
   table.record = record;
   table.wait_for_event = wait_for_event;
-  table.query_event = query_event;
   table.copy = copy;
   table.fill = fill;
 }

@@ -196,7 +196,7 @@ add_slot_gradients(shardrec_cuda_slot_sums job) {
   const shardrec_cuda_slot_sum& sum = job.sums[s];
   const int64_t left = sum.to.count - begin;
   const int rows = left < kTile ? static_cast<int>(left) : kTile;
-  for (int i = warp_index(); i < rows; i += kThreads / kWarp) {
+  for (int i = warp_index(); i < rows; i += kWarps) {
     const SumRow row = row_of_sum(job, sum, begin + i);
     float* const out = sum.gradients + (begin + i) * sum.to.width;
     for (int64_t first = 0; first < sum.to.width; first += kWarp) {

@@ -2,13 +2,13 @@
 // ids among those of a block.
 #pragma once
 
+#include "compute/cuda/bags_and_ids.h"
 #include "compute/cuda/checks.h"
 #include "compute/cuda/jobs/routing.h"
 
 namespace shardrec::compute::cuda {
 
 inline constexpr int kStrip = SHARDREC_CUDA_STRIP;
-inline constexpr int kWarps = kThreads / kWarp;
 inline constexpr uint32_t kNoSample = ~0U;
 
 using BlockPlace = shardrec_cuda_block_place;
@@ -22,21 +22,11 @@ struct StripMemories {
   StripMemory of_warp[kWarps];
 };
 
-// A bag above 2^32, and its ids below.
-SHARDREC_DEVICE uint64_t bag_with_ids(uint32_t length) {
-  return length == 0 ? 0 : (uint64_t{1} << 32) + length;
-}
-SHARDREC_DEVICE uint32_t ids_of(uint64_t sum) { return static_cast<uint32_t>(sum); }
-SHARDREC_DEVICE uint32_t bags_of(uint64_t sum) { return static_cast<uint32_t>(sum >> 32); }
-
 struct Strip {
   int32_t feature;
   int64_t number;  // among those of the feature
   SHARDREC_DEVICE int64_t first_bag() const { return number * kStrip; }
 };
-
-// The number of this warp's strip among those of all features; there may be fewer.
-SHARDREC_DEVICE int64_t own_strip_number() { return int64_t{blockIdx.x} * kWarps + warp_index(); }
 
 // All lanes of the warp call it.
 SHARDREC_DEVICE Strip strip_at(const shardrec_cuda_id_routing& job, int64_t number) {

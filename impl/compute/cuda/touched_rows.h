@@ -10,7 +10,6 @@
 
 namespace shardrec::compute::cuda {
 
-inline constexpr int kWarps = kThreads / kWarp;
 inline constexpr int kStagedOccurrences = 64;  // of the rows of a warp
 
 struct alignas(16) Occurrence {

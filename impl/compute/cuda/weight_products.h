@@ -140,7 +140,7 @@ SHARDREC_DEVICE int32_t interval_of(const shardrec_cuda_weight_gradients& job, i
 // ids of the features before each.
 SHARDREC_KERNEL(8)
 mark_parts(const shardrec_cuda_weight_gradients* jobs, const int64_t* first_word, int32_t count) {
-  const int64_t warp = int64_t{blockIdx.x} * (kThreads / kWarp) + warp_index();
+  const int64_t warp = grid_warp_index();
   if (warp >= first_word[count]) return;
   const int32_t number = last_start(first_word, count, warp);
   const shardrec_cuda_weight_gradients& job = jobs[number];

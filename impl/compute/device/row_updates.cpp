@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "compute/device/launch_list.h"
 #include "compute/device/vectors.h"
 #include "core/error.h"
 
 namespace shardrec::compute::device {
 namespace {
 
-constexpr int64_t kThreads = 256;
 constexpr int64_t kMapColumns = 4;  // that share random words
 // Of sums of hot rows.
 constexpr int64_t kMostHotRows = 4096;

@@ -36,11 +36,6 @@ void Stream::wait() {
           core::sentence("finish the operations of device ", device_));
 }
 
-void Stream::order_after(const Event& event) {
-  require(table().order_after(handle(), event.handle()),
-          core::sentence("order the operations of device ", device_));
-}
-
 void Stream::copy(void* to, const void* from, size_t bytes) {
   require(table().copy(handle(), to, from, bytes),
           core::sentence("copy ", bytes, " bytes on device ", device_));

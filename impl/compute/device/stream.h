@@ -18,8 +18,6 @@ struct EventDeleter {
   void operator()(shardrec_cuda_event* event) const noexcept { table().destroy_event(event); }
 };
 
-class Event;
-
 // What is enqueued here takes place in order. All functions throw DEVICE_ERROR.
 class Stream {
  public:
@@ -31,8 +29,6 @@ class Stream {
 
   // Returns when all that was enqueued is over.
   void wait();
-  // What follows takes place after the event.
-  void order_after(const Event& event);
   // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
   void copy(void* to, const void* from, size_t bytes);
 

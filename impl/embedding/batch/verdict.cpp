@@ -25,6 +25,11 @@ const char* argument_name(Argument argument) {
   return "an argument";
 }
 
+// Does the host read the argument itself, whatever the back end?
+bool is_read_by_host(Argument argument) {
+  return argument == Argument::kOffsets || argument == Argument::kBatchSizes;
+}
+
 std::string describe(const Verdict& v) {
   using core::sentence;
   const std::string name = argument_name(v.argument);
@@ -39,8 +44,9 @@ std::string describe(const Verdict& v) {
     case Defect::kNotWanted:
       return name + " is given though values is NULL (no more data): it must be NULL or 0";
     case Defect::kDevice:
-      return sentence(name, " has device_type ", v.value,
-                      ", the CPU (1) is accepted, and the device (2) where the tables are");
+      return sentence(
+          name, " has device_type ", v.value, ", the CPU (1) is accepted",
+          is_read_by_host(v.argument) ? "" : ", and the device (2) where the tables are");
     case Defect::kDtype:
       return sentence(name, " has dtype ", v.value, ", ",
                       v.argument == Argument::kWeights ? "FLOAT32 is" : "INT32 and INT64 are",

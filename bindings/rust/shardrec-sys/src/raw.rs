@@ -1229,10 +1229,11 @@ extern "C" {
     /// caller; keeps what it needs of comm, copies model and plan.
     /// Before anything is allocated, what the boxes of all ranks of a machine (of a cgroup) need together is
     /// held against what the machine has left (the cgroup may still take): more is OUT_OF_MEMORY. So is a
-    /// thread that the system does not start.
+    /// thread that the system does not start, and memory of the device (option DEVICE) that there is not.
     /// Collective, blocking (setup deadline). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (also:
     /// the plan does not fit the model), OUT_OF_MEMORY (on any rank: all get it, with the rank and the
-    /// bytes; where there is not even memory to tell, they get PEER_FAILED), MISMATCH, PEER_FAILED,
+    /// bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
+    /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; its lookups stay
@@ -1335,7 +1336,7 @@ extern "C" {
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
     /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
     /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
-    /// All tensors compact, one-dimensional, on the CPU. The ids are read before it returns (unless BORROW).
+    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
     /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
     /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
