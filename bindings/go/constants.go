@@ -947,8 +947,8 @@ const (
 	// OptionDevice is SHARDREC_OPTION_DEVICE: i64 in [-1, 1023]; -1 (default): tables are in the host's memory,
 	// and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in
 	// ([ErrUnsupported] where it is not installed, [ErrInvalidArgument] where there is no such device,
-	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device or on the
-	// CPU; calls return when they are through with them. The CPU on all ranks, or on none.
+	// [ErrDeviceError] where it fails). Bits do not depend on it. Tensors may then be on that device, in the
+	// order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none.
 	OptionDevice Option = 410
 	// OptionBorrow is SHARDREC_OPTION_BORROW: i64, 0 or 1; 1: ids, weights and gradients are read in place and
 	// must stay until backward has returned; default 0.

@@ -770,6 +770,16 @@ func (c *Collection) SetStep(step int) error {
 	return capi.Collection_set_step(c.raw(), int64(step))
 }
 
+// Synchronize is shardrec_collection_synchronize.
+//
+// Returns when all that calls of the collection and its lookups have enqueued on its device (option
+// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
+// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: [ErrInvalidHandle], [ErrBusy],
+// [ErrOutOfMemory], [ErrDeviceError]. Since 0.1.
+func (c *Collection) Synchronize() error {
+	return capi.Collection_synchronize(c.raw())
+}
+
 // SetLearningRate is shardrec_collection_set_learning_rate.
 //
 // Sets the learning rate of all tables from the next backward on, in place of what their optimizers
@@ -927,6 +937,18 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 	}, rawOf(collection))
 }
 
+// SetStream is shardrec_lookup_set_stream.
+//
+// From the next call on, tensors on the device of the collection are read and written in the order of
+// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
+// live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
+// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+// [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidArgument] (no stream of the device, as far as CUDA can tell),
+// [ErrDeviceError]. Since 0.1.
+func (l *Lookup) SetStream(stream int) error {
+	return capi.Lookup_set_stream(l.raw(), int64(stream))
+}
+
 // Begin is shardrec_lookup_begin.
 //
 // Starts the exchange of a batch's ids.
@@ -937,7 +959,8 @@ func NewLookup(collection *Collection, options *LookupOptions) (*Lookup, error) 
 //     feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
 //   - weights: [ids], FLOAT32, one per id; none: all 1.
 //
-// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
+// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
+// returns (unless BORROW).
 // Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
 // evaluated lookup it returns an error only for [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrOutOfMemory] and a dead
 // communicator; every defect of the batch is this rank's verdict, told by forward. [ErrInvalidState] when
@@ -1095,8 +1118,8 @@ func (l *Lookup) Accumulate() error {
 // GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
 // weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
 // after backward (or accumulate), up to the next begin.
-// out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: [ErrInvalidHandle], [ErrClosed],
-// [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
+// out: [ids], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
+// collective. Errors: [ErrInvalidHandle], [ErrClosed], [ErrBusy], [ErrInvalidState], [ErrInvalidArgument]. Since 0.1.
 func (l *Lookup) WeightGradient(out Tensor) error {
 	return capi.Lookup_weight_gradient(l.raw(), out.raw)
 }

@@ -343,8 +343,8 @@ func (o *CollectionOptions) Hierarchical(value bool) *CollectionOptions {
 // Device sets DEVICE: in [-1, 1023]; -1 (default): tables are in the host's memory, and the CPU works on
 // them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it
 // is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not
-// depend on it. Tensors may then be on that device or on the CPU; calls return when they are through with
-// them. The CPU on all ranks, or on none.
+// depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on
+// the CPU. The CPU on all ranks, or on none.
 func (o *CollectionOptions) Device(value int64) *CollectionOptions {
 	o.set(OptionDevice, value)
 	return o

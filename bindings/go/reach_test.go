@@ -120,7 +120,7 @@ func TestLookupsInEveryForm(t *testing.T) {
 			lookup.Begin(0, Tensor{}, Tensor{}, Tensor{}), lookup.Forward(0, Matrix(out, 0, 6)))
 		ok(t, must(lookup.AllDone()))
 		row := make([]float32, 4)
-		err = errors.Join(err, tables.SetStep(7), tables.SetLearningRate(0.1), tables.SetTableLearningRate(1, 0.2), tables.SetFrozen(0, true),
+		err = errors.Join(err, tables.SetStep(7), tables.SetLearningRate(0.1), tables.SetTableLearningRate(1, 0.2), tables.SetFrozen(0, true), tables.Synchronize(), lookup.SetStream(0),
 			tables.Write(0, TablePartWeights, 9, 1, Matrix([]float32{1, 2, 3, 4}, 1, 4)), tables.Read(0, TablePartWeights, 9, 1, Matrix(row, 1, 4)))
 		ok(t, row[3] == 4 && must(tables.Step()) == 7 && must(tables.Stat(CollectionStatSteps)) >= 1)
 		ok(t, must(tables.TableStat(0, TableStatIds)) >= 0 && must(tables.StatReal(CollectionStatSecondsLookup)) >= 0)

@@ -58,6 +58,9 @@ def passed(arg):
             "control": f"{name}.map_or(std::ptr::null_mut(), |control| control.0)",
             "options": "made" if arg.of else "std::ptr::null()"}.get(arg.kind, name)
 
+# Functions that take something on trust, and what.
+UNSAFE = {"lookup_set_stream": ["Of a collection on a device, `stream` is a live stream of it, and stays one as said above."]}
+
 
 def write(method, doc):
     name = name_of(method)
@@ -115,7 +118,10 @@ def write(method, doc):
     arrow = f" -> {returned}" if returned else ""
     # Clippy's limit on arguments is for hands.
     lint = ["    #[allow(clippy::too_many_arguments)]"] if len(parameters) > 7 else []
-    return record, ["", *doc, *lint, f"    pub fn {name}({', '.join(parameters)}){arrow} {{", *body, "    }"]
+    safety = UNSAFE.get(method.function)
+    doc = [*doc, "    ///", "    /// # Safety", *(f"    /// {line}" for line in safety)] if safety else doc
+    unsafe = "unsafe " if safety else ""
+    return record, ["", *doc, *lint, f"    pub {unsafe}fn {name}({', '.join(parameters)}){arrow} {{", *body, "    }"]
 
 
 def main():

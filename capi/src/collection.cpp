@@ -115,6 +115,10 @@ shardrec_status shardrec_collection_step(const shardrec_collection* collection, 
   });
 }
 
+shardrec_status shardrec_collection_synchronize(shardrec_collection* collection) {
+  return guard([&] { enter(collection, Access::kExclusive)->collection->synchronize(); });
+}
+
 shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
                                                       double learning_rate) {
   return guard([&] {

@@ -44,6 +44,10 @@ shardrec_status shardrec_lookup_create(shardrec_collection* collection,
 
 void shardrec_lookup_destroy(shardrec_lookup** lookup) { destroy(lookup); }
 
+shardrec_status shardrec_lookup_set_stream(shardrec_lookup* lookup, int64_t stream) {
+  return with_lookup(lookup, [&](embedding::Lookup& step) { step.set_stream(stream); });
+}
+
 shardrec_status shardrec_lookup_begin(shardrec_lookup* lookup, int64_t batch_size,
                                       const shardrec_tensor* values, const shardrec_tensor* lengths,
                                       const shardrec_tensor* weights) {

@@ -1,5 +1,6 @@
 #include "shardrec/native.h"
 
+#include "compute/device/allocator.h"
 #include "core/log.h"
 #include "core/tensor.h"
 #include "dense_objects.h"
@@ -8,6 +9,7 @@
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
+namespace device = shardrec::compute::device;
 
 shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void* context) {
   return guard([&] {
@@ -47,5 +49,16 @@ shardrec_status shardrec_ddp_set_hook(shardrec_ddp* ddp, shardrec_ddp_hook hook,
                                     static_cast<int>(status)),
                      {.value = bucket, .operation = "ddp: hook"});
         });
+  });
+}
+
+shardrec_status shardrec_set_device_allocator(shardrec_device_allocate allocate,
+                                              shardrec_device_release release, void* context) {
+  return guard([&] {
+    if ((allocate == nullptr) != (release == nullptr)) {
+      core::fail(SHARDREC_INVALID_ARGUMENT,
+                 "an allocator of devices is two functions, or none: one of them is NULL");
+    }
+    device::set_allocator({allocate, release, context});
   });
 }

@@ -5,7 +5,7 @@
 namespace shardrec::compute {
 namespace {
 
-std::unique_ptr<Backend> cpu_backend(core::Threads& threads) {
+std::unique_ptr<Backend> cpu_backend(core::Threads& threads, bool /*peers_in_process*/) {
   return make_cpu_backend(cpu_kernels(), threads);
 }
 
@@ -15,8 +15,8 @@ std::atomic<BackendFactory> chosen_factory{cpu_backend};
 
 void set_backend_factory(BackendFactory factory) noexcept { chosen_factory = factory; }
 
-std::unique_ptr<Backend> make_backend(core::Threads& threads) {
-  return chosen_factory.load()(threads);
+std::unique_ptr<Backend> make_backend(core::Threads& threads, bool peers_in_process) {
+  return chosen_factory.load()(threads, peers_in_process);
 }
 
 }  // namespace shardrec::compute

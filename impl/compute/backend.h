@@ -21,6 +21,7 @@
 #include "compute/buffer.h"
 #include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
+#include "compute/mark.h"
 #include "compute/operations.h"
 #include "compute/output_operations.h"
 #include "compute/routing_operations.h"
@@ -56,7 +57,24 @@ class Backend {
   // those behind it did not take place.
   virtual void wait() = 0;
 
-  // Between its memory and the host's, or inside either.
+  // A caller's stream (shardrec_lookup_set_stream): operations from now on take place behind what is in
+  // it, or what the caller puts into it from now on behind the operations so far. The CPU's need neither.
+  // Throws INVALID_ARGUMENT: no stream of the device.
+  virtual void follow_caller(int64_t /*stream*/) {}
+  virtual void hold_up_caller(int64_t /*stream*/) {}
+
+  // Do back ends of other ranks of the process read bodies of messages in its memory()? Marks then say
+  // when they may, and when they have; else there are none.
+  virtual bool shares_bodies() const { return false; }
+  virtual std::shared_ptr<Mark> make_mark() { return nullptr; }
+  // The one that is set when what others have shared was read.
+  virtual std::shared_ptr<Mark> read_mark() { return nullptr; }
+  // Sets one of its own marks behind the operations so far; operations from now on follow any mark.
+  virtual void set(Mark& /*mark*/) {}
+  virtual void follow(const Mark& /*mark*/) {}
+
+  // Between its memory and the host's, or inside either; from the memory() of another device, where
+  // bodies are shared.
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
 
   virtual void fill(const InitialRows& rows) = 0;
@@ -153,9 +171,10 @@ class Backend {
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
                                           std::shared_ptr<Memory> memory = cpu_memory());
 
-// What collections are made with: the CPU's back end, until a test sets another.
-using BackendFactory = std::unique_ptr<Backend> (*)(core::Threads& threads);
+// What collections on the CPU are made with: the CPU's back end, until a test sets another.
+// peers_in_process: all ranks of the collection live in this process, and read each other's memory.
+using BackendFactory = std::unique_ptr<Backend> (*)(core::Threads& threads, bool peers_in_process);
 void set_backend_factory(BackendFactory factory) noexcept;
-std::unique_ptr<Backend> make_backend(core::Threads& threads);
+std::unique_ptr<Backend> make_backend(core::Threads& threads, bool peers_in_process);
 
 }  // namespace shardrec::compute

@@ -197,8 +197,8 @@ FlatView id_view(const shardrec_tensor* tensor, const char* name, int64_t size,
 }
 
 FlatView detail::vector_of(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
-                           int64_t size, bool column_allowed) {
-  check_tensor(tensor, name);
+                           int64_t size, bool column_allowed, DeviceSet devices) {
+  check_tensor(tensor, name, devices);
   check_dtype(*tensor, name, dtype);
   const bool column = column_allowed && tensor->ndim == 2 && tensor->shape[1] == 1;
   if (tensor->ndim != 1 && !column) {

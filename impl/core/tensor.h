@@ -81,13 +81,14 @@ FlatView id_view(const shardrec_tensor* tensor, const char* name, int64_t size =
 
 namespace detail {
 FlatView vector_of(const shardrec_tensor* tensor, const char* name, shardrec_dtype dtype,
-                   int64_t size, bool column_allowed);
+                   int64_t size, bool column_allowed, DeviceSet devices = kHostOnly);
 }  // namespace detail
 
-// Takes a compact tensor of one dimension, `size` elements (or kAnySize) of type T.
+// Takes a compact tensor of one dimension, `size` elements (or kAnySize) of type T, on one of the devices.
 template <class T>
-std::span<T> vector_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize) {
-  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, false);
+std::span<T> vector_view(const shardrec_tensor* tensor, const char* name, int64_t size = kAnySize,
+                         DeviceSet devices = kHostOnly) {
+  const FlatView flat = detail::vector_of(tensor, name, kDtypeOf<T>, size, false, devices);
   return flat.as<T>();
 }
 

@@ -73,8 +73,10 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     layout_ = std::make_unique<Layout>(model, plan, rank, sums_on_nodes());
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
-    backend_ = options_.on_cpu() ? compute::make_backend(*threads_)
-                                 : compute::device::make_backend(options_.device, *threads_);
+    const bool in_process = communicator_->reads_in_place();
+    backend_ = options_.on_cpu()
+                   ? compute::make_backend(*threads_, in_process)
+                   : compute::device::make_backend(options_.device, *threads_, in_process);
   });
   check_agreement(plan);
   const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_),
@@ -189,6 +191,18 @@ void Collection::finish_operations() noexcept {
   }
 }
 
+void Collection::finish_writing() {
+  if (!backend_->shares_bodies()) backend_->wait();
+}
+
+void Collection::finish_reading() {
+  if (backend_->shares_bodies()) {
+    backend_->set(*backend_->read_mark());
+  } else {
+    backend_->wait();
+  }
+}
+
 void Collection::post(Exchange kind, const char* name, uint64_t detail,
                       std::span<const comm::ConstBytes> messages,
                       std::shared_ptr<const void> owner) {
@@ -202,7 +216,7 @@ void Collection::post(Exchange kind, const char* name, uint64_t detail,
                               " others are held: it must settle them first"),
                {.limit = static_cast<int64_t>(held_.size()), .operation = name});
   }
-  backend_->wait();  // peers read the messages from now on
+  finish_writing();
   held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
   posted_ = true;
 }
@@ -233,7 +247,7 @@ void Collection::require_nothing_posted(const char* call) const {
 }
 
 void Collection::let_go() {
-  backend_->wait();  // an operation may still read the views
+  finish_reading();
   ++times_let_go_;
   while (released_count_ < held_count_) channel_->release(held_[released_count_++].ticket);
 }
@@ -250,6 +264,28 @@ void Collection::reclaim() {
 void Collection::settle() {
   let_go();
   reclaim();
+}
+
+OperationsScope::~OperationsScope() {
+  if (!done_) collection_.finish_operations();
+}
+
+void OperationsScope::touches(shardrec_device_type device) {
+  if (device == SHARDREC_DEVICE_CPU) {
+    on_host_ = true;
+  } else if (!std::exchange(on_device_, true)) {
+    collection_.backend().follow_caller(stream_);
+  }
+}
+
+void OperationsScope::touches(const shardrec_tensor* tensor) {
+  if (tensor != nullptr) touches(static_cast<shardrec_device_type>(tensor->device_type));
+}
+
+void OperationsScope::done() {
+  if (on_host_) collection_.backend().wait();
+  if (on_device_) collection_.backend().hold_up_caller(stream_);
+  done_ = true;
 }
 
 int Collection::take_lookup() {

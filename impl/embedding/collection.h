@@ -165,8 +165,13 @@ class Collection {
   static constexpr size_t kMostHeld = 7;
   // Exchanges that are not reclaimed.
   size_t held() const { return held_count_; }
-  // Waits for the operations of the back end, where nothing can be done if one fails.
+  // Waits for the operations of the back end; the second where nothing can be done if one fails.
+  void synchronize() { backend_->wait(); }
   void finish_operations() noexcept;
+  // Peers that read messages now find what operations have written into them; or may write into those
+  // that operations have read. Waits for the operations, unless peers do so on the device.
+  void finish_writing();
+  void finish_reading();
 
   // Lets go of all views. Waits for nobody.
   void let_go();
@@ -218,16 +223,30 @@ class Collection {
   bool filled_in_part_ = false;
 };
 
-// At its end, no operation of the collection's back end reads or writes what the scope gave it.
+// Operations on what a caller has given: tensors on the device of the collection in the order of the
+// caller's stream, without a wait of the host; others are read and written when the scope ends.
 class OperationsScope {
  public:
-  explicit OperationsScope(Collection& collection) : collection_(collection) {}
-  ~OperationsScope() { collection_.finish_operations(); }
+  // stream: as shardrec_lookup_set_stream() has it.
+  OperationsScope(Collection& collection, int64_t stream)
+      : collection_(collection), stream_(stream) {}
+  // Where done() was not called, waits for the operations.
+  ~OperationsScope();
   OperationsScope(const OperationsScope&) = delete;
   OperationsScope& operator=(const OperationsScope&) = delete;
 
+  // Before the first operation on each tensor.
+  void touches(shardrec_device_type device);
+  void touches(const shardrec_tensor* tensor);  // null: none
+  // All operations were called: what the caller enqueues now takes place behind them.
+  void done();
+
  private:
   Collection& collection_;
+  int64_t stream_;
+  bool on_host_ = false;
+  bool on_device_ = false;
+  bool done_ = false;
 };
 
 // A lookup's room in its collection.

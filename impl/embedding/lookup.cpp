@@ -58,7 +58,13 @@ Lookup::~Lookup() {
     end_step();  // nobody reads what was lent any more
   }
   end_batch();
+  collection_->finish_operations();  // they read what peers share
   collection_->counters().buffer_bytes.fetch_sub(memory_, std::memory_order_relaxed);
+}
+
+void Lookup::set_stream(int64_t stream) {
+  collection_->backend().follow_caller(stream);  // is it one?
+  stream_ = stream;
 }
 
 void Lookup::begin(const BatchArguments& arguments) {
@@ -75,7 +81,11 @@ void Lookup::begin(const BatchArguments& arguments) {
   end_batch();
   state_ = State::kIdle;
   const core::TraceScope call(collection_->counters().track, "begin");
-  const OperationsScope operations(*collection_);  // on the caller's batch
+  OperationsScope operations(*collection_, stream_);
+  for (const shardrec_tensor* given : {arguments.values, arguments.lengths, arguments.offsets,
+                                       arguments.weights, arguments.inverse}) {
+    operations.touches(given);
+  }
   if (weight_gradient_state_ != nullptr) weight_gradient_state_->ready = false;
   PhaseTimer timer(collection_->counters(), Phase::kRoute);
   Outgoing& outgoing = outgoing_[turn_];
@@ -87,13 +97,14 @@ void Lookup::begin(const BatchArguments& arguments) {
   verdict_ = batch_.fill(arguments, collection_->model(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
   verdict_ = routed_.route(batch_, verdict_, collection_->backend(), outgoing.buffer);
-  collection_->backend().wait();  // peers read the messages, the caller may change the batch
+  collection_->finish_writing();
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer.owner());
   outgoing.posted = true;
   turn_ = 1 - turn_;
   state_ = State::kBegun;
+  operations.done();
 
   Counters& counters = collection_->counters();
   counters.ids_sent.fetch_add(routed_.ids_sent(), std::memory_order_relaxed);
@@ -148,14 +159,15 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   }
   collection_->communicator().check_before("forward");
   const OutputView view = output_view(output, out, "out");
-  const OperationsScope operations(*collection_);  // on the caller's output
+  OperationsScope operations(*collection_, stream_);
+  operations.touches(view.device.type);
   const auto [rows, columns] = output_shape(output);
   const OutputView reached =
       caller_output_.matrix(view, rows, columns, false, collection_->backend());
   const auto finish = [&] {
     assemble(output, reached);
-    collection_->backend().wait();
     CallerMemory::give_back(reached, view, rows, columns, collection_->backend());
+    operations.done();
   };
   if (state_ != State::kBegun) {
     if (output_epoch_ != collection_->times_let_go()) {
@@ -327,10 +339,11 @@ void Lookup::set_gradient(int32_t output, const shardrec_tensor* gradient) {
   if (options_.borrow) {
     own.borrowed = view;
   } else {
-    own.given = false;                               // memory may run out half way
-    const OperationsScope operations(*collection_);  // on the caller's gradient
+    own.given = false;  // memory may run out half way
+    OperationsScope operations(*collection_, stream_);
+    operations.touches(view.device.type);
     pack_gradient(output, view);
-    collection_->backend().wait();  // the caller may change it when this returns
+    operations.done();
   }
   own.given = true;
 }
@@ -377,10 +390,20 @@ void Lookup::pack_gradient(int32_t output, const OutputView& gradient) {
   packing_.pack(routed_, batch_.expansion(), output, reached, divisor(), backend);
 }
 
+void Lookup::touch_borrowed(OperationsScope& operations) const {
+  for (const Gradient& gradient : gradients_) {
+    if (options_.borrow && gradient.given) operations.touches(gradient.borrowed.device.type);
+  }
+}
+
 void Lookup::end_batch() noexcept {
   if (!holds_input_) return;
   holds_input_ = false;
-  collection_->finish_operations();
+  try {
+    collection_->finish_reading();
+  } catch (...) {  // the device has failed: what was read there is of no use
+    collection_->finish_operations();
+  }
   input_channel_->release(outgoing_[1 - turn_].ticket);
 }
 

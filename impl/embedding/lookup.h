@@ -52,6 +52,10 @@ class Lookup {
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
+  // The caller's stream from now on: tensors on the device are read and written in its order. Throws
+  // INVALID_ARGUMENT.
+  void set_stream(int64_t stream);
+
   void begin(const BatchArguments& arguments);
   void forward(int32_t output, const shardrec_tensor* out);
   // [rows, columns] of an output of the batch that has begun; no rows when this rank's checks
@@ -68,7 +72,7 @@ class Lookup {
   void skip() { finish(Finish::kSkip); }
 
   // [ids of the batch], in its order, after backward or accumulate and up to the next begin.
-  void weight_gradient(const shardrec_tensor* out) const;
+  void weight_gradient(const shardrec_tensor* out);
 
   Collection& collection() { return *collection_; }
 
@@ -118,6 +122,8 @@ class Lookup {
   int32_t missing_gradient() const;
   bool lends_to_peers() const;
   void pack_gradient(int32_t output, const OutputView& gradient);
+  // The gradients that are the caller's still.
+  void touch_borrowed(OperationsScope& operations) const;
   void lay_out_gradients();
   void end_batch() noexcept;
   void end_step() noexcept;
@@ -134,6 +140,7 @@ class Lookup {
   LookupOptions options_;
   LookupPlace place_;
   uint64_t name_ = 0;  // the same on all ranks
+  int64_t stream_ = 0;
   std::shared_ptr<comm::Channel> input_channel_;
   State state_ = State::kIdle;
   bool holds_input_ = false;  // views of the peers' input messages

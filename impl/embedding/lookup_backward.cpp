@@ -32,7 +32,12 @@ void Lookup::send_gradients(bool accumulate) {
   collection_->communicator().check_before(kName);
   collection_->require_nothing_posted(kName);
   const core::TraceScope call(collection_->counters().track, kName);
-  step_stage([&] { post_gradients(accumulate ? Finish::kAccumulate : Finish::kBackward); });
+  OperationsScope operations(*collection_, stream_);
+  touch_borrowed(operations);
+  step_stage([&] {
+    post_gradients(accumulate ? Finish::kAccumulate : Finish::kBackward);
+    operations.done();
+  });
   state_ = State::kSent;
 }
 
@@ -62,6 +67,8 @@ void Lookup::finish(Finish how) {
     collection_->require_nothing_posted(name);
   }
   const core::TraceScope call(collection_->counters().track, name);
+  OperationsScope operations(*collection_, stream_);
+  touch_borrowed(operations);
   step_stage([&] {
     if (sent) {
       collection_->communicator().check_before(name);  // in here: it may have lent something
@@ -69,6 +76,7 @@ void Lookup::finish(Finish how) {
       post_gradients(how);
     }
     receive_gradients(how);
+    operations.done();
   });
   end_step();
 }
@@ -153,9 +161,8 @@ void Lookup::use_gradients(std::span<const comm::ConstBytes> messages, bool accu
   }
   {
     const Reading reading(messages, collection_->communicator());
-    const OperationsScope operations(*collection_);  // on the gradients that are read
     apply(messages, bodies, accumulate, timer);
-    backend.wait();
+    if (any_lent(messages)) backend.wait();
   }
   // The caller may change its gradients when this returns: the peers must have read them.
   timer.next(Phase::kGradientExchange);
@@ -203,7 +210,7 @@ void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> message
   own.ready = true;
 }
 
-void Lookup::weight_gradient(const shardrec_tensor* out) const {
+void Lookup::weight_gradient(const shardrec_tensor* out) {
   if (weight_gradient_state_ == nullptr || !weight_gradient_state_->ready) {
     core::fail(SHARDREC_INVALID_STATE,
                weight_gradient_state_ == nullptr
@@ -211,12 +218,15 @@ void Lookup::weight_gradient(const shardrec_tensor* out) const {
                    : "gradients of weights are there after backward, up to the next begin");
   }
   const std::span<float> values = weight_gradient_state_->values;
-  const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()));
   compute::Backend& backend = collection_->backend();
+  const auto view = core::vector_view<float>(out, "out", static_cast<int64_t>(values.size()),
+                                             backend.caller_devices());
+  OperationsScope operations(*collection_, stream_);
+  operations.touches(out);
   backend.copy(static_cast<std::byte*>(static_cast<void*>(view.data())),
                static_cast<const std::byte*>(static_cast<const void*>(values.data())),
                values.size_bytes());
-  backend.wait();
+  operations.done();
 }
 
 void Lookup::take_step(Update& update, compute::Backend& backend, PhaseTimer& timer) {

@@ -1,115 +1,14 @@
 // Collections on a device, through the C API: the bits of the CPU's, with tensors on either, and what is
 // refused.
-#include <dlfcn.h>
-
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 
 #include "capi/capi_test.h"
 #include "device/device_arrays.h"
+#include "device/rank_on_device.h"
 
 namespace shardrec::test {
 namespace {
-
-constexpr int64_t kRows = 60;
-constexpr int64_t kDim = 24;
-constexpr int64_t kBatch = 40;
-
-// One rank with a table, on a device or on the CPU.
-class Rank {
- public:
-  explicit Rank(int64_t device) {
-    EXPECT_OK(shardrec_local_create(1, 1, group_.out()));
-    EXPECT_OK(shardrec_comm_create_local(group_, 0, comm_.out()));
-    EXPECT_OK(shardrec_model_create(nullptr, model_.out()));
-    Options optimizer;
-    EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_OPTIMIZER, optimizer.out()));
-    EXPECT_OK(shardrec_options_set_i64(optimizer, SHARDREC_OPTION_OPTIMIZER,
-                                       SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
-    EXPECT_OK(shardrec_model_set_optimizer(model_, optimizer));
-    int32_t index = 0;
-    EXPECT_OK(shardrec_model_add_table(model_, "t", kRows, kDim, nullptr, &index));
-    EXPECT_OK(shardrec_model_add_feature(model_, index, "f", SHARDREC_POOLING_MEAN));
-    EXPECT_OK(shardrec_plan_collective(comm_, model_, nullptr, plan_.out()));
-    Options options;
-    EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options.out()));
-    EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, device));
-    status_ = shardrec_collection_create(comm_, model_, plan_, options, &tables_);
-    if (status_ == SHARDREC_OK) {
-      EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_));
-    }
-  }
-  ~Rank() {
-    shardrec_lookup_destroy(&lookup_);
-    shardrec_collection_destroy(&tables_);
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
-
-  shardrec_status status() const { return status_; }
-  shardrec_collection* tables() const { return tables_; }
-  shardrec_lookup* lookup() const { return lookup_; }
-
-  void step(const shardrec_tensor& ids, const shardrec_tensor& lengths, const shardrec_tensor& out,
-            const shardrec_tensor& gradient) {
-    ASSERT_OK(shardrec_lookup_begin(lookup_, kBatch, &ids, &lengths, nullptr));
-    ASSERT_OK(shardrec_lookup_forward(lookup_, 0, &out));
-    ASSERT_OK(shardrec_lookup_set_gradient(lookup_, 0, &gradient));
-    ASSERT_OK(shardrec_lookup_backward(lookup_));
-  }
-
-  std::vector<float> rows() {
-    std::vector<float> all(kRows * kDim);
-    shardrec_tensor tensor{};
-    EXPECT_OK(shardrec_tensor_matrix(all.data(), SHARDREC_FLOAT32, kRows, kDim, &tensor));
-    EXPECT_OK(shardrec_collection_read(tables_, 0, SHARDREC_TABLE_WEIGHTS, 0, kRows, &tensor));
-    return all;
-  }
-
- private:
-  Local group_;
-  Comm comm_;
-  Model model_;
-  Plan plan_;
-  shardrec_collection* tables_ = nullptr;
-  shardrec_lookup* lookup_ = nullptr;
-  shardrec_status status_ = SHARDREC_OK;
-};
-
-struct Batch {
-  Batch() {
-    uint32_t state = 1;
-    const auto next = [&](uint32_t below) {
-      state = state * 1664525U + 1013904223U;
-      return (state >> 8) % below;
-    };
-    for (int64_t b = 0; b < kBatch; ++b) {
-      lengths.push_back(static_cast<int32_t>(next(5)));
-      for (int32_t i = 0; i < lengths.back(); ++i) ids.push_back(next(kRows));
-    }
-    for (int64_t i = 0; i < kBatch * kDim; ++i) {
-      gradient.push_back(static_cast<float>(next(2001)) / 1000 - 1);
-    }
-  }
-  std::vector<int64_t> ids;
-  std::vector<int32_t> lengths;
-  std::vector<float> gradient;
-  std::vector<float> out = std::vector<float>(kBatch * kDim);
-};
-
-shardrec_tensor vector_at(void* data, shardrec_dtype dtype, size_t size, bool on_device) {
-  shardrec_tensor tensor{};
-  EXPECT_OK(shardrec_tensor_vector(data, dtype, static_cast<int64_t>(size), &tensor));
-  if (on_device) tensor.device_type = SHARDREC_DEVICE_CUDA;
-  return tensor;
-}
-shardrec_tensor matrix_at(void* data, bool on_device) {
-  shardrec_tensor tensor{};
-  EXPECT_OK(shardrec_tensor_matrix(data, SHARDREC_FLOAT32, kBatch, kDim, &tensor));
-  if (on_device) tensor.device_type = SHARDREC_DEVICE_CUDA;
-  return tensor;
-}
 
 class CollectionOnDevice : public DeviceTest {
  protected:
@@ -164,16 +63,6 @@ TEST_F(CollectionOnDevice, RefusesDevicesThatThereAreNotAndTensorsOfOthers) {
   const auto out = matrix_at(batch.out.data(), false);
   EXPECT_EQ(shardrec_lookup_forward(lookup, 0, &out), SHARDREC_INVALID_BATCH);
   shardrec_lookup_destroy(&lookup);
-}
-
-// A function of the plug-in that stands in for CUDA on the CPU; null: it is another one.
-template <class Function>
-Function* of_plugin(const char* name) {
-  Dl_info plugin{};
-  void* const any_function = std::bit_cast<void*>(compute::device::table().count_devices);
-  if (dladdr(any_function, &plugin) == 0) return nullptr;
-  void* const library = dlopen(plugin.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  return std::bit_cast<Function*>(dlsym(library, name));
 }
 
 TEST_F(CollectionOnDevice, IsOnOneKindOfDeviceOnAllRanks) {

@@ -227,7 +227,7 @@ class GuardedBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> guarded_backend(core::Threads& threads) {
+std::unique_ptr<Backend> guarded_backend(core::Threads& threads, bool /*peers_in_process*/) {
   return std::make_unique<GuardedBackend>(threads);
 }
 

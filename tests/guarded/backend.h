@@ -7,6 +7,6 @@
 
 namespace shardrec::test {
 
-std::unique_ptr<compute::Backend> guarded_backend(core::Threads& threads);
+std::unique_ptr<compute::Backend> guarded_backend(core::Threads& threads, bool peers_in_process);
 
 }  // namespace shardrec::test

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "queue.h"
+#include "simt/control.h"
 
 namespace shardrec::test {
 namespace {
@@ -240,6 +241,24 @@ TEST(Handles, ThatAreNoneAreRefused) {
   EXPECT_EQ(cudaEventCreateWithFlags(&event, 8), cudaErrorInvalidValue);
   EXPECT_EQ(cudaLaunchHostFunc(queue.stream(), nullptr, nullptr), cudaErrorInvalidValue);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue);
+}
+
+// Events alone: a caller that names no stream is joined there.
+TEST(Streams, EventsGoThroughTheLegacyDefaultStream) {
+  Queue queue;
+  cudaEvent_t before{};
+  cudaEvent_t behind{};
+  ASSERT_EQ(cudaEventCreateWithFlags(&before, cudaEventDisableTiming), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&behind, cudaEventDisableTiming), cudaSuccess);
+  simt_hold_stream(reinterpret_cast<int64_t>(queue.stream()));
+  ASSERT_EQ(cudaEventRecord(before, queue.stream()), cudaSuccess);
+  ASSERT_EQ(cudaStreamWaitEvent(nullptr, before), cudaSuccess);
+  ASSERT_EQ(cudaEventRecord(behind, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(behind), cudaErrorNotReady);
+  simt_go_on();
+  EXPECT_EQ(cudaEventSynchronize(behind), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(before), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(behind), cudaSuccess);
 }
 
 }  // namespace

@@ -103,6 +103,12 @@ SHARDREC_API shardrec_status shardrec_collection_step(const shardrec_collection 
 SHARDREC_API shardrec_status shardrec_collection_set_step(shardrec_collection *collection,
                                                           int64_t step);
 
+/* Returns when all that calls of the collection and its lookups have enqueued on its device (option
+ * DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
+ * ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+ * OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_collection_synchronize(shardrec_collection *collection);
+
 /* Sets the learning rate of all tables from the next backward on, in place of what their optimizers
  * say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
  * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).

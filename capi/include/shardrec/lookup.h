@@ -13,10 +13,16 @@
  * rank, naming rank, table, feature and position. The lookup is then idle, nothing has changed, and
  * training goes on with the next batch.
  *
- * Of a collection on a device (option DEVICE), values, lengths, weights, inverse, outputs and gradients
- * may each be on that device or on the CPU; all else, offsets and batch sizes among it, is on the CPU.
- * Its calls may also return DEVICE_ERROR: a batch that begin could not read there was not begun, and in
- * the middle of an exchange the communicator ends.
+ * Of a collection on a device (option DEVICE), values, lengths, weights, inverse, outputs, gradients and
+ * those of weights may each be on that device or on the CPU; all else, offsets and batch sizes among it,
+ * is on the CPU. Tensors on the device are read and written in the order of the lookup's stream
+ * (shardrec_lookup_set_stream), and calls return before that has happened: what the caller enqueues there
+ * afterwards finds the output written, and may overwrite what a call was given ("read before it returns"
+ * below) - ids after begin, gradients after set_gradient or, with BORROW, both after backward. The host
+ * waits in begin, forward and backward for sizes and for other ranks only. Of tensors on the CPU calls
+ * return when they are through with them. An error on the device shows in that call or a later one
+ * (shardrec_collection_synchronize waits for it) as DEVICE_ERROR: a batch that begin could not read there
+ * was not begun, and in the middle of an exchange the communicator ends.
  *
  * Destroying a lookup between begin and forward, or between send_gradients and backward, gives peers
  * that wait for it PEER_FAILED at once.
@@ -44,6 +50,14 @@ SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collect
 /* Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1. */
 SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
 
+/* From the next call on, tensors on the device of the collection are read and written in the order of
+ * this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
+ * live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
+ * default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+ * INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
+ * DEVICE_ERROR. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_lookup_set_stream(shardrec_lookup *lookup, int64_t stream);
+
 /* Starts the exchange of a batch's ids.
  * batch_size: samples of this rank, >= 0.
  * values: [ids], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
@@ -51,7 +65,8 @@ SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
  * lengths: [features * batch_size], INT32 or INT64: bag lengths, feature-major (all samples of
  *   feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
  * weights: [ids], FLOAT32, one per id; NULL: all 1.
- * All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
+ * All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
+ * returns (unless BORROW).
  * Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
  * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
  * communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
@@ -170,8 +185,8 @@ SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup)
  * GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
  * weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
  * after backward (or accumulate), up to the next begin.
- * out: [ids], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
- * BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
+ * out: [ids], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
+ * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup *lookup,
                                                              const shardrec_tensor *out);
 

@@ -47,6 +47,27 @@ typedef shardrec_status (*shardrec_ddp_hook)(void *context, int32_t bucket,
 SHARDREC_API shardrec_status shardrec_ddp_set_hook(shardrec_ddp *ddp, shardrec_ddp_hook hook,
                                                    void *context);
 
+/* Memory of devices from the program in place of CUDA's stream-ordered pool, so that both live from one
+ * reserve (PyTorch's caching allocator, for example).
+ * allocate: at least bytes bytes of the device, 256-byte aligned, for what the library enqueues in the
+ * stream (the value of a cudaStream_t of its own) from then on; NULL: there is no memory, which the call
+ * that asked tells as OUT_OF_MEMORY.
+ * release: it gives back what allocate gave, with the same bytes and stream; it may be used again behind
+ * what the stream holds then.
+ * Both are called on any thread, several at once; they must not call the library and must not throw. */
+typedef void *(*shardrec_device_allocate)(void *context, int32_t device, int64_t bytes,
+                                          int64_t stream);
+typedef void (*shardrec_device_release)(void *context, int32_t device, void *memory, int64_t bytes,
+                                        int64_t stream);
+
+/* Sets the allocator of the process for what is allocated from now on; both NULL: CUDA's. What an allocator
+ * gave is given back to it, also after another one was set: it and its context live until every
+ * collection on a device that was made meanwhile is destroyed. Any thread. Errors: INVALID_ARGUMENT (one
+ * of both NULL). C and C++ only. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_set_device_allocator(shardrec_device_allocate allocate,
+                                                           shardrec_device_release release,
+                                                           void *context);
+
 #ifdef __cplusplus
 }
 #endif

@@ -284,8 +284,8 @@ typedef enum shardrec_option {
                                    the number n, by the CUDA plug-in (UNSUPPORTED where it is not
                                    installed, INVALID_ARGUMENT where there is no such device,
                                    DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may
-                                   then be on that device or on the CPU; calls return when they are
-                                   through with them. The CPU on all ranks, or on none */
+                                   then be on that device, in the order of a stream of the caller
+                                   (lookup.h), or on the CPU. The CPU on all ranks, or on none */
   /* Lookup. */
   SHARDREC_OPTION_BORROW = 500, /* i64, 0 or 1; 1: ids, weights and gradients are read in place and must
                                    stay until backward has returned; default 0 */

@@ -82,6 +82,15 @@ typedef struct shardrec_cuda_table {
   // The event is where the stream is now; waiting for one that was never recorded returns at once.
   shardrec_cuda_error (*record)(shardrec_cuda_event *event, shardrec_cuda_stream *stream);
   shardrec_cuda_error (*wait_for_event)(shardrec_cuda_event *event);
+  // What is enqueued in the stream from now on, which may be another device's, takes place behind the
+  // event.
+  shardrec_cuda_error (*follow)(shardrec_cuda_stream *stream, shardrec_cuda_event *event);
+
+  // Streams as numbers: the value of a cudaStream_t. Those of callers are of the event's device; 0 is its
+  // legacy default stream.
+  int64_t (*stream_number)(const shardrec_cuda_stream *stream);
+  shardrec_cuda_error (*record_caller)(shardrec_cuda_event *event, int64_t stream);
+  shardrec_cuda_error (*caller_follows)(int64_t stream, shardrec_cuda_event *event);
 
   // Between memories of devices and pinned memory. Memory of the host that is not pinned works as well,
   // but may take the caller's time.

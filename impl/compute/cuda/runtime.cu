@@ -108,6 +108,35 @@ shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
   return cudaEventSynchronize(event->event);
 }
 
+shardrec_cuda_error follow(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaStreamWaitEvent(stream->stream, event->event, cudaEventWaitDefault);
+}
+
+int64_t stream_number(const shardrec_cuda_stream* stream) {
+  return reinterpret_cast<intptr_t>(stream->stream);
+}
+
+// An error of a stream that is not of the device stays with this call: it is no failure of the device.
+shardrec_cuda_error forget_refusal(cudaError_t error) {
+  if (error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidValue) cudaGetLastError();
+  return error;
+}
+
+shardrec_cuda_error record_caller(shardrec_cuda_event* event, int64_t stream) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return forget_refusal(cudaEventRecord(event->event, reinterpret_cast<cudaStream_t>(stream)));
+}
+
+shardrec_cuda_error caller_follows(int64_t stream, shardrec_cuda_event* event) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return forget_refusal(cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream), event->event,
+                                            cudaEventWaitDefault));
+}
+
 shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const CurrentDevice current(stream->device);
@@ -140,6 +169,10 @@ void add_runtime(shardrec_cuda_table& table) {
   table.destroy_event = destroy_event;
   table.record = record;
   table.wait_for_event = wait_for_event;
+  table.follow = follow;
+  table.stream_number = stream_number;
+  table.record_caller = record_caller;
+  table.caller_follows = caller_follows;
   table.copy = copy;
   table.fill = fill;
 }

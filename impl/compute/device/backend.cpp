@@ -24,10 +24,27 @@
 namespace shardrec::compute::device {
 namespace {
 
+class EventMark final : public Mark {
+ public:
+  explicit EventMark(int32_t device) : event_(device) {}
+
+  int32_t device() const noexcept override { return event_.device(); }
+  void wait() const noexcept override { table().wait_for_event(event_.handle()); }
+
+  Event& event() noexcept { return event_; }
+  const Event& event() const noexcept { return event_; }
+
+ private:
+  Event event_;
+};
+
 class DeviceBackend final : public Backend {
  public:
-  DeviceBackend(std::shared_ptr<Stream> stream, core::Threads& threads)
+  DeviceBackend(std::shared_ptr<Stream> stream, core::Threads& threads, bool peers_in_process)
       : stream_(std::move(stream)),
+        peers_in_process_(peers_in_process),
+        of_caller_(stream_->device()),
+        for_caller_(stream_->device()),
         memory_(make_memory(stream_)),
         host_memory_(make_pinned_memory()),
         cpu_(make_cpu_backend(cpu_kernels(), threads, host_memory_)),
@@ -55,6 +72,24 @@ class DeviceBackend final : public Backend {
   core::DeviceSet caller_devices() const override { return {.cuda = stream_->device()}; }
   bool reaches_host() const override { return false; }
   void wait() override { stream_->wait(); }
+  void follow_caller(int64_t stream) override {
+    of_caller_.record_caller(stream);
+    stream_->follow(of_caller_);
+  }
+  void hold_up_caller(int64_t stream) override {
+    for_caller_.record(*stream_);
+    for_caller_.hold_up_caller(stream);
+  }
+  bool shares_bodies() const override { return peers_in_process_; }
+  std::shared_ptr<Mark> make_mark() final {
+    return peers_in_process_ ? std::make_shared<EventMark>(stream_->device()) : nullptr;
+  }
+  std::shared_ptr<Mark> read_mark() override { return read_; }
+  // All marks of devices are events.
+  void set(Mark& mark) override { static_cast<EventMark&>(mark).event().record(*stream_); }
+  void follow(const Mark& mark) override {
+    stream_->follow(static_cast<const EventMark&>(mark).event());
+  }
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     stream_->copy(to, from, bytes);
   }
@@ -153,6 +188,10 @@ class DeviceBackend final : public Backend {
 
  private:
   std::shared_ptr<Stream> stream_;
+  bool peers_in_process_;
+  Event of_caller_;   // where a caller's stream was
+  Event for_caller_;  // where the operations were that it waits for
+  std::shared_ptr<Mark> read_ = make_mark();
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;
   std::unique_ptr<Backend> cpu_;
@@ -178,8 +217,10 @@ class DeviceBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(int32_t device, core::Threads& threads) {
-  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(device), threads);
+std::unique_ptr<Backend> make_backend(int32_t device, core::Threads& threads,
+                                      bool peers_in_process) {
+  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(device), threads,
+                                         peers_in_process);
 }
 
 }  // namespace shardrec::compute::device

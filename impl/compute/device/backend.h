@@ -9,8 +9,10 @@
 
 namespace shardrec::compute::device {
 
-// threads: of the host, for rows that are converted there. Throws UNSUPPORTED (no plug-in),
-// INVALID_ARGUMENT (no such device), OUT_OF_MEMORY, DEVICE_ERROR.
-std::unique_ptr<Backend> make_backend(int32_t device, core::Threads& threads);
+// threads: of the host, for rows that are converted there. peers_in_process: as compute::make_backend();
+// bodies of messages then stay on devices. Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such
+// device), OUT_OF_MEMORY, DEVICE_ERROR.
+std::unique_ptr<Backend> make_backend(int32_t device, core::Threads& threads,
+                                      bool peers_in_process);
 
 }  // namespace shardrec::compute::device

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "compute/device/allocator.h"
 #include "core/error.h"
 
 namespace shardrec::compute::device {
@@ -17,16 +18,14 @@ std::byte* allocate_pinned(size_t bytes) {
 
 struct DeviceBlock final : MemoryBlock {
   DeviceBlock(std::shared_ptr<Stream> stream, size_t bytes) : stream_(std::move(stream)) {
-    void* memory = nullptr;
-    require(table().allocate(stream_->handle(), bytes, &memory),
-            core::sentence("allocate ", bytes, " bytes on device ", stream_->device()));
-    data = static_cast<std::byte*>(memory);
+    data = static_cast<std::byte*>(allocator_.get(*stream_, bytes));
     size = bytes;
   }
-  ~DeviceBlock() override { table().release(stream_->handle(), data); }
+  ~DeviceBlock() override { allocator_.give_back(*stream_, data, size); }
 
  private:
   std::shared_ptr<Stream> stream_;
+  Allocator allocator_ = allocator();
 };
 
 class DeviceMemory final : public Memory {

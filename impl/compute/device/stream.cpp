@@ -27,6 +27,16 @@ shardrec_cuda_event* make_event(int32_t device) {
   return event;
 }
 
+// cudaErrorInvalidValue, cudaErrorInvalidResourceHandle: what is wrong is the caller's.
+void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
+  if (error == 1 || error == 400) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("stream ", stream, " is no stream of device ", device),
+               {.value = stream});
+  }
+  require(error, core::sentence("join stream ", stream, " of the caller on device ", device));
+}
+
 }  // namespace
 
 Stream::Stream(int32_t device) : device_(device), stream_(open_stream(device)) {}
@@ -41,7 +51,12 @@ void Stream::copy(void* to, const void* from, size_t bytes) {
           core::sentence("copy ", bytes, " bytes on device ", device_));
 }
 
-Event::Event(int32_t device) : event_(make_event(device)) {}
+void Stream::follow(const Event& event) {
+  require(table().follow(handle(), event.handle()),
+          core::sentence("wait on device ", device_, " for operations of device ", event.device()));
+}
+
+Event::Event(int32_t device) : device_(device), event_(make_event(device)) {}
 
 void Event::record(const Stream& stream) {
   require(table().record(handle(), stream.handle()),
@@ -50,6 +65,14 @@ void Event::record(const Stream& stream) {
 
 void Event::wait() const {
   require(table().wait_for_event(handle()), "finish operations that were waited for");
+}
+
+void Event::record_caller(int64_t stream) {
+  require_caller(table().record_caller(handle(), stream), stream, device_);
+}
+
+void Event::hold_up_caller(int64_t stream) const {
+  require_caller(table().caller_follows(stream, handle()), stream, device_);
 }
 
 }  // namespace shardrec::compute::device

@@ -1,5 +1,9 @@
 #include "embedding/exchange/messages.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
 #include "embedding/exchange/wire.h"
 
 namespace shardrec::embedding {
@@ -17,17 +21,49 @@ std::unique_ptr<compute::Buffer> own_buffer(compute::Backend& backend) {
 }  // namespace
 
 MessageBuffer::MessageBuffer(compute::Backend& backend)
-    : host_(std::make_shared<compute::Buffer>(backend.host_memory())), own_(own_buffer(backend)) {}
+    : backend_(&backend),
+      memory_(std::make_shared<Memory>(backend)),
+      written_(backend.make_mark()),
+      own_(written_ == nullptr ? own_buffer(backend) : nullptr) {}
+
+MessageBuffer::Memory::~Memory() {
+  if (shared != nullptr) shared->withdraw();
+}
 
 std::byte* MessageBuffer::resize(size_t bytes) {
-  bodies_ = host_->resize(bytes);
+  std::shared_ptr<SharedBodies>& shared = memory_->shared;
+  if (shared != nullptr) {
+    shared->follow_readers(*backend_);
+    if (shared->size() < bytes) {
+      shared->withdraw();
+      shared.reset();
+    }
+  }
+  bodies_ = memory_->host.resize(bytes);
   if (own_ != nullptr) bodies_ = own_->resize(bytes);
+  if (written_ != nullptr) {
+    if (shared == nullptr) {
+      auto block = backend_->memory()->allocate(bytes);
+      const size_t size = std::min(block->size, memory_->host.capacity());
+      shared = std::make_shared<SharedBodies>(bodies_, std::move(block), size, written_);
+    }
+    bodies_ = shared->data();
+  }
   return bodies_;
 }
 
 void MessageBuffer::publish(compute::Backend& backend, const std::byte* begin,
                             const std::byte* end) const {
-  if (own_ != nullptr) backend.copy(host(begin), begin, static_cast<size_t>(end - begin));
+  if (written_ != nullptr) {
+    backend.set(*written_);
+  } else if (own_ != nullptr) {
+    backend.copy(host(begin), begin, static_cast<size_t>(end - begin));
+  }
+}
+
+size_t MessageBuffer::capacity() const {
+  return memory_->host.capacity() + (own_ != nullptr ? own_->capacity() : 0) +
+         (memory_->shared != nullptr ? memory_->shared->size() : 0);
 }
 
 ReceivedBodies::ReceivedBodies(compute::Backend& backend)
@@ -40,17 +76,47 @@ std::span<const comm::ConstBytes> ReceivedBodies::open(std::span<const comm::Con
     bodies_[m] = messages[m].subspan(heads.empty() ? 0 : heads[m]);
   }
   if (own_ == nullptr) return bodies_;
+  reached_.assign(messages.size(), 0);
+  shared_.clear();
+  if (backend_.shares_bodies()) open_shared(messages);
+  copy_others();
+  return bodies_;
+}
+
+void ReceivedBodies::open_shared(std::span<const comm::ConstBytes> messages) {
+  const std::shared_ptr<compute::Mark> read = backend_.read_mark();
+  for (size_t m = 0; m < messages.size(); ++m) {
+    if (bodies_[m].empty()) continue;
+    auto shared = SharedBodies::find(messages[m].data());
+    if (shared == nullptr) {
+      core::fail(SHARDREC_INTERNAL,
+                 core::sentence("the body of the message of rank ", m, " is not on a device"),
+                 {.rank = static_cast<int64_t>(m)});
+    }
+    backend_.follow(shared->written());
+    shared->add_reader(read);
+    bodies_[m] = {shared->at(bodies_[m].data()), bodies_[m].size()};
+    reached_[m] = shared->written().device() == read->device() ? 1 : 0;
+    shared_.push_back(std::move(shared));
+  }
+}
+
+void ReceivedBodies::copy_others() {
   size_t bytes = 0;
-  for (const comm::ConstBytes body : bodies_) bytes += room_of(body);
+  for (size_t m = 0; m < bodies_.size(); ++m) {
+    if (reached_[m] == 0) bytes += room_of(bodies_[m]);
+  }
+  if (bytes == 0) return;
   std::byte* to = own_->resize(bytes);
-  for (comm::ConstBytes& body : bodies_) {
+  for (size_t m = 0; m < bodies_.size(); ++m) {
+    comm::ConstBytes& body = bodies_[m];
+    if (reached_[m] != 0) continue;
     const size_t size = body.size();
     std::byte* const next = to + room_of(body);
     backend_.copy(to, body.data(), size);
     body = {to, size};
     to = next;
   }
-  return bodies_;
 }
 
 }  // namespace shardrec::embedding

@@ -1,8 +1,9 @@
 // Messages where the host and the back end reach them. A message is a head (sizes, verdicts, records
 // of blocks), which the host writes and reads, and behind it a body (ids, rows), which only operations
 // do. Channels carry both in one piece of the host's memory. Where that is the back end's memory too,
-// as on the CPU, all is written and read in place; else bodies are copied there to be sent, and back
-// when they have come.
+// as on the CPU, all is written and read in place. Else, among ranks of one process, bodies stay where
+// they were written (shared_bodies.h), and the host's piece has room for them only; among others they are
+// copied there to be sent, and back when they have come.
 //
 // Thread rule: one thread at a time.
 #pragma once
@@ -15,11 +16,12 @@
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
+#include "embedding/exchange/shared_bodies.h"
 
 namespace shardrec::embedding {
 
-// Memory of the messages to all ranks. Peers may be reading it while its rank lets go of it: the host's
-// part is on its own.
+// Memory of the messages to all ranks. Peers may be reading it while its rank lets go of it: what they read
+// is on its own.
 class MessageBuffer {
  public:
   explicit MessageBuffer(compute::Backend& backend);
@@ -28,20 +30,33 @@ class MessageBuffer {
   // bodies. A message has the same place in both memories.
   std::byte* resize(size_t bytes);
   // The host's address of a place in resize(): where heads are written, and what channels read.
-  std::byte* host(const std::byte* at) const { return host_->data() + (at - bodies_); }
+  std::byte* host(const std::byte* at) const { return memory_->host.data() + (at - bodies_); }
   comm::ConstBytes host(const std::byte* begin, const std::byte* end) const {
     return {host(begin), host(end)};
   }
-  // The operations that write [begin, end) of the bodies have been called: brings it to the host.
+  // The operations that write [begin, end) of the bodies have been called: brings it to the host, or
+  // says so to those who read it where it is.
   void publish(compute::Backend& backend, const std::byte* begin, const std::byte* end) const;
 
-  size_t capacity() const { return host_->capacity() + (own_ ? own_->capacity() : 0); }
-  // Keeps the host's part alive.
-  std::shared_ptr<const void> owner() const { return host_; }
+  size_t capacity() const;
+  // Keeps alive what peers read.
+  std::shared_ptr<const void> owner() const { return memory_; }
 
  private:
-  std::shared_ptr<compute::Buffer> host_;
-  std::unique_ptr<compute::Buffer> own_;  // of the back end; null: it is host_
+  // What peers read.
+  struct Memory {
+    explicit Memory(compute::Backend& backend) : host(backend.host_memory()) {}
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    compute::Buffer host;
+    std::shared_ptr<SharedBodies> shared;  // null: no bodies are shared, or there is no room yet
+  };
+
+  compute::Backend* backend_;
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<compute::Mark> written_;  // null: bodies are not shared
+  std::unique_ptr<compute::Buffer> own_;    // of the back end; null: it is the host's, or shared
   std::byte* bodies_ = nullptr;
 };
 
@@ -58,9 +73,16 @@ class ReceivedBodies {
   size_t capacity() const { return own_ ? own_->capacity() : 0; }
 
  private:
+  // Those of the bodies that other ranks share where operations of this one reach them.
+  void open_shared(std::span<const comm::ConstBytes> messages);
+  void copy_others();
+
   compute::Backend& backend_;
   std::unique_ptr<compute::Buffer> own_;  // null: bodies are read where they came
   std::vector<comm::ConstBytes> bodies_;
+  std::vector<char> reached_;  // by message: is the body where operations read it?
+  // What was opened last. It is held on to, for the case that an exchange fails while operations read.
+  std::vector<std::shared_ptr<SharedBodies>> shared_;
 };
 
 }  // namespace shardrec::embedding

@@ -1,6 +1,6 @@
 // Stands in for CUDA's header where CUDA sources are compiled for the CPU (tests/simt): found before
 // it, it has of the language and of the runtime what the sources here use. What is missing does not
-// compile: float atomics, static shared memory, waits for a whole device, the legacy default stream.
+// compile: float atomics, static shared memory, waits for a whole device.
 #pragma once
 
 #include "simt.h"

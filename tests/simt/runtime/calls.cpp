@@ -37,6 +37,12 @@ cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept {
   return stream == nullptr ? cudaErrorInvalidResourceHandle : cudaSuccess;
 }
 
+cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream) {
+  if (handle != nullptr) return stream_of(handle, stream);
+  stream = legacy_stream(current_device());
+  return cudaSuccess;
+}
+
 }  // namespace simt
 
 cudaError_t cudaGetLastError() {

@@ -43,5 +43,7 @@ cudaError_t call(Body body) noexcept {
 
 // The stream of the handle, or why there is none.
 cudaError_t stream_of(cudaStream_t handle, Stream*& stream) noexcept;
+// As stream_of(); 0 is the legacy default stream of the current device. For events.
+cudaError_t stream_or_legacy(cudaStream_t handle, Stream*& stream);
 
 }  // namespace simt

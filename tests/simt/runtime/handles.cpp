@@ -3,6 +3,8 @@
 #include <map>
 #include <vector>
 
+#include "simt/control.h"
+
 namespace simt {
 namespace {
 
@@ -20,9 +22,20 @@ struct Table {
   uintptr_t next = 0x1000;  // above the handles that CUDA gives a meaning, as 1 and 2
   std::map<uintptr_t, StreamEntry> streams;
   std::map<uintptr_t, EventEntry> events;
+  std::map<int, StreamEntry> legacy;  // by device
+};
+
+// Streams that a test holds until it lets them go on.
+struct Gate {
+  QuietMutex mutex;
+  std::vector<RecordingPointer> held;
 };
 
 // Never destroyed: threads of streams may outlive main().
+Gate& gate() {
+  static Gate& only = *new Gate;
+  return only;
+}
 Table& table() {
   static Table& all = *new Table;
   return all;
@@ -60,6 +73,13 @@ Stream* remove_stream(cudaStream_t handle) noexcept {
   Stream* stream = found->second.stream;
   table().streams.erase(found);
   return stream;
+}
+
+Stream* legacy_stream(int device) {
+  const QuietLock lock(table().mutex);
+  StreamEntry& entry = table().legacy[device];
+  if (entry.stream == nullptr) entry.stream = Stream::make(device);
+  return entry.stream;
 }
 
 void wait_for_device(int device) {
@@ -101,3 +121,18 @@ int64_t live_handles() noexcept {
 }
 
 }  // namespace simt
+
+void simt_hold_stream(int64_t stream) {
+  simt::Stream* const held = simt::find_stream(reinterpret_cast<cudaStream_t>(stream));
+  if (held == nullptr) return;
+  simt::RecordingPointer place = simt::RecordingPointer::make(held->device());
+  held->wait_for(place);
+  const simt::QuietLock lock(simt::gate().mutex);
+  simt::gate().held.push_back(std::move(place));
+}
+
+void simt_go_on(void) {
+  const simt::QuietLock lock(simt::gate().mutex);
+  for (const simt::RecordingPointer& place : simt::gate().held) place->mark();
+  simt::gate().held.clear();
+}

@@ -138,20 +138,20 @@ typedef _gostring_ swig_type_100;
 typedef _gostring_ swig_type_101;
 typedef _gostring_ swig_type_102;
 typedef _gostring_ swig_type_103;
-typedef long long swig_type_104;
+typedef _gostring_ swig_type_104;
 typedef long long swig_type_105;
-typedef _goslice_ swig_type_106;
-typedef _gostring_ swig_type_107;
-typedef long long swig_type_108;
+typedef long long swig_type_106;
+typedef _goslice_ swig_type_107;
+typedef _gostring_ swig_type_108;
 typedef long long swig_type_109;
-typedef _goslice_ swig_type_110;
-typedef _gostring_ swig_type_111;
-typedef _goslice_ swig_type_112;
+typedef long long swig_type_110;
+typedef _goslice_ swig_type_111;
+typedef _gostring_ swig_type_112;
 typedef _goslice_ swig_type_113;
-typedef _gostring_ swig_type_114;
-typedef _goslice_ swig_type_115;
+typedef _goslice_ swig_type_114;
+typedef _gostring_ swig_type_115;
 typedef _goslice_ swig_type_116;
-typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_117;
 typedef _gostring_ swig_type_118;
 typedef _gostring_ swig_type_119;
 typedef _gostring_ swig_type_120;
@@ -160,36 +160,36 @@ typedef _gostring_ swig_type_122;
 typedef _gostring_ swig_type_123;
 typedef _gostring_ swig_type_124;
 typedef _gostring_ swig_type_125;
-typedef long long swig_type_126;
-typedef _goslice_ swig_type_127;
-typedef _goslice_ swig_type_128;
-typedef _goslice_ swig_type_129;
-typedef _gostring_ swig_type_130;
-typedef long long swig_type_131;
+typedef _gostring_ swig_type_126;
+typedef long long swig_type_127;
+typedef _gostring_ swig_type_128;
+typedef long long swig_type_129;
+typedef _goslice_ swig_type_130;
+typedef _goslice_ swig_type_131;
 typedef _goslice_ swig_type_132;
-typedef _goslice_ swig_type_133;
-typedef _goslice_ swig_type_134;
-typedef _gostring_ swig_type_135;
-typedef long long swig_type_136;
+typedef _gostring_ swig_type_133;
+typedef long long swig_type_134;
+typedef _goslice_ swig_type_135;
+typedef _goslice_ swig_type_136;
 typedef _goslice_ swig_type_137;
-typedef _goslice_ swig_type_138;
-typedef _goslice_ swig_type_139;
+typedef _gostring_ swig_type_138;
+typedef long long swig_type_139;
 typedef _goslice_ swig_type_140;
 typedef _goslice_ swig_type_141;
-typedef _gostring_ swig_type_142;
-typedef _gostring_ swig_type_143;
+typedef _goslice_ swig_type_142;
+typedef _goslice_ swig_type_143;
 typedef _goslice_ swig_type_144;
 typedef _gostring_ swig_type_145;
 typedef _gostring_ swig_type_146;
 typedef _goslice_ swig_type_147;
 typedef _gostring_ swig_type_148;
 typedef _gostring_ swig_type_149;
-typedef _gostring_ swig_type_150;
+typedef _goslice_ swig_type_150;
 typedef _gostring_ swig_type_151;
-typedef _goslice_ swig_type_152;
+typedef _gostring_ swig_type_152;
 typedef _gostring_ swig_type_153;
 typedef _gostring_ swig_type_154;
-typedef _gostring_ swig_type_155;
+typedef _goslice_ swig_type_155;
 typedef _gostring_ swig_type_156;
 typedef _gostring_ swig_type_157;
 typedef _gostring_ swig_type_158;
@@ -198,77 +198,77 @@ typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
 typedef _gostring_ swig_type_162;
 typedef _gostring_ swig_type_163;
-typedef _goslice_ swig_type_164;
-typedef _goslice_ swig_type_165;
+typedef _gostring_ swig_type_164;
+typedef _gostring_ swig_type_165;
 typedef _gostring_ swig_type_166;
-typedef _gostring_ swig_type_167;
-typedef _gostring_ swig_type_168;
-typedef _goslice_ swig_type_169;
+typedef _goslice_ swig_type_167;
+typedef _goslice_ swig_type_168;
+typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _gostring_ swig_type_172;
-typedef long long swig_type_173;
+typedef _goslice_ swig_type_172;
+typedef _gostring_ swig_type_173;
 typedef _gostring_ swig_type_174;
-typedef long long swig_type_175;
-typedef _gostring_ swig_type_176;
+typedef _gostring_ swig_type_175;
+typedef long long swig_type_176;
 typedef _gostring_ swig_type_177;
 typedef long long swig_type_178;
-typedef long long swig_type_179;
+typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
 typedef long long swig_type_181;
 typedef long long swig_type_182;
 typedef _gostring_ swig_type_183;
-typedef _gostring_ swig_type_184;
-typedef _gostring_ swig_type_185;
+typedef long long swig_type_184;
+typedef long long swig_type_185;
 typedef _gostring_ swig_type_186;
 typedef _gostring_ swig_type_187;
 typedef _gostring_ swig_type_188;
 typedef _gostring_ swig_type_189;
 typedef _gostring_ swig_type_190;
 typedef _gostring_ swig_type_191;
-typedef long long swig_type_192;
+typedef _gostring_ swig_type_192;
 typedef _gostring_ swig_type_193;
 typedef _gostring_ swig_type_194;
-typedef _gostring_ swig_type_195;
+typedef long long swig_type_195;
 typedef _gostring_ swig_type_196;
-typedef long long swig_type_197;
+typedef _gostring_ swig_type_197;
 typedef _gostring_ swig_type_198;
-typedef long long swig_type_199;
-typedef _gostring_ swig_type_200;
+typedef _gostring_ swig_type_199;
+typedef long long swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef _gostring_ swig_type_202;
-typedef _goslice_ swig_type_203;
-typedef _goslice_ swig_type_204;
+typedef long long swig_type_202;
+typedef _gostring_ swig_type_203;
+typedef _gostring_ swig_type_204;
 typedef _gostring_ swig_type_205;
 typedef _goslice_ swig_type_206;
 typedef _goslice_ swig_type_207;
 typedef _gostring_ swig_type_208;
-typedef _gostring_ swig_type_209;
-typedef _gostring_ swig_type_210;
+typedef _goslice_ swig_type_209;
+typedef _goslice_ swig_type_210;
 typedef _gostring_ swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
 typedef _gostring_ swig_type_215;
-typedef long long swig_type_216;
-typedef long long swig_type_217;
+typedef _gostring_ swig_type_216;
+typedef _gostring_ swig_type_217;
 typedef _gostring_ swig_type_218;
-typedef _gostring_ swig_type_219;
-typedef _goslice_ swig_type_220;
-typedef _goslice_ swig_type_221;
-typedef _goslice_ swig_type_222;
-typedef _gostring_ swig_type_223;
+typedef long long swig_type_219;
+typedef long long swig_type_220;
+typedef _gostring_ swig_type_221;
+typedef _gostring_ swig_type_222;
+typedef _goslice_ swig_type_223;
 typedef _goslice_ swig_type_224;
 typedef _goslice_ swig_type_225;
-typedef _goslice_ swig_type_226;
-typedef _gostring_ swig_type_227;
+typedef _gostring_ swig_type_226;
+typedef _goslice_ swig_type_227;
 typedef _goslice_ swig_type_228;
 typedef _goslice_ swig_type_229;
-typedef _goslice_ swig_type_230;
+typedef _gostring_ swig_type_230;
 typedef _goslice_ swig_type_231;
-typedef _gostring_ swig_type_232;
-typedef _gostring_ swig_type_233;
-typedef _gostring_ swig_type_234;
+typedef _goslice_ swig_type_232;
+typedef _goslice_ swig_type_233;
+typedef _goslice_ swig_type_234;
 typedef _gostring_ swig_type_235;
 typedef _gostring_ swig_type_236;
 typedef _gostring_ swig_type_237;
@@ -276,14 +276,14 @@ typedef _gostring_ swig_type_238;
 typedef _gostring_ swig_type_239;
 typedef _gostring_ swig_type_240;
 typedef _gostring_ swig_type_241;
-typedef _goslice_ swig_type_242;
+typedef _gostring_ swig_type_242;
 typedef _gostring_ swig_type_243;
-typedef long long swig_type_244;
-typedef _gostring_ swig_type_245;
-typedef long long swig_type_246;
-typedef _gostring_ swig_type_247;
+typedef _gostring_ swig_type_244;
+typedef _goslice_ swig_type_245;
+typedef _gostring_ swig_type_246;
+typedef long long swig_type_247;
 typedef _gostring_ swig_type_248;
-typedef _gostring_ swig_type_249;
+typedef long long swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
@@ -293,44 +293,47 @@ typedef _gostring_ swig_type_255;
 typedef _gostring_ swig_type_256;
 typedef _gostring_ swig_type_257;
 typedef _gostring_ swig_type_258;
-typedef _goslice_ swig_type_259;
+typedef _gostring_ swig_type_259;
 typedef _gostring_ swig_type_260;
 typedef _gostring_ swig_type_261;
-typedef _gostring_ swig_type_262;
+typedef _goslice_ swig_type_262;
 typedef _gostring_ swig_type_263;
 typedef _gostring_ swig_type_264;
 typedef _gostring_ swig_type_265;
-typedef long long swig_type_266;
+typedef _gostring_ swig_type_266;
 typedef _gostring_ swig_type_267;
-typedef long long swig_type_268;
-typedef _gostring_ swig_type_269;
+typedef _gostring_ swig_type_268;
+typedef long long swig_type_269;
 typedef _gostring_ swig_type_270;
-typedef _gostring_ swig_type_271;
-typedef long long swig_type_272;
-typedef _goslice_ swig_type_273;
-typedef _goslice_ swig_type_274;
-typedef _goslice_ swig_type_275;
+typedef long long swig_type_271;
+typedef _gostring_ swig_type_272;
+typedef _gostring_ swig_type_273;
+typedef _gostring_ swig_type_274;
+typedef long long swig_type_275;
 typedef _goslice_ swig_type_276;
-typedef _gostring_ swig_type_277;
-typedef long long swig_type_278;
+typedef _goslice_ swig_type_277;
+typedef _goslice_ swig_type_278;
 typedef _goslice_ swig_type_279;
-typedef _goslice_ swig_type_280;
-typedef _goslice_ swig_type_281;
+typedef _gostring_ swig_type_280;
+typedef long long swig_type_281;
 typedef _goslice_ swig_type_282;
 typedef _goslice_ swig_type_283;
-typedef _gostring_ swig_type_284;
-typedef _gostring_ swig_type_285;
+typedef _goslice_ swig_type_284;
+typedef _goslice_ swig_type_285;
 typedef _goslice_ swig_type_286;
-typedef _goslice_ swig_type_287;
+typedef _gostring_ swig_type_287;
 typedef _gostring_ swig_type_288;
-typedef _gostring_ swig_type_289;
-typedef _gostring_ swig_type_290;
+typedef _goslice_ swig_type_289;
+typedef _goslice_ swig_type_290;
 typedef _gostring_ swig_type_291;
 typedef _gostring_ swig_type_292;
-typedef long long swig_type_293;
+typedef _gostring_ swig_type_293;
 typedef _gostring_ swig_type_294;
 typedef _gostring_ swig_type_295;
-typedef _gostring_ swig_type_296;
+typedef long long swig_type_296;
+typedef _gostring_ swig_type_297;
+typedef _gostring_ swig_type_298;
+typedef _gostring_ swig_type_299;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -410,119 +413,121 @@ extern swig_type_96 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2,
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
 extern swig_type_97 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
 extern swig_type_98 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_99 arg2);
-extern swig_type_100 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_101 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_102 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_103 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_104 arg4, swig_type_105 arg5, swig_type_106 arg6);
-extern swig_type_107 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_108 arg4, swig_type_109 arg5, swig_type_110 arg6);
-extern swig_type_111 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_112 arg4, swig_type_113 arg5);
-extern swig_type_114 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_115 arg4, swig_type_116 arg5);
-extern swig_type_117 _wrap_collection_save_capi(uintptr_t arg1, swig_type_118 arg2, uintptr_t arg3);
-extern swig_type_119 _wrap_collection_load_capi(uintptr_t arg1, swig_type_120 arg2, uintptr_t arg3);
-extern swig_type_121 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_122 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_123 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_124 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_100 _wrap_collection_synchronize_capi(uintptr_t arg1);
+extern swig_type_101 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_102 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_103 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_104 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_105 arg4, swig_type_106 arg5, swig_type_107 arg6);
+extern swig_type_108 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_109 arg4, swig_type_110 arg5, swig_type_111 arg6);
+extern swig_type_112 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_113 arg4, swig_type_114 arg5);
+extern swig_type_115 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_116 arg4, swig_type_117 arg5);
+extern swig_type_118 _wrap_collection_save_capi(uintptr_t arg1, swig_type_119 arg2, uintptr_t arg3);
+extern swig_type_120 _wrap_collection_load_capi(uintptr_t arg1, swig_type_121 arg2, uintptr_t arg3);
+extern swig_type_122 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_123 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_124 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_125 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_125 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_126 arg2, swig_type_127 arg3, swig_type_128 arg4, swig_type_129 arg5);
-extern swig_type_130 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, swig_type_133 arg4, swig_type_134 arg5);
-extern swig_type_135 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4, swig_type_139 arg5, swig_type_140 arg6, swig_type_141 arg7);
-extern swig_type_142 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_143 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_144 arg3);
-extern swig_type_145 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_146 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_147 arg3);
-extern swig_type_148 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
-extern swig_type_149 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_150 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_151 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_152 arg2);
-extern swig_type_153 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_154 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_126 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_127 arg2);
+extern swig_type_128 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_129 arg2, swig_type_130 arg3, swig_type_131 arg4, swig_type_132 arg5);
+extern swig_type_133 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3, swig_type_136 arg4, swig_type_137 arg5);
+extern swig_type_138 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3, swig_type_141 arg4, swig_type_142 arg5, swig_type_143 arg6, swig_type_144 arg7);
+extern swig_type_145 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_146 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_147 arg3);
+extern swig_type_148 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_149 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_150 arg3);
+extern swig_type_151 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
+extern swig_type_152 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_153 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_154 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_155 arg2);
+extern swig_type_156 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_157 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_155 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_156 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_157 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_158 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_159 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_160 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_161 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_158 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_159 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_160 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_161 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_162 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_163 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_164 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_162 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_163 arg2, swig_type_164 arg3, swig_type_165 arg4, swig_voidp arg5);
-extern swig_type_166 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_167 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_168 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_169 arg2);
-extern swig_type_170 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_171 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_172 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_173 arg2, swig_voidp arg3);
-extern swig_type_174 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_175 arg2, swig_voidp arg3);
-extern swig_type_176 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_177 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_178 arg2, swig_type_179 arg3);
-extern swig_type_180 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_181 arg2, swig_type_182 arg3);
-extern swig_type_183 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_184 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_185 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_186 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_187 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_188 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_type_189 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_190 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_191 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_192 arg2, int arg3, swig_voidp arg4);
-extern swig_type_193 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_194 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_195 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_196 _wrap_mlp_create_capi(swig_type_197 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_165 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_166 arg2, swig_type_167 arg3, swig_type_168 arg4, swig_voidp arg5);
+extern swig_type_169 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_170 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_171 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_172 arg2);
+extern swig_type_173 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_174 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_175 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_176 arg2, swig_voidp arg3);
+extern swig_type_177 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_178 arg2, swig_voidp arg3);
+extern swig_type_179 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_180 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_181 arg2, swig_type_182 arg3);
+extern swig_type_183 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_184 arg2, swig_type_185 arg3);
+extern swig_type_186 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_187 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_188 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_189 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_190 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_191 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_type_192 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_193 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_194 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_195 arg2, int arg3, swig_voidp arg4);
+extern swig_type_196 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_197 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_198 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_199 _wrap_mlp_create_capi(swig_type_200 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_198 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_199 arg2, swig_intgo arg3);
-extern swig_type_200 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_201 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_202 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_203 arg2, swig_type_204 arg3);
-extern swig_type_205 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
-extern swig_type_208 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
-extern swig_type_209 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_210 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_211 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_212 arg2);
-extern swig_type_213 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_214 arg2);
-extern swig_type_215 _wrap_interaction_create_capi(swig_type_216 arg1, swig_type_217 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_201 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_202 arg2, swig_intgo arg3);
+extern swig_type_203 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_204 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_205 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
+extern swig_type_208 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_209 arg2, swig_type_210 arg3);
+extern swig_type_211 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
+extern swig_type_212 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_213 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_214 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_215 arg2);
+extern swig_type_216 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_217 arg2);
+extern swig_type_218 _wrap_interaction_create_capi(swig_type_219 arg1, swig_type_220 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_218 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_219 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_220 arg2, swig_type_221 arg3, swig_type_222 arg4);
-extern swig_type_223 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_224 arg2, swig_type_225 arg3, swig_type_226 arg4);
-extern swig_type_227 _wrap_bce_with_logits_capi(swig_type_228 arg1, swig_type_229 arg2, swig_type_230 arg3, swig_type_231 arg4, swig_voidp arg5);
-extern swig_type_232 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_233 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_221 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_222 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_223 arg2, swig_type_224 arg3, swig_type_225 arg4);
+extern swig_type_226 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_227 arg2, swig_type_228 arg3, swig_type_229 arg4);
+extern swig_type_230 _wrap_bce_with_logits_capi(swig_type_231 arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4, swig_voidp arg5);
+extern swig_type_235 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_236 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_234 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_235 arg2, uintptr_t arg3);
-extern swig_type_236 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_237 arg2, uintptr_t arg3);
-extern swig_type_238 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_239 arg2, uintptr_t arg3);
-extern swig_type_240 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_241 arg2, swig_type_242 arg3);
-extern swig_type_243 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_244 arg2, uintptr_t arg3);
-extern swig_type_245 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_246 arg2);
-extern swig_type_247 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_248 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_249 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_250 arg2, swig_voidp arg3);
-extern swig_type_251 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_252 arg2, swig_voidp arg3);
-extern swig_type_253 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_254 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_255 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_256 arg2, int arg3, swig_voidp arg4);
-extern swig_type_257 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_258 arg2, int arg3, swig_type_259 arg4);
-extern swig_type_260 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_261 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_262 _wrap_checkpoint_list_json_capi(swig_type_263 arg1, swig_voidp arg2);
-extern swig_type_264 _wrap_scorer_open_capi(swig_type_265 arg1, swig_type_266 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_237 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_238 arg2, uintptr_t arg3);
+extern swig_type_239 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_240 arg2, uintptr_t arg3);
+extern swig_type_241 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3);
+extern swig_type_243 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_244 arg2, swig_type_245 arg3);
+extern swig_type_246 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
+extern swig_type_248 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_249 arg2);
+extern swig_type_250 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_251 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_252 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_253 arg2, swig_voidp arg3);
+extern swig_type_254 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_255 arg2, swig_voidp arg3);
+extern swig_type_256 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_257 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_258 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_259 arg2, int arg3, swig_voidp arg4);
+extern swig_type_260 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_261 arg2, int arg3, swig_type_262 arg4);
+extern swig_type_263 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_264 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_265 _wrap_checkpoint_list_json_capi(swig_type_266 arg1, swig_voidp arg2);
+extern swig_type_267 _wrap_scorer_open_capi(swig_type_268 arg1, swig_type_269 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_267 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_268 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_269 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_270 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_271 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_272 arg3, swig_type_273 arg4, swig_type_274 arg5, swig_type_275 arg6, swig_type_276 arg7, swig_voidp arg8);
-extern swig_type_277 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_278 arg2, swig_type_279 arg3, swig_type_280 arg4, swig_type_281 arg5, swig_type_282 arg6, swig_type_283 arg7, swig_voidp arg8);
-extern swig_type_284 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_270 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_271 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_272 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_273 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_274 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_275 arg3, swig_type_276 arg4, swig_type_277 arg5, swig_type_278 arg6, swig_type_279 arg7, swig_voidp arg8);
+extern swig_type_280 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_281 arg2, swig_type_282 arg3, swig_type_283 arg4, swig_type_284 arg5, swig_type_285 arg6, swig_type_286 arg7, swig_voidp arg8);
+extern swig_type_287 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_285 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_286 arg2, swig_type_287 arg3);
-extern swig_type_288 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_289 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_290 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_291 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_292 _wrap_trace_start_capi(swig_type_293 arg1);
+extern swig_type_288 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_289 arg2, swig_type_290 arg3);
+extern swig_type_291 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_292 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_293 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_294 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_295 _wrap_trace_start_capi(swig_type_296 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_294 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_295 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_296 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_297 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_298 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_299 _wrap_probe_cached_capi(swig_voidp arg1);
 #cgo noescape _wrap_capabilities_capi
 #cgo nocallback _wrap_capabilities_capi
 #cgo noescape _wrap_live_objects_capi
@@ -2391,6 +2396,26 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	return swig_r_1
 }
 
+func Collection_synchronize(arg1 *Handle) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	swig_r_p := C._wrap_collection_synchronize_capi(C.uintptr_t(_swig_i_0))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Collection_set_learning_rate(arg1 *Handle, arg2 float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2474,7 +2499,7 @@ func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_104(_swig_i_3), C.swig_type_105(_swig_i_4), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_105(_swig_i_3), C.swig_type_106(_swig_i_4), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2504,7 +2529,7 @@ func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_108(_swig_i_3), C.swig_type_109(_swig_i_4), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_5)))
+	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_109(_swig_i_3), C.swig_type_110(_swig_i_4), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2534,7 +2559,7 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2568,7 +2593,7 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2613,7 +2638,7 @@ func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2654,7 +2679,7 @@ func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2770,6 +2795,27 @@ func Lookup_destroy(arg1 *uintptr) {
 	C._wrap_lookup_destroy_capi(C.swig_voidp(_swig_i_0))
 }
 
+func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tensor) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 uintptr
@@ -2789,7 +2835,7 @@ func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_126(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2828,7 +2874,7 @@ func Lookup_begin_offsets(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	var _swig_i_4 []struct{}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_4)))
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2871,7 +2917,7 @@ func Lookup_begin_variable(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, a
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_6)))
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_139(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2937,7 +2983,7 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2985,7 +3031,7 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3072,7 +3118,7 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3386,7 +3432,7 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3435,7 +3481,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3461,7 +3507,7 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 
 	var _swig_i_1 []struct{}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_169)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3538,7 +3584,7 @@ func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_173(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3560,7 +3606,7 @@ func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_175(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_178(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3603,7 +3649,7 @@ func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_178(_swig_i_1), C.swig_type_179(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3625,7 +3671,7 @@ func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_184(_swig_i_1), C.swig_type_185(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3811,7 +3857,7 @@ func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *View) (_swig_ret erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_192(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3897,7 +3943,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_197(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_200(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -3924,7 +3970,7 @@ func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_199(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_202(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3992,7 +4038,7 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_203)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_204)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4024,7 +4070,7 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_210)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4120,7 +4166,7 @@ func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_212)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4150,7 +4196,7 @@ func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_214)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4176,7 +4222,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_216(_swig_i_0), C.swig_type_217(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_219(_swig_i_0), C.swig_type_220(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4228,7 +4274,7 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_220)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_221)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_222)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4266,7 +4312,7 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_227)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4297,7 +4343,7 @@ func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *f
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_228)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_230)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_231)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_231)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -4350,7 +4396,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4396,7 +4442,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_235)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4437,7 +4483,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4478,7 +4524,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_239)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4511,7 +4557,7 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4549,7 +4595,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_244(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_247(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4571,7 +4617,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_246(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4651,7 +4697,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_250)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4682,7 +4728,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_252)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_255)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4723,7 +4769,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_257)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4756,7 +4802,7 @@ func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *View) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_256)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_259)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4789,7 +4835,7 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_258)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_259)(unsafe.Pointer(&_swig_i_3)))
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4869,7 +4915,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_263)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_266)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4911,7 +4957,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_265)(unsafe.Pointer(&_swig_i_0)), C.swig_type_266(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_268)(unsafe.Pointer(&_swig_i_0)), C.swig_type_269(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -4952,7 +4998,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_268(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5028,7 +5074,7 @@ func Scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 Tenso
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_272(_swig_i_2), *(*C.swig_type_273)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_274)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_275)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_275(_swig_i_2), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5076,7 +5122,7 @@ func Scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Ten
 	var _swig_i_6 []struct{}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_278(_swig_i_1), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_280)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_281)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_281(_swig_i_1), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5146,7 +5192,7 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
 	var _swig_i_2 []struct{}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5239,7 +5285,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_293(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_296(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

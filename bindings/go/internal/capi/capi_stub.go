@@ -158,6 +158,8 @@ func Collection_step(*Handle, *int64) error { return missing() }
 
 func Collection_set_step(*Handle, int64) error { return missing() }
 
+func Collection_synchronize(*Handle) error { return missing() }
+
 func Collection_set_learning_rate(*Handle, float64) error { return missing() }
 
 func Collection_set_table_learning_rate(*Handle, int32, float64) error { return missing() }
@@ -185,6 +187,8 @@ func Collection_stat_f64(*Handle, int32, *float64) error { return missing() }
 func Lookup_create(*Handle, *Handle, *uintptr) error { return missing() }
 
 func Lookup_destroy(*uintptr) {}
+
+func Lookup_set_stream(*Handle, int64) error { return missing() }
 
 func Lookup_begin(*Handle, int64, Tensor, Tensor, Tensor) error { return missing() }
 

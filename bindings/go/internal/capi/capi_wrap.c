@@ -2180,6 +2180,27 @@ _gostring_ _wrap_collection_set_step_capi(shardrec_collection *_swig_go_0, long 
 }
 
 
+_gostring_ _wrap_collection_synchronize_capi(shardrec_collection *_swig_go_0) {
+  shardrec_collection *arg1 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_collection *)_swig_go_0;
+  
+  result = (shardrec_status)shardrec_collection_synchronize(arg1);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_collection_set_learning_rate_capi(shardrec_collection *_swig_go_0, double _swig_go_1) {
   shardrec_collection *arg1 = 0 ;
   double arg2 ;
@@ -2559,6 +2580,29 @@ void _wrap_lookup_destroy_capi(shardrec_lookup **_swig_go_0) {
   shardrec_lookup_destroy(arg1);
   
   
+}
+
+
+_gostring_ _wrap_lookup_set_stream_capi(shardrec_lookup *_swig_go_0, long long _swig_go_1) {
+  shardrec_lookup *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_lookup *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  
+  result = (shardrec_status)shardrec_lookup_set_stream(arg1,arg2);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
 }
 
 

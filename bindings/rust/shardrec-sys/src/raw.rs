@@ -442,7 +442,7 @@ pub const SHARDREC_OPTION_FORWARD_COMPRESSION: shardrec_option = shardrec_option
 pub const SHARDREC_OPTION_BACKWARD_COMPRESSION: shardrec_option = shardrec_option(408);
 /// i64, 0 or 1; 1: where several ranks of a node (of the plan's topology) hold rows of a table, what they have of a bag of another node's rank is added up on their node, and one sum crosses instead of one per rank; the same bits, one exchange more. 1 is UNSUPPORTED with FORWARD_COMPRESSION. Default: 1 where ranks live in several processes and nothing is compressed, else 0; the same on all ranks
 pub const SHARDREC_OPTION_HIERARCHICAL: shardrec_option = shardrec_option(409);
-/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device or on the CPU; calls return when they are through with them. The CPU on all ranks, or on none
+/// i64 in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed, INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it. Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU on all ranks, or on none
 pub const SHARDREC_OPTION_DEVICE: shardrec_option = shardrec_option(410);
 /// i64, 0 or 1; 1: ids, weights and gradients are read in place and must stay until backward has returned; default 0
 pub const SHARDREC_OPTION_BORROW: shardrec_option = shardrec_option(500);
@@ -1246,6 +1246,11 @@ extern "C" {
     /// rounding go by, as when a training goes on elsewhere; set the same on all ranks before the same
     /// step. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (negative). Since 0.1.
     pub fn shardrec_collection_set_step(collection: *mut shardrec_collection, step: i64) -> shardrec_status;
+    /// Returns when all that calls of the collection and its lookups have enqueued on its device (option
+    /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
+    /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
+    pub fn shardrec_collection_synchronize(collection: *mut shardrec_collection) -> shardrec_status;
     /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
     /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
@@ -1329,6 +1334,13 @@ extern "C" {
     pub fn shardrec_lookup_create(collection: *mut shardrec_collection, options: *const shardrec_options, out: *mut *mut shardrec_lookup) -> shardrec_status;
     /// Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1.
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
+    /// From the next call on, tensors on the device of the collection are read and written in the order of
+    /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
+    /// live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
+    /// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
+    /// DEVICE_ERROR. Since 0.1.
+    pub fn shardrec_lookup_set_stream(lookup: *mut shardrec_lookup, stream: i64) -> shardrec_status;
     /// Starts the exchange of a batch's ids.
     /// batch_size: samples of this rank, \>= 0.
     /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values NULL: this rank has
@@ -1336,7 +1348,8 @@ extern "C" {
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
     /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
     /// weights: \[ids\], FLOAT32, one per id; NULL: all 1.
-    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
+    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
+    /// returns (unless BORROW).
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
     /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
     /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
@@ -1430,8 +1443,8 @@ extern "C" {
     /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
     /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
     /// after backward (or accumulate), up to the next begin.
-    /// out: \[ids\], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
-    /// BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    /// out: \[ids\], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn shardrec_lookup_weight_gradient(lookup: *const shardrec_lookup, out: *const shardrec_tensor) -> shardrec_status;
     /// In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
     /// INVALID_STATE also after send_gradients. Since 0.1.

@@ -747,6 +747,14 @@ impl Collection {
         check(unsafe { sys::shardrec_collection_set_step(self.0, step) })
     }
 
+    /// Returns when all that calls of the collection and its lookups have enqueued on its device (option
+    /// DEVICE) is over, and says whether it went well. Nothing else waits for it: not other streams, not other
+    /// ranks. Of a collection on the CPU at once. Not collective, blocking. Errors: INVALID_HANDLE, BUSY,
+    /// OUT_OF_MEMORY, DEVICE_ERROR. Since 0.1.
+    pub fn synchronize(&mut self) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_synchronize(self.0) })
+    }
+
     /// Sets the learning rate of all tables from the next backward on, in place of what their optimizers
     /// say; set the same on all ranks before the same step, else that backward is INVALID_BATCH. Errors:
     /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (not finite, negative).
@@ -917,6 +925,19 @@ impl Lookup {
         with(options.map(|o| &o.0), |made| Lookup::made_by(|out| unsafe { sys::shardrec_lookup_create(collection.0, made, out) }))
     }
 
+    /// From the next call on, tensors on the device of the collection are read and written in the order of
+    /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
+    /// live until the next call of this function, or until the lookup is destroyed. 0 (default): the legacy
+    /// default stream. Of a collection on the CPU it means nothing. Not collective, not blocking. Errors:
+    /// INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (no stream of the device, as far as CUDA can tell),
+    /// DEVICE_ERROR. Since 0.1.
+    ///
+    /// # Safety
+    /// Of a collection on a device, `stream` is a live stream of it, and stays one as said above.
+    pub unsafe fn set_stream(&mut self, stream: i64) -> Result<()> {
+        check(unsafe { sys::shardrec_lookup_set_stream(self.0, stream) })
+    }
+
     /// Starts the exchange of a batch's ids.
     /// batch_size: samples of this rank, \>= 0.
     /// values: \[ids\], INT32 or INT64, bag after bag, in the order of lengths. values None: this rank has
@@ -924,7 +945,8 @@ impl Lookup {
     /// lengths: \[features \* batch_size\], INT32 or INT64: bag lengths, feature-major (all samples of
     /// feature 0, then feature 1, ...; features as added to the model). Their sum is ids.
     /// weights: \[ids\], FLOAT32, one per id; None: all 1.
-    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it returns (unless BORROW).
+    /// All tensors compact, one-dimensional, on the CPU (or a device, see above). The ids are read before it
+    /// returns (unless BORROW).
     /// Collective, not blocking: takes part in the order of calls, waits for nobody. On an idle or
     /// evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
     /// communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
@@ -1053,8 +1075,8 @@ impl Lookup {
     /// GRADIENT_DIVISOR nor clamped. 0 for ids of sequences and for ids that were dropped. A batch without
     /// weights has them too (as if all were 1). Given to lookups made with the option WEIGHT_GRADIENT;
     /// after backward (or accumulate), up to the next begin.
-    /// out: \[ids\], FLOAT32, compact, in the order of values. Not collective. Errors: INVALID_HANDLE, CLOSED,
-    /// BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
+    /// out: \[ids\], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
+    /// collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1.
     pub fn weight_gradient(&self, out: ViewMut<'_>) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_weight_gradient(self.0, &out.raw) })
     }

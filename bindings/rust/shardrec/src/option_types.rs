@@ -404,8 +404,8 @@ impl CollectionOptions {
     /// DEVICE: in \[-1, 1023\]; -1 (default): tables are in the host's memory, and the CPU works on them; n: the CUDA
     /// device that this process knows by the number n, by the CUDA plug-in (UNSUPPORTED where it is not installed,
     /// INVALID_ARGUMENT where there is no such device, DEVICE_ERROR where it fails). Bits do not depend on it.
-    /// Tensors may then be on that device or on the CPU; calls return when they are through with them. The CPU on all
-    /// ranks, or on none.
+    /// Tensors may then be on that device, in the order of a stream of the caller (lookup.h), or on the CPU. The CPU
+    /// on all ranks, or on none.
     #[must_use]
     pub fn device(mut self, value: i64) -> Self {
         self.0.set(OptionKey::Device, Value::Integer(value));

@@ -129,6 +129,8 @@ fn lookups_in_every_form() {
         tables.set_learning_rate(0.1)?;
         tables.set_table_learning_rate(1, 0.2)?;
         tables.set_frozen(0, true)?;
+        tables.synchronize()?;
+        unsafe { lookup.set_stream(0)? };
         let mut row = [0f32; 4];
         tables.write(0, TablePart::Weights, 9, 1, View::matrix(&[1f32, 2.0, 3.0, 4.0], 1, 4))?;
         tables.read(0, TablePart::Weights, 9, 1, ViewMut::matrix(&mut row, 1, 4))?;

@@ -218,6 +218,7 @@ class Collection : public detail::Handle<shardrec_collection, shardrec_collectio
     return step;
   }
   void sync() { check(shardrec_collection_sync(get())); }
+  void synchronize() { check(shardrec_collection_synchronize(get())); }
   void set_learning_rate(double learning_rate) {
     check(shardrec_collection_set_learning_rate(get(), learning_rate));
   }
@@ -276,6 +277,8 @@ class Lookup : public detail::Handle<shardrec_lookup, shardrec_lookup_destroy> {
   }
   using Handle::Handle;
 
+  // The value of a cudaStream_t.
+  void set_stream(int64_t stream) { check(shardrec_lookup_set_stream(get(), stream)); }
   void begin(int64_t batch_size, const Vector &values, const Vector &lengths,
              const Vector &weights = nullptr) {
     check(shardrec_lookup_begin(get(), batch_size, values.get(), lengths.get(), weights.get()));

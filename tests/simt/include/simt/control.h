@@ -29,6 +29,11 @@ SIMT_VISIBLE void simt_fail_operation(int64_t nth, int error);
 // The devices are whole again, as in a new process; what was allocated is still there.
 SIMT_VISIBLE void simt_repair_devices(void);
 
+// What is enqueued in the stream (the value of its handle) from now on waits for simt_go_on(), which lets
+// all streams go on.
+SIMT_VISIBLE void simt_hold_stream(int64_t stream);
+SIMT_VISIBLE void simt_go_on(void);
+
 // Allocations of device and pinned memory that were not freed; streams and events not destroyed.
 SIMT_VISIBLE int64_t simt_live_allocations(void);
 SIMT_VISIBLE int64_t simt_live_handles(void);

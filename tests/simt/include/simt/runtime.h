@@ -4,8 +4,9 @@
 // (threads of their own here) work in order. An error of a call stays until cudaGetLastError(); one
 // of enqueued work (control.h plants them) makes every later call on the device fail.
 //
-// Unlike CUDA: no legacy default stream (NotSupported, with a sentence on stderr), and nothing that
-// waits for a whole device but cudaFree() and cudaFreeHost().
+// Unlike CUDA: in the legacy default stream events are recorded and waited for, and all else is
+// NotSupported, with a sentence on stderr; it does not wait for other streams. Nothing waits for a whole
+// device but cudaFree() and cudaFreeHost().
 #pragma once
 
 #include <cstddef>

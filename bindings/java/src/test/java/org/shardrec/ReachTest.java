@@ -130,6 +130,8 @@ public final class ReachTest {
       tables.setLearningRate(0.1);
       tables.setTableLearningRate(1, 0.2);
       tables.setFrozen(0, true);
+      tables.synchronize();
+      lookup.setStream(0);
       tables.write(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(floats(1, 2, 3, 4), 1, 4));
       FloatBuffer row = Tensor.floats(4);
       tables.read(0, TablePart.WEIGHTS, 9, 1, Tensor.matrix(row, 1, 4));

@@ -1,0 +1,151 @@
+// Tensors on the device in the order of the caller's stream, without a wait of the host.
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "capi/capi_test.h"
+#include "compute/device/stream.h"
+#include "device/device_arrays.h"
+#include "device/rank_on_device.h"
+#include "shardrec/native.h"
+
+namespace shardrec::test {
+namespace {
+
+using compute::device::PinnedMemory;
+
+// A caller that enqueues all it does in a stream of its own.
+class CallerStreams : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    hold_ = of_plugin<void(int64_t)>("simt_hold_stream");
+    go_on_ = of_plugin<void()>("simt_go_on");
+    if (hold_ == nullptr) GTEST_SKIP() << "only CUDA on the CPU holds streams on demand";
+  }
+  void TearDown() override {
+    if (go_on_ != nullptr) go_on_();
+  }
+
+  // Bytes on the device that the caller's stream copies there and back.
+  struct Slot {
+    Slot(CallerStreams& test, const void* data, size_t bytes)
+        : pinned(bytes), there(test.memory_->allocate(bytes)) {
+      std::memcpy(pinned.data(), data, bytes);
+      test.stream_->wait();  // it is the allocator's
+    }
+    PinnedMemory pinned;
+    std::unique_ptr<compute::MemoryBlock> there;
+  };
+  void send(Slot& slot) { caller_.copy(slot.there->data, slot.pinned.data(), slot.pinned.size()); }
+  void fetch(Slot& slot) { caller_.copy(slot.pinned.data(), slot.there->data, slot.pinned.size()); }
+  void overwrite(Slot& slot) {
+    compute::device::require(
+        compute::device::table().fill(caller_.handle(), slot.there->data, 0, slot.pinned.size()),
+        "overwrite what was given");
+  }
+  void hold() { hold_(caller_.number()); }
+  // Lets the stream go on while the calling thread is in `call`, which may wait for it.
+  template <class Call>
+  void go_on_during(const Call& call) {
+    std::thread later([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      go_on_();
+    });
+    call();
+    later.join();
+  }
+
+  compute::device::Stream caller_{0};
+  void (*hold_)(int64_t) = nullptr;
+  void (*go_on_)() = nullptr;
+};
+
+TEST_F(CallerStreams, OrderWhatIsReadAndWritten) {
+  Rank cpu(-1);
+  Rank device(0);
+  ASSERT_EQ(device.status(), SHARDREC_OK) << shardrec_last_error();
+  ASSERT_OK(shardrec_lookup_set_stream(device.lookup(), caller_.number()));
+  for (int s = 0; s < 3; ++s) {
+    Batch batch;
+    cpu.step(vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false),
+             vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false),
+             matrix_at(batch.out.data(), false), matrix_at(batch.gradient.data(), false));
+    Slot ids(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
+    Slot lengths(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
+    const std::vector<float> zeros(batch.out.size());
+    Slot out(*this, zeros.data(), zeros.size() * sizeof(float));
+    Slot gradient(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
+    const auto ids_there = vector_at(ids.there->data, SHARDREC_INT64, batch.ids.size(), true);
+    const auto lengths_there =
+        vector_at(lengths.there->data, SHARDREC_INT32, batch.lengths.size(), true);
+    const auto out_there = matrix_at(out.there->data, true);
+    const auto gradient_there = matrix_at(gradient.there->data, true);
+
+    hold();
+    send(ids);
+    send(lengths);
+    go_on_during([&] {
+      ASSERT_OK(
+          shardrec_lookup_begin(device.lookup(), kBatch, &ids_there, &lengths_there, nullptr));
+    });
+    overwrite(ids);
+    overwrite(lengths);
+    ASSERT_OK(shardrec_lookup_forward(device.lookup(), 0, &out_there));
+    fetch(out);
+    // Nothing of what set_gradient reads is there before it returns.
+    hold();
+    send(gradient);
+    ASSERT_OK(shardrec_lookup_set_gradient(device.lookup(), 0, &gradient_there));
+    overwrite(gradient);
+    go_on_during([&] { ASSERT_OK(shardrec_lookup_backward(device.lookup())); });
+    caller_.wait();
+    ASSERT_EQ(std::memcmp(out.pinned.data(), batch.out.data(), out.pinned.size()), 0) << s;
+  }
+  ASSERT_OK(shardrec_collection_synchronize(device.tables()));
+  EXPECT_EQ(cpu.rows(), device.rows());
+}
+
+TEST_F(CallerStreams, AreOfTheDevice) {
+  Rank device(0);
+  ASSERT_EQ(device.status(), SHARDREC_OK);
+  EXPECT_EQ(shardrec_lookup_set_stream(device.lookup(), 1 << 20), SHARDREC_INVALID_ARGUMENT);
+  EXPECT_TRUE(contains(shardrec_last_error(), "no stream of device 0")) << shardrec_last_error();
+  // It is as it was.
+  Batch batch;
+  device.step(vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false),
+              vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false),
+              matrix_at(batch.out.data(), false), matrix_at(batch.gradient.data(), false));
+  EXPECT_OK(shardrec_lookup_set_stream(device.lookup(), 0));
+}
+
+TEST_F(CallerStreams, MeanNothingOnTheCpu) {
+  Rank cpu(-1);
+  EXPECT_OK(shardrec_lookup_set_stream(cpu.lookup(), 12345));
+  EXPECT_OK(shardrec_collection_synchronize(cpu.tables()));
+  EXPECT_EQ(shardrec_lookup_set_stream(nullptr, 0), SHARDREC_INVALID_HANDLE);
+  EXPECT_EQ(shardrec_collection_synchronize(nullptr), SHARDREC_INVALID_HANDLE);
+}
+
+// A device stays broken for its process: another one finds out.
+TEST_F(CallerStreams, HearOfFailuresWhenTheyWait) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Rank rank(0);
+        constexpr int kIllegalAddress = 700;
+        of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
+        const compute::device::Stream other(0);
+        const PinnedMemory anything(2);
+        compute::device::table().copy(other.handle(), anything.data(), anything.data() + 1, 1);
+        compute::device::table().wait_for_stream(other.handle());
+        const shardrec_status status = shardrec_collection_synchronize(rank.tables());
+        std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
+        std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "SHARDREC_DEVICE_ERROR: CUDA could not finish .*illegal");
+}
+
+}  // namespace
+}  // namespace shardrec::test
