@@ -1,7 +1,7 @@
 // Memory runs out at the k-th allocation of one rank of two, for every k, from the planning of
 // tables to the end of its second step: the call that needed it says OUT_OF_MEMORY, nobody
 // hangs, the communicator is usable or dead on both ranks, tables are whole, nothing is left
-// behind.
+// behind. Where tables are on a device (SHARDREC_TEST_BACKEND=cuda), so for memory of the device.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -15,6 +15,7 @@
 
 #include "collection_object.h"
 #include "core/threads.h"
+#include "faults/device_shortage.h"
 #include "faults/failing_allocator.h"
 #include "faults/table_digest.h"
 #include "support/ranks.h"
@@ -30,6 +31,7 @@ struct Case {
   shardrec_sharding kind = SHARDREC_SHARDING_MIXED;
   int threads = 1;
   Shortage shortage = Shortage::kOnce;
+  bool of_device = false;  // it is the device's memory that runs out
 };
 
 struct Handles {
@@ -69,14 +71,24 @@ class Rank {
     SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 20));
     SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
     prepare(test);
-    if (rank_ == 0) fail_allocation(k, test.shortage);
+    of_device_ = test.of_device;
+    if (rank_ == 0) begin_shortage(k, test.shortage);
     train();
-    if (rank_ == 0) outcome_.fired = end_shortage();
+    if (rank_ == 0) outcome_.fired = stop_shortage();
     finish();
   }
   const Outcome& outcome() const { return outcome_; }
 
  private:
+  void begin_shortage(int64_t k, Shortage shortage) {
+    if (of_device_) {
+      fail_device_allocation(k, shortage);
+    } else {
+      fail_allocation(k, shortage);
+    }
+  }
+  bool stop_shortage() { return of_device_ ? end_device_shortage() : end_shortage(); }
+
   void prepare(const Case& test) {
     SR_OK(shardrec_model_create(nullptr, &handles_.model));
     shardrec_options* options = nullptr;
@@ -103,7 +115,7 @@ class Rank {
     for (int attempt = 0; attempt < 2; ++attempt) {
       const shardrec_status status = call();
       if (status == SHARDREC_OK) return true;
-      if (rank_ == 0) end_shortage();
+      if (rank_ == 0) stop_shortage();
       const std::string sentence = shardrec_last_error();
       outcome_.calls += std::string(what) + " " + shardrec_status_name(status) + "; ";
       EXPECT_FALSE(sentence.empty());
@@ -112,7 +124,7 @@ class Rank {
           << what << " failed twice: " << sentence;
       if (rank_ == 0 && attempt == 0) {
         EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << what << ": " << sentence;
-        EXPECT_TRUE(allocation_has_failed());
+        EXPECT_TRUE(of_device_ ? device_allocation_has_failed() : allocation_has_failed());
       } else if (status != SHARDREC_PEER_FAILED) {
         EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << what << ": " << sentence;
         int64_t culprit = -1;
@@ -217,6 +229,7 @@ class Rank {
 
   void note(int step) {
     const NoShortage pause;
+    const NoDeviceShortage pause_of_device;
     outcome_.digests[static_cast<size_t>(step)] = digest_of(handles_.tables);
   }
 
@@ -234,6 +247,7 @@ class Rank {
 
   int rank_;
   shardrec_comm* comm_;
+  bool of_device_ = false;
   Handles handles_;
   Outcome outcome_;
   // Made before the shortage would hit them: the host's memory is not what is tested.
@@ -257,13 +271,9 @@ std::array<Outcome, kRanks> train(const Case& test, int64_t k) {
   return outcomes;
 }
 
-class AllocationFailure : public ::testing::TestWithParam<Case> {};
-
-TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
-#ifdef SHARDREC_THREAD_SANITIZER
-  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
-#endif
-  const Case test = GetParam();
+// Every allocation of rank 0 in turn; least: of the failures seen that the communicator survives, and
+// that it does not.
+void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_t least_dead) {
   const auto whole = train(test, kNever);
   for (const Outcome& outcome : whole) {
     ASSERT_TRUE(outcome.alive) << outcome.calls;
@@ -276,7 +286,7 @@ TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
   int64_t k = 1;
   int64_t seen_usable = 0;
   int64_t seen_dead = 0;
-  for (bool fired = true; fired && !HasFailure(); k += kAllocationStride) {
+  for (bool fired = true; fired && !::testing::Test::HasFailure(); k += kAllocationStride) {
     const auto outcomes = train(test, k);
     fired = outcomes[0].fired;
     SCOPED_TRACE("allocation " + std::to_string(k) + ": rank 0: " + outcomes[0].calls +
@@ -294,11 +304,28 @@ TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
     }
     if (!outcomes[0].calls.empty()) ++(outcomes[0].alive ? seen_usable : seen_dead);
   }
-  EXPECT_GT(seen_usable, 40 / kAllocationStride);
-  EXPECT_GT(seen_dead, 10 / kAllocationStride);
-  RecordProperty("allocations", std::to_string(k));
-  RecordProperty("usable", std::to_string(seen_usable));
-  RecordProperty("dead", std::to_string(seen_dead));
+  EXPECT_GT(seen_usable, least_usable / kAllocationStride);
+  EXPECT_GT(seen_dead, least_dead / kAllocationStride);
+  ::testing::Test::RecordProperty("allocations", std::to_string(k));
+  ::testing::Test::RecordProperty("usable", std::to_string(seen_usable));
+  ::testing::Test::RecordProperty("dead", std::to_string(seen_dead));
+}
+
+class AllocationFailure : public ::testing::TestWithParam<Case> {};
+
+TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_out_of_memory_at_each(GetParam(), 40, 10);
+}
+
+class DeviceAllocationFailure : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DeviceAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
+  if (!tables_are_on_devices()) GTEST_SKIP() << "tables are not on a device";
+  const DeviceAllocator allocator;
+  expect_out_of_memory_at_each(GetParam(), 3, 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, AllocationFailure,
@@ -307,6 +334,12 @@ INSTANTIATE_TEST_SUITE_P(Cases, AllocationFailure,
                                            Case{SHARDREC_SHARDING_MIXED, 2, Shortage::kOnce},
                                            Case{SHARDREC_SHARDING_COLUMN_WISE, 1,
                                                 Shortage::kOnce}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, DeviceAllocationFailure,
+    ::testing::Values(Case{SHARDREC_SHARDING_MIXED, 1, Shortage::kOnce, true},
+                      Case{SHARDREC_SHARDING_MIXED, 1, Shortage::kLasting, true},
+                      Case{SHARDREC_SHARDING_COLUMN_WISE, 1, Shortage::kOnce, true}));
 
 TEST(FailingAllocator, FailsTheKthAllocationOfThisThreadOnly) {
   fail_allocation(2, Shortage::kOnce);
