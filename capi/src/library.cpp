@@ -6,6 +6,7 @@
 
 #include "comm/engines/engine.h"
 #include "compute/cpu_target.h"
+#include "compute/device/devices.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -17,6 +18,35 @@
 using namespace shardrec::capi;
 namespace core = shardrec::core;
 namespace compute = shardrec::compute;
+
+namespace {
+
+void write_cuda(core::JsonWriter& json, const compute::device::FoundDevices& found) {
+  json.key("cuda_devices").begin_array();
+  for (const compute::device::DeviceDescription& device : found.devices) {
+    json.begin_object();
+    json.key("index").integer(device.index);
+    json.key("name").text(device.name);
+    json.key("compute_capability").text(device.capability);
+    json.key("memory_bytes").integer(static_cast<int64_t>(device.bytes));
+    json.key("free_bytes");
+    if (device.free_bytes) {
+      json.integer(static_cast<int64_t>(*device.free_bytes));
+    } else {
+      json.null();
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.key("cuda_missing");
+  if (found.missing.empty()) {
+    json.null();
+  } else {  // paths in it may be anything
+    json.text(core::is_utf8(found.missing) ? found.missing : "the CUDA plug-in cannot be used");
+  }
+}
+
+}  // namespace
 
 int32_t shardrec_api_version(void) { return SHARDREC_API_VERSION; }
 
@@ -31,7 +61,11 @@ shardrec_status shardrec_capabilities(char** out_text) {
     json.key("engines").begin_array();
     for (const std::string_view engine : shardrec::comm::installed_engines()) json.text(engine);
     json.end_array();
-    json.key("devices").begin_array().text("cpu").end_array();
+    const compute::device::FoundDevices cuda = compute::device::find_devices();
+    json.key("devices").begin_array().text("cpu");
+    if (!cuda.devices.empty()) json.text("cuda");
+    json.end_array();
+    write_cuda(json, cuda);
     json.key("cpu_targets").begin_array();
     for (int i = 0; i < compute::cpu_kernel_count(); ++i) {
       json.text(compute::cpu_kernels_at(i).name);

@@ -352,9 +352,10 @@ TEST(Library, TellsItsVersionAndCapabilities) {
   char* text = nullptr;
   ASSERT_OK(shardrec_capabilities(&text));
   const std::string json = take(text);
-  for (const char* part : {"\"version\": \"0.1.0\"", "\"api_version\": 1",
-                           "\"engines\": [\"local\"", "\"devices\": [\"cpu\"]",
-                           "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
+  for (const char* part :
+       {"\"version\": \"0.1.0\"", "\"api_version\": 1", "\"engines\": [\"local\"",
+        "\"devices\": [\"cpu\"", "\"cuda_devices\": [", "\"cuda_missing\": ",
+        "\"cpu_targets\": [\"scalar\"", "\"cpu_target\": \"", "\"dense\": "}) {
     EXPECT_TRUE(contains(json, part)) << part << " is not in " << json;
   }
 }

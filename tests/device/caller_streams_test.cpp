@@ -6,6 +6,7 @@
 #include "capi/capi_test.h"
 #include "compute/device/stream.h"
 #include "device/device_arrays.h"
+#include "device/in_child.h"
 #include "device/rank_on_device.h"
 #include "shardrec/native.h"
 

@@ -5,6 +5,7 @@
 
 #include "capi/capi_test.h"
 #include "device/device_arrays.h"
+#include "device/in_child.h"
 #include "device/rank_on_device.h"
 
 namespace shardrec::test {

@@ -1,14 +1,9 @@
-// One rank with a table on a device or on the CPU, batches for it, and what a plug-in that stands in for
-// CUDA on the CPU has to say.
+// One rank with a table on a device or on the CPU, and batches for it.
 #pragma once
 
-#include <dlfcn.h>
-
-#include <bit>
 #include <vector>
 
 #include "capi/capi_test.h"
-#include "compute/device/plugin.h"
 
 namespace shardrec::test {
 
@@ -109,16 +104,6 @@ inline shardrec_tensor matrix_at(void* data, bool on_device) {
   EXPECT_OK(shardrec_tensor_matrix(data, SHARDREC_FLOAT32, kBatch, kDim, &tensor));
   if (on_device) tensor.device_type = SHARDREC_DEVICE_CUDA;
   return tensor;
-}
-
-// A function of the plug-in that stands in for CUDA on the CPU; null: it is another one.
-template <class Function>
-Function* of_plugin(const char* name) {
-  Dl_info plugin{};
-  void* const any_function = std::bit_cast<void*>(compute::device::table().count_devices);
-  if (dladdr(any_function, &plugin) == 0) return nullptr;
-  void* const library = dlopen(plugin.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  return std::bit_cast<Function*>(dlsym(library, name));
 }
 
 }  // namespace shardrec::test

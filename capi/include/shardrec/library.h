@@ -14,9 +14,16 @@ extern "C" {
 SHARDREC_API int32_t shardrec_api_version(void);
 
 /* What this library can do on this machine, as JSON:
- *   {"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu"],
+ *   {"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
+ *    "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
+ *                      "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
+ *    "cuda_missing": "a sentence" | null,
  *    "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
- * engines: local, and those whose plug-ins are installed. cpu_target
+ * engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
+ * has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
+ * library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
+ * cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
+ * CUDA plug-in is loaded where it is installed; no device is used. cpu_target
  * is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
  * once, at the first use). Where it names none of cpu_targets, this call and those that make
  * collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is

@@ -52,6 +52,15 @@ enum { SHARDREC_CUDA_FILLED = 0, SHARDREC_CUDA_ABI_MISMATCH = 1 };
 typedef struct shardrec_cuda_stream shardrec_cuda_stream;
 typedef struct shardrec_cuda_event shardrec_cuda_event;
 
+// What a device is, as far as it can be known without using it.
+typedef struct shardrec_cuda_device {
+  char name[256];
+  int32_t capability_major;  // 9 of compute capability 9.0
+  int32_t capability_minor;
+  uint64_t bytes;      // of its memory
+  int64_t free_bytes;  // now; -1 where open_device was not called: to ask would take memory of it
+} shardrec_cuda_device;
+
 typedef struct shardrec_cuda_table {
   uint32_t size;        // in: sizeof of the core's table; out: of the plug-in's
   uint32_t abi;         // in: the core's SHARDREC_CUDA_ABI; out: the plug-in's
@@ -62,6 +71,7 @@ typedef struct shardrec_cuda_table {
   const char *(*error_text)(shardrec_cuda_error error);
 
   shardrec_cuda_error (*count_devices)(int32_t *out);
+  shardrec_cuda_error (*describe_device)(int32_t device, shardrec_cuda_device *out);
   // Begins to use a device: makes what a process keeps there, and loads all kernels.
   shardrec_cuda_error (*open_device)(int32_t device);
 

@@ -1,3 +1,5 @@
+#include <atomic>
+#include <cstring>
 #include <new>
 
 #include "compute/cuda/operations.h"
@@ -22,12 +24,46 @@ shardrec_cuda_error count_devices(int32_t* out) {
   return error;
 }
 
+// The devices that open_device has begun to use, as far as their numbers fit here.
+constexpr int32_t kNotedDevices = 64;
+std::atomic<uint64_t> opened_devices{0};
+
+void note_opened(int32_t device) {
+  if (device < kNotedDevices) opened_devices.fetch_or(uint64_t{1} << device);
+}
+bool is_opened(int32_t device) {
+  return device < kNotedDevices && (opened_devices.load() >> device & 1) != 0;
+}
+
+shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
+  *out = {.free_bytes = -1};
+  cudaDeviceProp properties{};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) return error;
+  static_assert(sizeof out->name == sizeof properties.name);
+  std::memcpy(out->name, properties.name, sizeof out->name);
+  out->name[sizeof out->name - 1] = '\0';
+  out->capability_major = properties.major;
+  out->capability_minor = properties.minor;
+  out->bytes = properties.totalGlobalMem;
+  if (!is_opened(device)) return cudaSuccess;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  size_t free_bytes = 0;
+  size_t all_bytes = 0;
+  const cudaError_t asked = cudaMemGetInfo(&free_bytes, &all_bytes);
+  if (asked == cudaSuccess) out->free_bytes = static_cast<int64_t>(free_bytes);
+  return asked;
+}
+
 shardrec_cuda_error open_device(int32_t device) {
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   // The first call that needs the device makes what the process keeps there.
   const cudaError_t error = cudaFree(nullptr);
-  return error != cudaSuccess ? error : load_kernels();
+  if (error != cudaSuccess) return error;
+  note_opened(device);
+  return load_kernels();
 }
 
 shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void** out) {
@@ -157,6 +193,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.error_name = error_name;
   table.error_text = error_text;
   table.count_devices = count_devices;
+  table.describe_device = describe_device;
   table.open_device = open_device;
   table.allocate = allocate;
   table.release = release;
