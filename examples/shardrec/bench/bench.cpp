@@ -10,6 +10,7 @@
 #include "bench/rank_times.h"
 #include "command/commands.h"
 #include "command/option_texts.h"
+#include "launch/devices.h"
 #include "launch/engines.h"
 #include "launch/ranks.h"
 
@@ -22,10 +23,7 @@ class Bench {
   explicit Bench(const BenchOptions& options) : options_(options) {}
 
   void run() {
-    const RankGroup group{.ranks = options_.ranks,
-                          .ranks_per_node = options_.ranks_per_node,
-                          .engine = options_.engine};
-    run_ranks(group, [&](int rank, Comm& comm) {
+    run_ranks(group_of(options_), [&](int rank, Comm& comm) {
       BenchRank tables(options_, comm, rank);
       RankTimes times;
       times.create = tables.create_seconds();
@@ -62,7 +60,9 @@ class Bench {
   }
 
   const BenchOptions& options_;
-  const std::optional<ProbedMemory> probed_ = ProbedMemory::cached();
+  // What is kept is of the host's memory.
+  const std::optional<ProbedMemory> probed_ =
+      options_.tables_on.on_cpu() ? ProbedMemory::cached() : std::nullopt;
 };
 
 int bench(BenchOptions options) {
@@ -77,9 +77,8 @@ int bench(BenchOptions options) {
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (options.threads == 0) options.threads = bench_threads(options.ranks);
-  const RankGroup group{
-      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
-  if (starts_ranks(group)) return start_ranks(group);
+  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
+  options.tables_on = TablesOn(options.device);
   Bench(options).run();
   return 0;
 }
@@ -119,6 +118,7 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
                  "returned, as C and C++ hosts can allow. --no-borrow: each call has read what it "
                  "was given when it returns, as hosts whose memory moves need")
       ->default_str("true");
+  add_device_option(command, o.device, kTablesOnHelp);
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
   command

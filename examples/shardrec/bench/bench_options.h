@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/bench_ids.h"
+#include "launch/devices.h"
 
 namespace shardrec::cli {
 
@@ -28,6 +29,8 @@ struct BenchOptions {
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
+  std::string device = "cpu";
+  TablesOn tables_on;  // what device means here
   std::string forward_compression = "none";
   std::string backward_compression = "none";
   std::string sharding = "table_wise";
@@ -36,5 +39,10 @@ struct BenchOptions {
   uint64_t seed = 7;
   BenchShape shape;  // made of the above; batch: of all ranks together
 };
+
+inline RankGroup group_of(const BenchOptions& options) {
+  return {
+      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
+}
 
 }  // namespace shardrec::cli

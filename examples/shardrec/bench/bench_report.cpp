@@ -104,6 +104,7 @@ std::string bench_report(const BenchOptions& options, const std::vector<RankTime
   json["optimizer"] = options.optimizer;
   json["row_statistics"] = options.row_statistics;
   json["borrow"] = options.borrow;
+  json["device"] = options.device;
   json["threads"] = options.threads;
   json["ranks"] = options.ranks;
   json["sharding"] = options.sharding;

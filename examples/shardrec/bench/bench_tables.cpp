@@ -36,10 +36,11 @@ Plan make_plan(const BenchOptions& options, const Model& model) {
   return Plan(model, topology, planner);
 }
 
-Collection make_tables(const BenchOptions& options, Comm& comm) {
+Collection make_tables(const BenchOptions& options, Comm& comm, int rank) {
   CollectionOptions tables;
   if (options.threads > 0) tables.threads(options.threads);
   tables.output_dtype(options.output_dtype)
+      .device(options.tables_on.device_of(group_of(options), rank))
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
   const Model model = make_model(options);
@@ -74,7 +75,7 @@ BenchRank::BenchRank(const BenchOptions& options, Comm& comm, int rank)
       output_dtype_(parse_output_dtype(options.output_dtype)),
       size_(slice_of(options.shape.batch, options.ranks, rank).size()),
       started_(bench_now()),
-      tables_(make_tables(options, comm)),
+      tables_(make_tables(options, comm, rank)),
       lookup_(tables_, LookupOptions().borrow(options.borrow)),
       create_seconds_(bench_now() - started_),
       ids_(options.shape.tables.size()),

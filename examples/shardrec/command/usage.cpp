@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <shardrec/shardrec.hpp>
 
+#include "command/numbers.h"
+
 namespace shardrec::cli {
 namespace {
 
@@ -98,6 +100,16 @@ std::string listed(const nlohmann::json& names) {
   return joined(names.get<std::vector<std::string>>());
 }
 
+std::string listed_devices(const nlohmann::json& found) {
+  constexpr double kGib = 1 << 30;
+  std::string text = "cpu";
+  for (const nlohmann::json& device : found.at("cuda_devices")) {
+    text += ", cuda:" + device.at("index").dump() + " (" + device.at("name").get<std::string>() +
+            ", " + fixed(device.at("memory_bytes").get<double>() / kGib, 1) + " GiB)";
+  }
+  return text;
+}
+
 }  // namespace
 
 bool names_no_subcommand(const CLI::App& app) {
@@ -135,7 +147,7 @@ std::string version_text() {
   const nlohmann::json& dense = found.at("dense");
   return "shardrec " + found.at("version").get<std::string>() + ", API version " +
          std::to_string(found.at("api_version").get<int>()) +
-         "\nengines: " + listed(found.at("engines")) + "\ndevices: " + listed(found.at("devices")) +
+         "\nengines: " + listed(found.at("engines")) + "\ndevices: " + listed_devices(found) +
          "\nkernels: " + found.at("cpu_target").get<std::string>() + " (of " +
          listed(found.at("cpu_targets")) + ")\nlayers: " +
          (dense.is_null() ? "none (the GEMM plug-in is not installed)" : dense.get<std::string>());

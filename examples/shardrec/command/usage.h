@@ -16,7 +16,7 @@ std::string usage_error(const CLI::App& app, const CLI::ParseError& error);
 // The name that `word` is a misspelling of; empty: none is near.
 std::string nearest_name(const std::string& word, const std::vector<std::string>& names);
 
-// For --version: the library, its API, the engines that are installed, the processor.
+// For --version: the library, its API, the engines that are installed, the devices, the processor.
 std::string version_text();
 
 }  // namespace shardrec::cli

@@ -181,9 +181,9 @@ CaseResult add_up(const std::vector<std::vector<double>>& ranks) {
   return all;
 }
 
-CollectionOptions table_options(const RecordedCase& recorded) {
+CollectionOptions table_options(const RecordedCase& recorded, int64_t device) {
   CollectionOptions tables;
-  tables.threads(1);
+  tables.threads(1).device(device);
   if (recorded.mean_gradients) {
     tables.gradient_divisor_value(recorded.sharding_group_size);
   } else {
@@ -194,13 +194,14 @@ CollectionOptions table_options(const RecordedCase& recorded) {
 
 // Collective.
 CaseResult run_rank_of(const RecordedCase& recorded, const Safetensors& arrays,
-                       const ReplayOptions& options, int ranks_per_node, int rank, Comm& comm) {
+                       const ReplayOptions& options, const RankGroup& where, int rank, Comm& comm) {
   if (recorded.ddp) return run_ddp_case(recorded, arrays, comm);
   const Model model = make_model(recorded);
-  const CollectionOptions tables = table_options(recorded);
+  const CollectionOptions tables =
+      table_options(recorded, options.tables_on.device_of(where, rank));
   Place place{.rank = rank, .ranks = comm.size(), .sharding_rank = rank};
   if (!recorded.replicas()) {
-    const Plan plan = make_plan(recorded, options, model, place.ranks, ranks_per_node);
+    const Plan plan = make_plan(recorded, options, model, place.ranks, where.ranks_per_node);
     return CaseRank(recorded, arrays, place, Collection(comm, model, plan, tables)).run();
   }
   const int group = recorded.sharding_group_size;
@@ -226,7 +227,7 @@ CaseResult train_and_compare(const RecordedCase& recorded, const Safetensors& ar
   CaseResult all;
   const RankGroup where{.ranks = ranks, .ranks_per_node = ranks_per_node, .engine = options.engine};
   run_ranks(where, [&](int rank, Comm& comm) {
-    const CaseResult own = run_rank_of(recorded, arrays, options, ranks_per_node, rank, comm);
+    const CaseResult own = run_rank_of(recorded, arrays, options, where, rank, comm);
     const CaseResult together = add_up(gather(comm, numbers_of(own)));
     if (rank == 0) all = together;
   });

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "launch/devices.h"
 #include "replay/recorded_case.h"
 
 namespace shardrec::cli {
@@ -14,6 +15,8 @@ struct ReplayOptions {
   int ranks = 0;          // 0: as recorded
   std::string sharding;   // empty: as recorded
   std::string engine = "local";
+  std::string device = "cpu";
+  TablesOn tables_on;  // what device means here
 };
 
 enum class Outcome { kPassed, kFailed, kUnsupported, kNotComparable };

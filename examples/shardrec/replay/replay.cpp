@@ -8,6 +8,7 @@
 #include "command/numbers.h"
 #include "command/text_table.h"
 #include "command/user_error.h"
+#include "launch/devices.h"
 #include "launch/engines.h"
 #include "launch/processes.h"
 #include "launch/ranks.h"
@@ -85,6 +86,8 @@ CaseResult run_in_processes(const RecordedCase& recorded, const ReplayOptions& o
                    recorded.name,
                    "--engine",
                    options.engine,
+                   "--device",
+                   options.device,
                    "--ranks",
                    std::to_string(result.ranks)};
   if (!options.sharding.empty())
@@ -104,10 +107,11 @@ CaseResult run_in_processes(const RecordedCase& recorded, const ReplayOptions& o
   return result;
 }
 
-int replay(const ReplayOptions& options) {
+int replay(ReplayOptions options) {
   const std::vector<RecordedCase> cases = read_cases(options.path);
   const Safetensors arrays(case_arrays_path(options.path));
   const bool starts_processes = starts_ranks({.engine = options.engine});
+  if (!starts_processes) options.tables_on = TablesOn(options.device);
   TextTable table({{"case", TextTable::Align::kLeft},
                    {"ranks"},
                    {"out"},
@@ -159,6 +163,7 @@ Run add_replay(CLI::App& app) {
   command->add_option("--engine", options->engine, kEngineHelp)
       ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
+  add_device_option(command, options->device, kTablesOnHelp);
   return [options] { return replay(*options); };
 }
 

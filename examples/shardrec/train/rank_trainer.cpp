@@ -19,10 +19,11 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 // The loss is a mean over the global batch: gradients need no division. On a mesh each replica trains
 // on the batches of its sharding group, and its loss is the mean over these.
-Collection make_tables(Comm& comm, const TrainOptions& options, const Model& model,
+Collection make_tables(Comm& comm, int rank, const TrainOptions& options, const Model& model,
                        const Plan& plan, Mesh* mesh) {
   CollectionOptions tables;
   tables.seed(static_cast<int64_t>(options.seed))
+      .device(options.tables_on.device_of(group_of(options), rank))
       .gradient_divisor(SHARDREC_DIVISOR_NONE)
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
@@ -45,7 +46,7 @@ RankTrainer::RankTrainer(Comm& comm, int rank, const TrainOptions& options, cons
       schema_(schema),
       width_(static_cast<int64_t>(schema.features.size()) * options.dim),
       net_(comm, options, schema.dense_columns, static_cast<int64_t>(schema.features.size())),
-      collection_(make_tables(comm, options, model, plan, mesh)),
+      collection_(make_tables(comm, rank, options, model, plan, mesh)),
       slots_{Slot(collection_), Slot(collection_)},
       window_(comm),
       test_(comm) {}

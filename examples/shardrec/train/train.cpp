@@ -141,11 +141,6 @@ struct Start {
   std::optional<SavedRun> loaded;   // of --load
 };
 
-RankGroup group_of(const TrainOptions& options) {
-  return {
-      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
-}
-
 // Fills tables and layers from a checkpoint, if the run begins with one. Collective.
 void begin(const TrainOptions& options, const Start& start, Comm& comm, int rank,
            RankTrainer& trainer, std::optional<RunStore>& store) {
@@ -272,6 +267,7 @@ int train(TrainOptions options) {
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
+  options.tables_on = TablesOn(options.device);
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);

@@ -5,6 +5,7 @@
 
 #include "command/commands.h"
 #include "command/option_texts.h"
+#include "launch/devices.h"
 #include "launch/engines.h"
 #include "launch/ranks.h"
 #include "train/train.h"
@@ -34,6 +35,7 @@ void add_rank_options(CLI::App* command, TrainOptions& o) {
   command->add_option("--engine", o.engine, kEngineHelp)
       ->check(CLI::IsMember(engine_names()))
       ->capture_default_str();
+  add_device_option(command, o.device, kTablesOnHelp);
   command
       ->add_option(
           "--sharding", o.sharding,

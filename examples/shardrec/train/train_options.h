@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/devices.h"
+
 namespace shardrec::cli {
 
 struct TrainOptions {
@@ -14,6 +16,8 @@ struct TrainOptions {
   int ranks = 1;
   int ranks_per_node = 0;  // 0: all on one node
   std::string engine = "local";
+  std::string device = "cpu";
+  TablesOn tables_on;  // what device means here
   std::string forward_compression = "none";
   std::string backward_compression = "none";
   std::string sharding = "auto";
@@ -46,5 +50,10 @@ struct TrainOptions {
   std::set<std::string> given;      // names of the options on the command line
   std::vector<int64_t> table_rows;  // of a checkpoint to start from; empty: as the data say
 };
+
+inline RankGroup group_of(const TrainOptions& options) {
+  return {
+      .ranks = options.ranks, .ranks_per_node = options.ranks_per_node, .engine = options.engine};
+}
 
 }  // namespace shardrec::cli

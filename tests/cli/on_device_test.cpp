@@ -1,0 +1,239 @@
+// `shardrec` with --device: the numbers of the CPU, and one sentence where there is no such device. The devices are
+// those of CUDA on the CPU, or those of the plug-in that SHARDREC_PLUGIN_PATH names.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <shardrec/shardrec.hpp>
+
+#include "command.h"
+#include "launch/devices.h"
+#include "saved_model.h"
+
+namespace shardrec::cli::test {
+namespace {
+
+// The environment of the commands that one test starts.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    const char* before = getenv(name);
+    had_ = before != nullptr;
+    if (had_) before_ = before;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() {
+    if (had_) {
+      setenv(name_, before_.c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* name_;
+  bool had_;
+  std::string before_;
+};
+
+class OnDevice : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new Scratch;
+    const Finished result = run({"generate", "--rows", "1500", "--output", data_->path("log.tsv")});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  static void TearDownTestSuite() { delete data_; }
+
+  void SetUp() override {
+    if (getenv("SHARDREC_PLUGIN_PATH") == nullptr) {
+      if (std::string(SHARDREC_CUDA_ON_CPU).empty()) GTEST_SKIP() << "CUDA on the CPU is not built";
+      plugins_.emplace("SHARDREC_PLUGIN_PATH", SHARDREC_CUDA_ON_CPU);
+    }
+    if (run({"bench", "lookup", "--device", "cuda", "--rows", "4", "--tables", "1", "--batch", "1",
+             "--pooling", "1", "--seconds", "0"})
+            .err.find("no CUDA-capable device") != std::string::npos) {
+      GTEST_SKIP() << "no GPU";
+    }
+  }
+
+  static nlohmann::json trained(const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{
+        "train",   "--format", "criteo",    "--data", data_->path("log.tsv"),
+        "--batch", "128",      "--threads", "1",      "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished result = run(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.json();
+  }
+  static void expect_same_run(const nlohmann::json& one, const nlohmann::json& other) {
+    for (const char* number : {"first_losses", "test_auc", "test_ne", "train_samples"}) {
+      EXPECT_EQ(one.at(number), other.at(number)) << number;
+    }
+    EXPECT_EQ(one.at("first_losses").size(), 10U);
+  }
+
+  static Scratch* data_;
+  std::optional<Environment> plugins_;
+};
+Scratch* OnDevice::data_ = nullptr;
+
+std::string last_line(const std::string& text) {
+  const size_t end = text.find_last_not_of('\n');
+  return text.substr(text.find_last_of('\n', end) + 1, end - text.find_last_of('\n', end));
+}
+
+TEST_F(OnDevice, TrainMakesTheModelOfTheCpu) {
+  const Scratch folder;
+  const nlohmann::json cpu = trained({"--save", folder.path("cpu")});
+  expect_same_run(cpu, trained({"--device", "cuda", "--save", folder.path("cuda")}));
+  EXPECT_TRUE(same_bytes(saved_model(folder.path("cpu")), saved_model(folder.path("cuda"))));
+}
+
+// So few bytes that no table has room.
+TEST_F(OnDevice, TablesAreInTheDevicesMemory) {
+  if (!plugins_) GTEST_SKIP() << "only CUDA on the CPU does what the environment asks for";
+  const Environment memory("SHARDREC_SIMT_MEMORY", "1000");
+  const std::string golden = SHARDREC_GOLDEN;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"train", "--format", "criteo", "--data", data_->path("log.tsv")},
+        {"bench", "lookup", "--tables", "1", "--rows", "500"},
+        {"replay", golden + "/sharded.json", "--case", "s18"}}) {
+    std::vector<std::string> on_device = arguments;
+    on_device.insert(on_device.end(), {"--device", "cuda:0"});
+    const Finished result = run(on_device);
+    EXPECT_EQ(result.exit_code, 1) << arguments.front();
+    EXPECT_NE((result.out + result.err).find("CUDA could not allocate"), std::string::npos)
+        << result.out << result.err;
+  }
+}
+
+TEST_F(OnDevice, RanksOfAMachineTakeItsDevicesInTurn) {
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const auto count =
+      static_cast<int64_t>(nlohmann::json::parse(capabilities()).at("cuda_devices").size());
+  const RankGroup threads{.ranks = 4, .ranks_per_node = 1};
+  const RankGroup processes{.ranks = 6, .ranks_per_node = 3, .engine = "gloo"};
+  const TablesOn all("cuda");
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(all.device_of(threads, rank), rank % count);
+  for (int rank = 0; rank < 6; ++rank) EXPECT_EQ(all.device_of(processes, rank), rank % 3 % count);
+  const int64_t last = count - 1;
+  EXPECT_EQ(TablesOn("cuda:" + std::to_string(last)).device_of(threads, 2), last);
+  EXPECT_EQ(TablesOn("cpu").device_of(threads, 2), -1);
+}
+
+TEST_F(OnDevice, RanksOnSeveralDevicesMakeTheModelOfTheCpu) {
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const std::vector<std::string> ranks{"--ranks", "3", "--sharding", "mixed"};
+  std::vector<std::string> on_device = ranks;
+  on_device.insert(on_device.end(), {"--device", "cuda"});
+  expect_same_run(trained(ranks), trained(on_device));
+}
+
+TEST_F(OnDevice, ARunGoesOnOnTheOtherKindOfDevice) {
+  const Scratch folder;
+  const std::string whole = folder.path("whole");
+  const std::string halves = folder.path("halves");
+  trained({"--epochs", "2", "--save", whole});
+  trained({"--epochs", "1", "--save", halves, "--device", "cuda"});
+  trained({"--epochs", "2", "--save", halves, "--resume"});
+  EXPECT_TRUE(same_bytes(saved_model(whole), saved_model(halves)));
+}
+
+TEST_F(OnDevice, RecordedCasesPass) {
+  const std::string golden = SHARDREC_GOLDEN;
+  const Finished sharded = run({"replay", golden + "/sharded.json", "--device", "cuda"});
+  EXPECT_EQ(sharded.exit_code, 0) << sharded.out << sharded.err;
+  EXPECT_EQ(last_line(sharded.out),
+            "19 passed, 0 failed, 0 unsupported, 0 not comparable of 19 cases");
+  const Finished replicas = run({"replay", golden + "/replicas.json", "--device", "cuda:0"});
+  EXPECT_EQ(replicas.exit_code, 0) << replicas.out << replicas.err;
+  EXPECT_EQ(last_line(replicas.out),
+            "3 passed, 0 failed, 0 unsupported, 0 not comparable of 3 cases");
+}
+
+TEST_F(OnDevice, BenchMeasuresStepsThere) {
+  const Finished result =
+      run({"bench", "step", "--tables", "2", "--rows", "500", "--dim", "8", "--batch", "16",
+           "--pooling", "3", "--ranks", "2", "--seconds", "0.05", "--device", "cuda"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json json = result.json();
+  EXPECT_EQ(json.at("device"), "cuda");
+  EXPECT_EQ(json.at("ids"), 2 * 16 * 3);
+  EXPECT_GT(json.at("update_ms_median"), 0);
+  EXPECT_TRUE(json.at("forward_share").is_null()) << "the probe knows the host's memory only";
+}
+
+TEST_F(OnDevice, VersionNamesThem) {
+  if (!plugins_) GTEST_SKIP() << "only CUDA on the CPU does what the environment asks for";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const Finished result = run({"--version"});
+  EXPECT_NE(
+      result.out.find("\ndevices: cpu, cuda:0 (CUDA on the CPU, 8.0 GiB), cuda:1 (CUDA on the "
+                      "CPU, 8.0 GiB)\n"),
+      std::string::npos)
+      << result.out;
+}
+
+TEST_F(OnDevice, ADeviceThatDoesNotExistIsNamedBeforeAnythingBegins) {
+  if (!plugins_) GTEST_SKIP() << "only CUDA on the CPU does what the environment asks for";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "2");
+  const Finished result = run({"train", "--format", "criteo", "--data", data_->path("log.tsv"),
+                               "--device", "cuda:2", "--save", data_->path("none")});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(
+      result.err,
+      "shardrec: --device cuda:2 does not exist: this process sees the CUDA devices cuda:0 to "
+      "cuda:1.\n");
+  EXPECT_FALSE(std::filesystem::exists(data_->path("none")));
+}
+
+TEST_F(OnDevice, NoDriverIsSaidInOneSentence) {
+  if (!plugins_) GTEST_SKIP() << "only CUDA on the CPU does what the environment asks for";
+  const Environment devices("SHARDREC_SIMT_DEVICES", "-1");
+  const Finished result = run({"bench", "lookup", "--device", "cuda"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err,
+            "shardrec: --device cuda cannot be used: CUDA could not count its devices: CUDA driver "
+            "version is insufficient for CUDA runtime version (cudaErrorInsufficientDriver).\n");
+}
+
+TEST(OnNoDevice, SaysWhatToInstallWhereThereIsNoPlugin) {
+  const Environment nowhere("SHARDREC_PLUGIN_PATH", "/nowhere");
+  const std::string golden = SHARDREC_GOLDEN;
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"train", "--format", "criteo", "--data", "log.tsv"},
+        {"bench", "step"},
+        {"replay", golden + "/sharded.json"}}) {
+    std::vector<std::string> on_device = arguments;
+    on_device.insert(on_device.end(), {"--device", "cuda:0"});
+    const Finished result = run(on_device);
+    EXPECT_EQ(result.exit_code, 1) << arguments.front();
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(
+        result.err.starts_with("shardrec: --device cuda:0 cannot be used: CUDA devices need "
+                               "the CUDA plug-in libshardrec_cuda.so."))
+        << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(OnNoDevice, TextsThatNameNoDeviceAreRefused) {
+  for (const char* device : {"gpu", "cuda:", "cuda:-1", "cuda:1024", "cuda:1x", ""}) {
+    const Finished result = run({"bench", "lookup", "--device", device});
+    EXPECT_EQ(result.exit_code, 2) << device;
+    EXPECT_NE(result.err.find("is no device; accepted: cpu, cuda, cuda:0 to cuda:1023"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace shardrec::cli::test
