@@ -1,6 +1,7 @@
 #include "shardrec/probe.h"
 
 #include "compute/cpu_target.h"
+#include "compute/device/probe.h"
 #include "compute/probe/probe.h"
 #include "compute/probe/profile_cache.h"
 #include "control_object.h"
@@ -20,6 +21,19 @@ shardrec_status shardrec_probe(int32_t threads, shardrec_control* control_handle
     const auto control = shared_control(control_handle);
     *out_text = copy_text(
         compute::profile_to_json(compute::probe::probe_this_machine(threads, control.get())));
+  });
+}
+
+shardrec_status shardrec_probe_device(int32_t device, shardrec_control* control_handle,
+                                      char** out_text) {
+  return guard([&] {
+    require_out(out_text, "out_text");
+    constexpr int32_t kMostDevice = 1023;
+    if (device < 0 || device > kMostDevice) refuse_value("device", int64_t{device}, "0 to 1023");
+    const auto control = shared_control(control_handle);
+    compute::require_cpu_target();
+    *out_text = copy_text(
+        compute::device::profile_to_json(compute::device::probe_device(device, control.get())));
   });
 }
 

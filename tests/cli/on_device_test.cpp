@@ -180,6 +180,20 @@ TEST_F(OnDevice, VersionNamesThem) {
       << result.out;
 }
 
+TEST_F(OnDevice, ProbeMeasuresTheDevicesMemory) {
+  const Environment memory("SHARDREC_SIMT_MEMORY", "8000000");
+  const Finished result = run({"probe", "--device", "cuda", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.json().at("machine").at("device"), "cuda:0");
+  EXPECT_EQ(result.json().at("copies").size(), 3U);
+  EXPECT_EQ(result.json().at("rows").size(), 10U);
+  const Finished table = run({"probe", "--device", "cuda:0"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_NE(table.out.find("copy, host to device: "), std::string::npos) << table.out;
+  EXPECT_EQ(std::count(table.out.begin(), table.out.end(), '\n'), 1 + 3 + 1 + 2 + 10);
+  EXPECT_EQ(run({"probe", "--device", "cuda", "--cached"}).exit_code, 2);
+}
+
 TEST_F(OnDevice, ADeviceThatDoesNotExistIsNamedBeforeAnythingBegins) {
   if (!plugins_) GTEST_SKIP() << "only CUDA on the CPU does what the environment asks for";
   const Environment devices("SHARDREC_SIMT_DEVICES", "2");
@@ -209,7 +223,8 @@ TEST(OnNoDevice, SaysWhatToInstallWhereThereIsNoPlugin) {
   const Environment nowhere("SHARDREC_PLUGIN_PATH", "/nowhere");
   const std::string golden = SHARDREC_GOLDEN;
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"train", "--format", "criteo", "--data", "log.tsv"},
+       {std::vector<std::string>{"probe"},
+        {"train", "--format", "criteo", "--data", "log.tsv"},
         {"bench", "step"},
         {"replay", golden + "/sharded.json"}}) {
     std::vector<std::string> on_device = arguments;

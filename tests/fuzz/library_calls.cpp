@@ -80,6 +80,9 @@ void Rank::library_call(Input& in) {
       shardrec_control* control = in.one_in(2) ? nullptr : handle(in, &Rank::controls_);
       char* measured = nullptr;
       take(shardrec_probe(threads, control, &measured), measured);
+      take(shardrec_probe_device(in.of<int32_t>({-1, 1024, INT32_MIN, INT32_MAX}), control,
+                                 &measured),
+           measured);
       return;
     }
     case 6:

@@ -57,6 +57,29 @@ SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *c
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
 
+/* Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
+ * random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
+ * up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
+ * else to do.
+ * device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
+ * control: progress and cancellation, NULL for none.
+ * out_text: freed by the caller; a JSON object in the form of shardrec_probe's, of
+ *   "version"       1
+ *   "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes"}
+ *   "table_bytes"   that the rows were spread over
+ *   "seconds"       that it took
+ *   "quiet"         false: other work disturbed the measurement
+ *   "copies"        [{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}]; memory of the
+ *                   host is pinned. Bytes count once, of a copy on the device twice (read and written)
+ *   "rows"          [{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}]; 8 bytes per id, the
+ *                   rows and the sums
+ * 1 GB is 1e9 bytes.
+ * Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
+ * installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
+ * INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1. */
+SHARDREC_API shardrec_status shardrec_probe_device(int32_t device, shardrec_control *control,
+                                                   char **out_text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,4 @@
-// `shardrec probe`: what this machine's memory does, as a table or as JSON.
+// `shardrec probe`: what this machine's memory does, or a device's, as a table or as JSON.
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "command/commands.h"
 #include "command/numbers.h"
 #include "command/text_table.h"
+#include "launch/devices.h"
 
 namespace shardrec::cli {
 
@@ -19,6 +20,7 @@ struct ProbeOptions {
   int32_t threads = 0;
   bool cached = false;
   bool json = false;
+  std::string device = "cpu";
 };
 
 std::string profile(const ProbeOptions& options) {
@@ -89,7 +91,40 @@ void print_table(const nlohmann::json& json) {
                "library's prefetch, and how many rows ahead.\n";
 }
 
+void print_device_table(const nlohmann::json& json) {
+  const auto& machine = json.at("machine");
+  std::cout << machine.at("device").get<std::string>() << ", "
+            << machine.at("name").get<std::string>() << ", compute capability "
+            << machine.at("compute_capability").get<std::string>() << ", "
+            << fixed(machine.at("memory_bytes").get<double>() / (1 << 30), 1)
+            << " GiB; measured in " << fixed(json.at("seconds").get<double>(), 1) << " s"
+            << (json.at("quiet").get<bool>() ? "" : ", while other work disturbed it") << "\n";
+  for (const auto& copy : json.at("copies")) {
+    std::cout << "copy, " << copy.at("from").get<std::string>() << " to "
+              << copy.at("to").get<std::string>() << ": " << rate(copy, "gb_per_second")
+              << " GB/s\n";
+  }
+  TextTable table({{"access", TextTable::Align::kLeft}, {"row bytes"}, {"bag"}, {"GB/s"}});
+  for (const auto& row : json.at("rows")) {
+    table.add({row.at("access"), row.at("row_bytes").dump(), row.at("bag_length").dump(),
+               rate(row, "gb_per_second")});
+  }
+  std::cout << "\n" << table.text();
+}
+
+int probe_device(const ProbeOptions& options) {
+  const int64_t device = TablesOn(options.device).device_of({}, 0);
+  const auto json = nlohmann::json::parse(shardrec::probe_device(static_cast<int32_t>(device)));
+  if (options.json) {
+    std::cout << json.dump() << "\n";
+  } else {
+    print_device_table(json);
+  }
+  return 0;
+}
+
 int probe(const ProbeOptions& options) {
+  if (options.device != "cpu") return probe_device(options);
   const auto json = nlohmann::json::parse(profile(options));
   print_warnings();
   if (options.json) {
@@ -108,9 +143,15 @@ Run add_probe(CLI::App& app) {
       "probe",
       "Measure this machine's memory in three seconds and keep the result for the kernels; the "
       "machine should be idle.");
-  command->add_option("--threads", options->threads, "Beside one; default: all processors")
-      ->check(CLI::Range(1, 4096));
-  command->add_flag("--cached", options->cached, "Show what was kept, measure nothing");
+  auto* threads =
+      command->add_option("--threads", options->threads, "Beside one; default: all processors")
+          ->check(CLI::Range(1, 4096));
+  auto* cached =
+      command->add_flag("--cached", options->cached, "Show what was kept, measure nothing");
+  add_device_option(command, options->device,
+                    "Whose memory: cpu, cuda:N, or cuda: the first; nothing is kept of a device")
+      ->excludes(threads)
+      ->excludes(cached);
   command->add_flag("--json", options->json, "One line of JSON");
   return [options] { return probe(*options); };
 }

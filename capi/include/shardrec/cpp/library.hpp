@@ -100,6 +100,12 @@ inline std::string probe(int32_t threads = 0, const Control *control = nullptr) 
   check(shardrec_probe(threads, detail::control(control), text.out()));
   return text.str();
 }
+// The same of a CUDA device's; nothing is kept.
+inline std::string probe_device(int32_t device, const Control *control = nullptr) {
+  detail::Text text;
+  check(shardrec_probe_device(device, detail::control(control), text.out()));
+  return text.str();
+}
 inline std::string probe_cached() {
   detail::Text text;
   check(shardrec_probe_cached(text.out()));
