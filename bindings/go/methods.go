@@ -12,10 +12,17 @@ import (
 //
 // What this library can do on this machine, as JSON:
 //
-//	{"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu"],
+//	{"version": "0.1.0", "api_version": 1, "engines": ["local", "gloo"], "devices": ["cpu", "cuda"],
+//	 "cuda_devices": [{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
+//	                   "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}],
+//	 "cuda_missing": "a sentence" | null,
 //	 "cpu_targets": ["scalar", "avx2", "avx512"], "cpu_target": "avx512", "dense": "openblas" | null}
 //
-// engines: local, and those whose plug-ins are installed. cpu_target
+// engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
+// has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
+// library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
+// cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
+// CUDA plug-in is loaded where it is installed; no device is used. cpu_target
 // is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
 // once, at the first use). Where it names none of cpu_targets, this call and those that make
 // collections, layers and profiles get [ErrInvalidArgument]. dense names the GEMM plug-in, null when it is
@@ -2032,5 +2039,35 @@ func Probe(ctx context.Context, threads int) (string, error) {
 func ProbeCached() (string, error) {
 	var out string
 	err := capi.Probe_cached(&out)
+	return out, err
+}
+
+// ProbeDevice is shardrec_probe_device.
+//
+// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
+// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
+// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
+// else to do.
+// device: as SHARDREC_OPTION_DEVICE, in [0, 1023].
+// ctx: its end cancels; [WithControl] tells how far it is.
+// A JSON object in the form of [Probe]'s, of
+//
+//	"version"       1
+//	"machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes"}
+//	"table_bytes"   that the rows were spread over
+//	"seconds"       that it took
+//	"quiet"         false: other work disturbed the measurement
+//	"copies"        [{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}]; memory of the
+//	                host is pinned. Bytes count once, of a copy on the device twice (read and written)
+//	"rows"          [{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}]; 8 bytes per id, the
+//	                rows and the sums
+//
+// 1 GB is 1e9 bytes.
+// Errors: [ErrInvalidArgument] (there is no such device, too), [ErrUnsupported] (the CUDA plug-in is not
+// installed), [ErrDeviceError], [ErrBusy] (another probe of a device runs in this process), [ErrCancelled],
+// [ErrInvalidHandle], [ErrClosed], [ErrOutOfMemory] (also of the device). Blocking; any thread. Since 0.1.
+func ProbeDevice(ctx context.Context, device int) (string, error) {
+	var out string
+	err := controlled(ctx, func(control *capi.Handle) error { return capi.Probe_device(int32(device), control, &out) })
 	return out, err
 }

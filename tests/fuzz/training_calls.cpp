@@ -147,6 +147,7 @@ void Rank::collection_call(Input& in) {
       return;
     }
     case 2:
+      if (in.one_in(4)) note(shardrec_collection_synchronize(handle(in, &Rank::collections_)));
       note(shardrec_collection_set_learning_rate(handle(in, &Rank::collections_), in.real()));
       return;
     case 3:

@@ -204,7 +204,7 @@ DeviceProfile probe_device(int32_t device, core::Control* control) {
   }
   const Clock::time_point start = Clock::now();
   core::Threads threads(1);
-  const std::unique_ptr<Backend> backend = make_backend(device, threads);
+  const std::unique_ptr<Backend> backend = make_backend(device, threads, false);
   const FoundDevices found = find_devices();
   if (std::ssize(found.devices) <= device) core::fail(SHARDREC_DEVICE_ERROR, found.missing);
   DeviceProfile profile{.device = found.devices[static_cast<size_t>(device)]};

@@ -334,6 +334,7 @@ typedef long long swig_type_296;
 typedef _gostring_ swig_type_297;
 typedef _gostring_ swig_type_298;
 typedef _gostring_ swig_type_299;
+typedef _gostring_ swig_type_300;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -528,6 +529,7 @@ extern void _wrap_trace_stop_capi(void);
 extern swig_type_297 _wrap_trace_json_capi(swig_voidp arg1);
 extern swig_type_298 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
 extern swig_type_299 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_300 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
 #cgo noescape _wrap_capabilities_capi
 #cgo nocallback _wrap_capabilities_capi
 #cgo noescape _wrap_live_objects_capi
@@ -702,6 +704,8 @@ extern swig_type_299 _wrap_probe_cached_capi(swig_voidp arg1);
 #cgo nocallback _wrap_probe_capi
 #cgo noescape _wrap_probe_cached_capi
 #cgo nocallback _wrap_probe_cached_capi
+#cgo noescape _wrap_probe_device_capi
+#cgo nocallback _wrap_probe_device_capi
 #undef intgo
 */
 import "C"
@@ -5339,6 +5343,30 @@ func Probe_cached(arg1 *string) (_swig_ret error) {
 	swig_r_p := C._wrap_probe_cached_capi(C.swig_voidp(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg1 = takeText(*_swig_i_0)
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Probe_device(arg1 int32, arg2 *Handle, arg3 *string) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	var _swig_i_1 uintptr
+
+	{
+		ticket, err := arg2.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_1 = ticket
+	}
+
+	var _swig_i_2 *unsafe.Pointer
+	_swig_i_2 = new(unsafe.Pointer)
+	swig_r_p := C._wrap_probe_device_capi(C.int(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg2)
+	*arg3 = takeText(*_swig_i_2)
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)
 	return swig_r_1

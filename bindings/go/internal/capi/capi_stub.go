@@ -393,3 +393,5 @@ func Trace_json(*string) error { return missing() }
 func Probe(int32, *Handle, *string) error { return missing() }
 
 func Probe_cached(*string) error { return missing() }
+
+func Probe_device(int32, *Handle, *string) error { return missing() }

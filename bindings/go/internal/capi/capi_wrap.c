@@ -5132,6 +5132,31 @@ _gostring_ _wrap_probe_cached_capi(char **_swig_go_0) {
 }
 
 
+_gostring_ _wrap_probe_device_capi(int _swig_go_0, shardrec_control *_swig_go_1, char **_swig_go_2) {
+  int32_t arg1 ;
+  shardrec_control *arg2 = 0 ;
+  char **arg3 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (int32_t)_swig_go_0;
+  arg2 = (shardrec_control *)_swig_go_1;
+  arg3 = (char **)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_probe_device(arg1,arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  return _swig_go_result;
+}
+
+
 #ifdef __cplusplus
 }
 #endif

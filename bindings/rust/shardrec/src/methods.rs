@@ -15,9 +15,16 @@ use crate::options::with;
 use crate::tensor::{View, ViewMut};
 
 /// What this library can do on this machine, as JSON:
-/// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu"\],
+/// {"version": "0.1.0", "api_version": 1, "engines": \["local", "gloo"\], "devices": \["cpu", "cuda"\],
+///  "cuda_devices": \[{"index": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0",
+///                    "memory_bytes": 85029158912, "free_bytes": 84368556032 | null}\],
+///  "cuda_missing": "a sentence" | null,
 ///  "cpu_targets": \["scalar", "avx2", "avx512"\], "cpu_target": "avx512", "dense": "openblas" | null}
-/// engines: local, and those whose plug-ins are installed. cpu_target
+/// engines: local, and those whose plug-ins are installed. devices: cpu, and cuda where cuda_devices
+/// has any; index is what SHARDREC_OPTION_DEVICE takes, free_bytes null as long as nothing of this
+/// library has used the device in this process: to ask for it would take memory of the device. cuda_missing: why
+/// cuda_devices is empty or incomplete: there is no plug-in, no driver, no device, or one does not answer. The
+/// CUDA plug-in is loaded where it is installed; no device is used. cpu_target
 /// is the instruction set in use; the environment variable SHARDREC_CPU_TARGET forces a lower one (read
 /// once, at the first use). Where it names none of cpu_targets, this call and those that make
 /// collections, layers and profiles get INVALID_ARGUMENT. dense names the GEMM plug-in, null when it is
@@ -161,6 +168,30 @@ pub fn probe(threads: i32, control: Option<&Control>) -> Result<String> {
 /// Since 0.1.
 pub fn probe_cached() -> Result<String> {
     take_text(|out| unsafe { sys::shardrec_probe_cached(out) })
+}
+
+/// Measures the memory of a CUDA device by the operations that lookups use there: copies, and sums of
+/// random rows by row size. Nothing is kept: kernels of devices need no profile. Takes about a second,
+/// up to 6 GiB of the device's free memory and 256 MiB of the host's; the device should have nothing
+/// else to do.
+/// device: as SHARDREC_OPTION_DEVICE, in \[0, 1023\].
+/// control: progress and cancellation, None for none.
+/// A JSON object in the form of [`probe`](crate::probe)'s, of
+/// "version"       1
+/// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes"}
+/// "table_bytes"   that the rows were spread over
+/// "seconds"       that it took
+/// "quiet"         false: other work disturbed the measurement
+/// "copies"        \[{"from": "host" | "device", "to": "device" | "host", "gb_per_second"}\]; memory of the
+///                 host is pinned. Bytes count once, of a copy on the device twice (read and written)
+/// "rows"          \[{"access": "gather", "row_bytes", "bag_length", "gb_per_second"}\]; 8 bytes per id, the
+///                 rows and the sums
+/// 1 GB is 1e9 bytes.
+/// Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
+/// installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
+/// INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1.
+pub fn probe_device(device: i32, control: Option<&Control>) -> Result<String> {
+    take_text(|out| unsafe { sys::shardrec_probe_device(device, control.map_or(std::ptr::null_mut(), |control| control.0), out) })
 }
 
 /// What [`Control::progress`] returns.
