@@ -3,43 +3,40 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "block_state.h"
 #include "sanitizers.h"
+#include "turns.h"
 
 namespace simt {
 
-thread_local Block* current_block = nullptr;
+constinit thread_local Block* current_block = nullptr;
 
 namespace {
 
 constexpr unsigned kSets = kThreadSanitizer ? 2 : 1;
 // The thread sanitizer ends the process at about 8,100 fibers and threads.
 constexpr unsigned kFibersForSecondSets = 6000;
-unsigned live_fibers = 0;
-constexpr unsigned kMostWarps = kMostThreads / kLanes;
-constexpr unsigned char kGarbage = 0xFF;  // NaN as floats, -1 as integers
 
-class Random {
+// Full of garbage: NaN as floats, -1 as integers.
+class SharedMemory {
  public:
-  explicit Random(uint64_t seed) : state_((seed + 1) * 0x9E3779B97F4A7C15ULL | 1) {}
-  unsigned below(unsigned bound) {
-    state_ ^= state_ << 13;
-    state_ ^= state_ >> 7;
-    state_ ^= state_ << 17;
-    return static_cast<unsigned>((state_ >> 32) * bound >> 32);
+  explicit SharedMemory(size_t bytes) : memory_(new unsigned char[bytes]) {}
+  unsigned char* data() { return memory_.get(); }
+  // Not memset(), for the thread sanitizer.
+  void fill(size_t bytes) {
+    size_t at = 0;
+    for (; at + 8 <= bytes; at += 8) {
+      *reinterpret_cast<volatile uint64_t*>(&memory_[at]) = ~uint64_t{0};
+    }
+    for (; at < bytes; ++at) *static_cast<volatile unsigned char*>(&memory_[at]) = 0xFF;
   }
 
  private:
-  uint64_t state_;
+  std::unique_ptr<unsigned char[]> memory_;
 };
-
-// The i-th of a number of things in the order of a schedule.
-unsigned in_order(Order order, unsigned i, unsigned count) {
-  return order == Order::kDescending ? count - 1 - i : i;
-}
 
 }  // namespace
 
@@ -51,25 +48,33 @@ class Runner::State {
   State& operator=(const State&) = delete;
 
   void run(const Kernel& kernel, const Shape& shape, const Schedule& schedule);
+  // The running thread lets others go on until it can.
+  void leave() noexcept;
+
+  // Of the thread of the system.
+  static thread_local State* current __attribute__((tls_model("initial-exec")));
 
  private:
   unsigned prepare_fibers(unsigned threads, unsigned blocks);
-  void run_block(Random& random);
-  void run_warps(Random& random);
-  bool step_warp(unsigned warp, Random& random);
-  bool all_returned_or_meet();
-  static void run_thread(void* argument);
+  Fiber* take() noexcept;
+  void run_block();
+  Thread* next() noexcept;
+  void run_thread() noexcept;
+  static void run_threads(Fiber& self);
 
   Block block_;
-  Order order_ = Order::kAscending;
+  Turns* turns_ = nullptr;  // of the launch
   unsigned launches_ = 0;
-  unsigned fibers_ = 0;
-  Thread threads_[kMostThreads];
-  FiberSet sets_[kSets];
+  Fiber own_;  // the stack of the thread of the system
+  Fiber* spare_ =
+      nullptr;            // on which there is no thread of the block; without the thread sanitizer
+  FiberSet sets_[kSets];  // their fibers with the thread sanitizer only
   // Of the launch, for the thread sanitizer: what came before it, what its threads did.
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
 };
+
+constinit thread_local Runner::State* Runner::State::current = nullptr;
 
 Runner::Runner() : state_(std::make_unique<State>()) { say_where_sanitizers_stop(); }
 Runner::~Runner() = default;
@@ -77,20 +82,34 @@ void Runner::run(const Kernel& kernel, const Shape& shape, const Schedule& sched
   state_->run(kernel, shape, schedule);
 }
 
-Runner::State::~State() { __atomic_fetch_sub(&live_fibers, fibers_, __ATOMIC_RELAXED); }
+Runner::State::~State() {
+  while (spare_ != nullptr) give_back_fiber(std::exchange(spare_, spare_->next));
+  for (FiberSet& set : sets_) {
+    for (Fiber* fiber : set.fibers) {
+      if (fiber != nullptr) give_back_fiber(fiber);
+    }
+  }
+}
+
+Fiber* Runner::State::take() noexcept {
+  Fiber* const fiber = take_fiber(run_threads);
+  fiber->owner = this;
+  return fiber;
+}
 
 // The number of sets that take turns.
 unsigned Runner::State::prepare_fibers(unsigned threads, unsigned blocks) {
+  if constexpr (!kThreadSanitizer) return 1;
   unsigned sets = std::min(blocks, kSets);
-  if (__atomic_load_n(&live_fibers, __ATOMIC_RELAXED) + threads > kFibersForSecondSets) sets = 1;
+  if (live_fibers() + threads > kFibersForSecondSets) sets = 1;
   for (unsigned set = 0; set < sets; ++set) {
     for (unsigned i = 0; i < threads; ++i) {
-      if (sets_[set].fibers[i] != nullptr) continue;
+      Fiber*& fiber = sets_[set].fibers[i];
+      if (fiber != nullptr) continue;
+      fiber = take();
       char name[48];
       std::snprintf(name, sizeof name, "thread %u of a block", i);
-      sets_[set].fibers[i] = std::make_unique<Fiber>(name);
-      ++fibers_;
-      __atomic_fetch_add(&live_fibers, 1, __ATOMIC_RELAXED);
+      fiber->set_name(name);
     }
   }
   return sets;
@@ -99,129 +118,90 @@ unsigned Runner::State::prepare_fibers(unsigned threads, unsigned blocks) {
 void Runner::State::run(const Kernel& kernel, const Shape& shape, const Schedule& schedule) {
   const unsigned blocks = shape.grid.x;
   const unsigned sets = prepare_fibers(shape.block.x, blocks);
-  order_ = schedule.order;
-  Random random(schedule.seed + launches_++);
+  Turns turns(schedule.order, schedule.seed + launches_++, blocks);
+  turns_ = &turns;
   block_.kernel = &kernel;
   block_.blocks = blocks;
   block_.threads = shape.block.x;
-  block_.all = threads_;
   block_.shared_bytes = shape.shared_bytes;
   current_block = &block_;
+  current = this;
 
-  // Random blocks: from anywhere on, by steps that come to each.
-  unsigned number = order_ == Order::kRandom ? random.below(blocks) : 0;
-  unsigned step = order_ == Order::kRandom ? random.below(blocks) : 1;
-  while (std::gcd(step, blocks) != 1) ++step;
-
-  // Memory of a block of its own, so that the address sanitizer watches its end. All are kept until
-  // the end where a block that gets another's memory would look ordered after it.
-  std::vector<std::unique_ptr<unsigned char[]>> shared(kThreadSanitizer ? blocks : 1);
+  // As large as the launch says, so that the address sanitizer watches its end. Each block has its own,
+  // kept until the end, where one that got another's memory would look ordered after it.
+  std::vector<SharedMemory> shared;
   for (unsigned i = 0; i < blocks; ++i) {
-    block_.number = in_order(order_, number, blocks);
-    number = static_cast<unsigned>((uint64_t{number} + step) % blocks);
+    if (kThreadSanitizer || i == 0) shared.emplace_back(shape.shared_bytes);
+    shared.back().fill(shape.shared_bytes);
+    block_.number = turns.next_block();
     block_.fibers = &sets_[i % sets];
-    auto& memory = shared[kThreadSanitizer ? i : 0];
-    memory.reset(new unsigned char[shape.shared_bytes]);
-    block_.shared = memory.get();
-    std::fill_n(static_cast<volatile unsigned char*>(block_.shared), shape.shared_bytes, kGarbage);
+    block_.shared = shared.back().data();
     release(&begin_);
-    run_block(random);
+    run_block();
   }
   acquire(&end_);
-  for (unsigned set = 0; set < sets; ++set) {
-    for (auto& meetings : sets_[set].warps) meetings.clear();
+  if constexpr (kThreadSanitizer) {
+    for (FiberSet& set : sets_) {
+      for (auto& meetings : set.warps) meetings.clear();
+    }
   }
+  current = nullptr;
   current_block = nullptr;
 }
 
-void Runner::State::run_thread(void* argument) {
-  State& state = *static_cast<State*>(argument);
-  Thread& thread = *state.block_.running;
-  acquire(&state.begin_);
-  state.block_.kernel->run();
-  release(&state.end_);
+void Runner::State::run_block() {
+  for (unsigned i = 0; i < block_.threads; ++i) {
+    block_.all[i].index = i;
+    block_.all[i].state = ThreadState::kReady;
+    block_.all[i].fiber = block_.fibers->fibers[i];
+  }
+  for (unsigned warp = 0; warp * kLanes < block_.threads; ++warp) {
+    const unsigned lanes = std::min(kLanes, block_.threads - warp * kLanes);
+    block_.warps[warp].lanes = ~0U >> (kLanes - lanes);
+    block_.warps[warp].ready = block_.warps[warp].lanes;
+  }
+  turns_->begin(block_);
+  own_.go_to(*next()->fiber);
+}
+
+// The thread that runs from now on, on its fiber; null when all have returned.
+Thread* Runner::State::next() noexcept {
+  block_.running = nullptr;
+  Thread* const thread = turns_->next(block_);
+  if (thread != nullptr && thread->fiber == nullptr) {
+    thread->fiber = spare_ == nullptr ? take() : std::exchange(spare_, spare_->next);
+  }
+  block_.running = thread;
+  return thread;
+}
+
+void Runner::State::leave() noexcept {
+  Fiber* const own = block_.running->fiber;
+  Fiber* const other = next()->fiber;
+  if (other != own) own->go_to(*other);
+}
+
+void Runner::State::run_thread() noexcept {
+  Thread& thread = *block_.running;
+  acquire(&begin_);
+  block_.kernel->run();
+  release(&end_);
   thread.state = ThreadState::kReturned;
+  block_.warps[thread.index / kLanes].ready &= ~(1U << thread.index % kLanes);
 }
 
-void Runner::State::run_block(Random& random) {
-  for (unsigned i = 0; i < block_.threads; ++i) {
-    threads_[i].index = i;
-    threads_[i].state = ThreadState::kReady;
-    threads_[i].fiber = block_.fibers->fibers[i].get();
-    threads_[i].fiber->start(run_thread, this);
-  }
-  do {
-    run_warps(random);
-  } while (!all_returned_or_meet());
-}
-
-// Until no warp can go on.
-void Runner::State::run_warps(Random& random) {
-  unsigned count = (block_.threads + kLanes - 1) / kLanes;
-  if (order_ != Order::kRandom) {
-    for (unsigned i = 0; i < count; ++i) {
-      while (step_warp(in_order(order_, i, count), random)) {
-      }
+// What fibers do. Threads that have not begun go on where another has returned.
+void Runner::State::run_threads(Fiber& self) {
+  for (;;) {
+    State& state = *static_cast<State*>(self.owner);
+    state.run_thread();
+    if constexpr (!kThreadSanitizer) {
+      self.next = std::exchange(state.spare_, &self);
     }
-    return;
+    const Thread* const thread = state.next();
+    Fiber& other = thread == nullptr ? state.own_ : *thread->fiber;
+    if (&other != &self) self.go_to(other);
   }
-  unsigned warps[kMostWarps];
-  for (unsigned i = 0; i < count; ++i) warps[i] = i;
-  while (count != 0) {
-    const unsigned i = random.below(count);
-    if (!step_warp(warps[i], random)) warps[i] = warps[--count];
-  }
-}
-
-// Lets each lane that can go on do so once. Whether some can then.
-bool Runner::State::step_warp(unsigned warp, Random& random) {
-  const unsigned first = warp * kLanes;
-  const unsigned lanes = std::min(kLanes, block_.threads - first);
-  unsigned chosen[kLanes];
-  for (unsigned i = 0; i < lanes; ++i) chosen[i] = in_order(order_, i, lanes);
-  for (unsigned i = lanes; order_ == Order::kRandom && i > 1; --i) {
-    const unsigned other = random.below(i);
-    const unsigned lane = chosen[i - 1];
-    chosen[i - 1] = chosen[other];
-    chosen[other] = lane;
-  }
-  for (unsigned i = 0; i < lanes; ++i) {
-    Thread& thread = threads_[first + chosen[i]];
-    if (thread.state != ThreadState::kReady) continue;
-    block_.running = &thread;
-    thread.fiber->resume();
-    block_.running = nullptr;
-  }
-  if (complete_operations(block_, warp)) return true;
-  for (unsigned i = 0; i < lanes; ++i) {
-    if (threads_[first + i].state == ThreadState::kInWarpOperation) {
-      stop_block(block_, "lanes of a warp wait for lanes of their mask that wait elsewhere");
-    }
-  }
-  return false;
-}
-
-// No warp can go on: all threads have returned, or all are at one barrier and are let go on.
-bool Runner::State::all_returned_or_meet() {
-  unsigned returned = 0;
-  const Thread* waits = nullptr;
-  for (unsigned i = 0; i < block_.threads; ++i) {
-    const Thread& thread = threads_[i];
-    if (thread.state == ThreadState::kReturned) {
-      ++returned;
-      continue;
-    }
-    if (waits != nullptr && (waits->where.line() != thread.where.line() ||
-                             waits->where.column() != thread.where.column())) {
-      stop_block(block_, "threads of a block wait at different barriers");
-    }
-    waits = &thread;
-  }
-  if (waits == nullptr) return true;
-  if (returned != 0) stop_block(block_, "threads wait at a barrier that others do not reach");
-  ++block_.fibers->barrier.round;
-  for (unsigned i = 0; i < block_.threads; ++i) threads_[i].state = ThreadState::kReady;
-  return false;
 }
 
 Thread& running_thread(const char* operation) noexcept {
@@ -232,13 +212,18 @@ Thread& running_thread(const char* operation) noexcept {
   return *current_block->running;
 }
 
+void leave_thread(Thread& thread, ThreadState state) noexcept {
+  thread.state = state;
+  current_block->warps[thread.index / kLanes].ready &= ~(1U << thread.index % kLanes);
+  Runner::State::current->leave();
+}
+
 void meet_block(const std::source_location& where) noexcept {
   Thread& thread = running_thread("__syncthreads");
   thread.where = where;
-  thread.state = ThreadState::kAtBarrier;
   void* word = current_block->fibers->barrier.word();
   release(word);
-  thread.fiber->suspend();
+  leave_thread(thread, ThreadState::kAtBarrier);
   acquire(word);
 }
 

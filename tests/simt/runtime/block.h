@@ -1,6 +1,6 @@
-// Runs the blocks of kernels, one after the other, with a fiber for each thread of a block: it runs
-// until it waits in a barrier or in a warp operation, or returns. A warp runs until all of its threads
-// wait for others; which warp, which lane and which block is next is the order that tests choose.
+// Runs the blocks of kernels, one after the other, and the threads of a block in turns (turns.h): each
+// runs until it waits in a barrier or in a warp operation, or returns. A thread that waits keeps the
+// fiber that it is on; where one returns, one that has not begun goes on without a switch.
 //
 // A rule that a kernel breaks (warp.h) ends the process, with a sentence and a list of where each thread
 // of the block is.
@@ -35,8 +35,9 @@ class Runner {
 
   void run(const Kernel& kernel, const Shape& shape, const Schedule& schedule);
 
- private:
   class State;
+
+ private:
   std::unique_ptr<State> state_;
 };
 

@@ -19,14 +19,11 @@ enum class ThreadState : unsigned char { kReady, kInWarpOperation, kAtBarrier, k
 struct Thread {
   unsigned index = 0;
   ThreadState state = ThreadState::kReturned;
-  Fiber* fiber = nullptr;
+  Fiber* fiber = nullptr;      // null before it begins; with the thread sanitizer its own
   std::source_location where;  // of the barrier or operation
   // Of the operation of its warp:
   WarpOperation operation = WarpOperation::kSync;
   unsigned mask = 0;
-  unsigned source = 0;
-  uint64_t value = 0;
-  uint64_t result = 0;
 };
 
 // What threads release when they come to a meeting and acquire when all have come. The next meeting of
@@ -39,31 +36,52 @@ struct Meeting {
   uint64_t words[2] = {};
 };
 
+// Lanes are bits of masks.
+struct Warp {
+  unsigned lanes = 0;    // that the block has
+  unsigned ready = 0;    // that can go on
+  unsigned waiting = 0;  // in an operation of the warp
+  bool alike = true;     // those that wait are in one operation, with one mask
+  // Of the operation: what each lane gave, and gets.
+  uint64_t values[kLanes] = {};
+  uint64_t results[kLanes] = {};
+  unsigned char sources[kLanes] = {};
+};
+
 // The thread sanitizer takes threads that ran on one fiber for one thread, and their stack for one
-// stack. So that it tells blocks apart, two sets of fibers take turns.
+// stack. So that it tells them and blocks apart, each thread has its fiber, and two sets of them take
+// turns.
 struct FiberSet {
-  std::unique_ptr<Fiber> fibers[kMostThreads];
+  Fiber* fibers[kMostThreads] = {};
   Meeting barrier;
   std::map<unsigned, Meeting> warps[kMostThreads / kLanes];  // by mask
 };
 
 struct Block {
+  Thread& thread(unsigned warp, unsigned lane) { return all[warp * kLanes + lane]; }
+
   const Kernel* kernel = nullptr;
   unsigned number = 0;
   unsigned blocks = 0;  // of the grid
   unsigned threads = 0;
   unsigned char* shared = nullptr;
   size_t shared_bytes = 0;
-  Thread* all = nullptr;
+  Thread all[kMostThreads];
+  Warp warps[kMostThreads / kLanes];
   Thread* running = nullptr;  // null while none of them runs
   FiberSet* fibers = nullptr;
 };
 
 // The block that runs on this thread of the system, null where none does.
-extern thread_local Block* current_block;
+//
+// Where it is, is known when the plug-in is loaded: each call of a kernel asks.
+extern thread_local Block* current_block __attribute__((tls_model("initial-exec")));
 
 // The thread that runs; ends the process where none does.
 Thread& running_thread(const char* operation) noexcept;
+
+// The running thread waits, in this state, until it is let go on.
+void leave_thread(Thread& thread, ThreadState state) noexcept;
 
 // Lets the lanes go on that have all met; whether there were any.
 bool complete_operations(Block& block, unsigned warp) noexcept;

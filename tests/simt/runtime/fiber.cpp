@@ -2,9 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <new>
 
+#include "quiet.h"
 #include "sanitizers.h"
 
 namespace simt {
@@ -17,76 +17,88 @@ constexpr size_t kStack = size_t{128} << 10;
 
 }  // namespace
 
-Fiber::Fiber([[maybe_unused]] const char* name) {
+Fiber::Fiber() noexcept {
+#if defined(SHARDREC_THREAD_SANITIZER)
+  announced_ = __tsan_get_current_fiber();
+#endif
+}
+
+Fiber::Fiber(Body body) : body_(body), stack_bytes_(kStack) {
   void* memory = mmap(nullptr, kPage + kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  memory_ = static_cast<unsigned char*>(memory);
-  mprotect(memory_, kPage, PROT_NONE);
-  context_ = context::make_fcontext(memory_ + kPage + kStack, kStack, loop);
+  mprotect(memory, kPage, PROT_NONE);
+  unsigned char* const stack = static_cast<unsigned char*>(memory) + kPage;
+  stack_ = stack;
+  context_ = context::make_fcontext(stack + kStack, kStack, enter);
 #if defined(SHARDREC_THREAD_SANITIZER)
   announced_ = __tsan_create_fiber(0);
+#endif
+}
+
+void Fiber::set_name([[maybe_unused]] const char* name) noexcept {
+#if defined(SHARDREC_THREAD_SANITIZER)
   __tsan_set_fiber_name(announced_, name);
 #endif
 }
 
-Fiber::~Fiber() {
-  body_ = nullptr;
-  resume();  // the loop ends
+void Fiber::go_to(Fiber& other) noexcept {
 #if defined(SHARDREC_THREAD_SANITIZER)
-  __tsan_destroy_fiber(announced_);
-#endif
-  unpoison(memory_ + kPage, kStack);
-  munmap(memory_, kPage + kStack);
-}
-
-void Fiber::start(Body body, void* argument) noexcept {
-  body_ = body;
-  argument_ = argument;
-}
-
-void Fiber::resume() noexcept {
-#if defined(SHARDREC_THREAD_SANITIZER)
-  resumer_announced_ = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(announced_, __tsan_switch_to_fiber_no_sync);
+  __tsan_switch_to_fiber(other.announced_, __tsan_switch_to_fiber_no_sync);
 #endif
 #if defined(SIMT_ADDRESS_SANITIZER)
-  void* left = nullptr;
-  __sanitizer_start_switch_fiber(&left, memory_ + kPage, kStack);
+  __sanitizer_start_switch_fiber(&left_, other.stack_, other.stack_bytes_);
 #endif
-  context_ = context::jump_fcontext(context_, this).fctx;
-#if defined(SIMT_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(left, nullptr, nullptr);
-#endif
+  Way way{.from = this, .to = &other};
+  arrive(context::jump_fcontext(other.context_, &way));
 }
 
-void Fiber::arrived(context::transfer_t from) noexcept {
-  resumer_ = from.fctx;
+// On the stack of the fiber that was gone to.
+Fiber& Fiber::arrive(context::transfer_t by) noexcept {
+  const auto [from, to] = *static_cast<const Way*>(by.data);
+  from->context_ = by.fctx;
 #if defined(SIMT_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(left_, &resumer_stack_, &resumer_stack_bytes_);
+  __sanitizer_finish_switch_fiber(to->left_, &from->stack_, &from->stack_bytes_);
 #endif
+  return *to;
 }
 
-void Fiber::leave([[maybe_unused]] bool for_good) noexcept {
-#if defined(SHARDREC_THREAD_SANITIZER)
-  __tsan_switch_to_fiber(resumer_announced_, __tsan_switch_to_fiber_no_sync);
-#endif
-#if defined(SIMT_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(for_good ? nullptr : &left_, resumer_stack_, resumer_stack_bytes_);
-#endif
-  arrived(context::jump_fcontext(resumer_, nullptr));
+void Fiber::enter(context::transfer_t by) {
+  Fiber& self = arrive(by);
+  self.body_(self);
 }
 
-void Fiber::loop(context::transfer_t from) {
-  Fiber& fiber = *static_cast<Fiber*>(from.data);
-  fiber.arrived(from);
-  while (fiber.body_ != nullptr) {
-    fiber.body_(fiber.argument_);
-    fiber.body_ = nullptr;
-    fiber.leave(false);
+namespace {
+
+struct Pool {
+  QuietMutex mutex;
+  Fiber* first = nullptr;
+  unsigned live = 0;
+};
+Pool pool;
+
+}  // namespace
+
+Fiber* take_fiber(Fiber::Body body) {
+  const QuietLock lock(pool.mutex);
+  if (Fiber* fiber = pool.first; fiber != nullptr) {
+    pool.first = fiber->next;
+    return fiber;
   }
-  fiber.leave(true);
-  std::abort();  // nobody resumes it
+  auto* const fiber = new Fiber(body);
+  ++pool.live;
+  return fiber;
+}
+
+void give_back_fiber(Fiber* fiber) noexcept {
+  const QuietLock lock(pool.mutex);
+  fiber->next = pool.first;
+  pool.first = fiber;
+}
+
+unsigned live_fibers() noexcept {
+  const QuietLock lock(pool.mutex);
+  return pool.live;
 }
 
 }  // namespace simt

@@ -1,7 +1,8 @@
-// A fiber: a stack that a thread of the system enters and leaves where it wants. Announced to the
-// sanitizers, so that the thread sanitizer takes each fiber for a thread that nothing orders.
+// A fiber: a stack that a thread of the system enters and leaves where it wants. Fibers go from one to the
+// other directly. Announced to the sanitizers, so that the thread sanitizer takes each fiber for a thread
+// that nothing orders.
 //
-// Thread rule: a fiber belongs to the thread that made it.
+// Thread rule: one thread at a time.
 #pragma once
 
 #include <boost/context/detail/fcontext.hpp>
@@ -11,41 +12,46 @@ namespace simt {
 
 class Fiber {
  public:
-  using Body = void (*)(void* argument);
+  using Body = void (*)(Fiber& self);
 
-  // The name is what the thread sanitizer's reports call it. Throws std::bad_alloc.
-  explicit Fiber(const char* name);
-  // Not while it is suspended in its body: what that has on the stack would be lost.
-  ~Fiber();
+  // The thread's own stack, which calls.
+  Fiber() noexcept;
+  // A stack of its own: the first go_to() enters the body, which never returns. Throws std::bad_alloc.
+  explicit Fiber(Body body);
+  ~Fiber() = default;
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // What the next resume() enters.
-  void start(Body body, void* argument) noexcept;
-  // Until the body suspends or returns.
-  void resume() noexcept;
-  bool finished() const noexcept { return body_ == nullptr; }
+  // Leaves this fiber, which runs, for another one; returns when somebody goes to this one.
+  void go_to(Fiber& other) noexcept;
+  // What the thread sanitizer's reports call it.
+  void set_name(const char* name) noexcept;
 
-  // Leaves the fiber that runs; on return it was resumed.
-  void suspend() noexcept { leave(false); }
+  void* owner = nullptr;  // the body's to know
+  Fiber* next = nullptr;  // in a list of its holder's
 
  private:
-  static void loop(boost::context::detail::transfer_t from);
-  void arrived(boost::context::detail::transfer_t from) noexcept;
-  void leave(bool for_good) noexcept;
+  struct Way {
+    Fiber* from;
+    Fiber* to;
+  };
+  static void enter(boost::context::detail::transfer_t by);
+  static Fiber& arrive(boost::context::detail::transfer_t by) noexcept;
 
-  unsigned char* memory_ = nullptr;  // a page that nobody may touch, then the stack
-  boost::context::detail::fcontext_t context_ = nullptr;
-  boost::context::detail::fcontext_t resumer_ = nullptr;
+  boost::context::detail::fcontext_t context_ = nullptr;  // while it does not run
   Body body_ = nullptr;
-  void* argument_ = nullptr;
-  // What the address sanitizer keeps of a stack that is left, and the stack of the resumer.
-  [[maybe_unused]] void* left_ = nullptr;
-  [[maybe_unused]] const void* resumer_stack_ = nullptr;
-  [[maybe_unused]] size_t resumer_stack_bytes_ = 0;
-  // The thread sanitizer's handles.
-  [[maybe_unused]] void* announced_ = nullptr;
-  [[maybe_unused]] void* resumer_announced_ = nullptr;
+  // The stack without the page before it, which nobody may touch; a thread's own is known once left.
+  [[maybe_unused]] const void* stack_ = nullptr;
+  [[maybe_unused]] size_t stack_bytes_ = 0;
+  [[maybe_unused]] void* left_ =
+      nullptr;  // what the address sanitizer keeps of a stack that is left
+  [[maybe_unused]] void* announced_ = nullptr;  // the thread sanitizer's handle
 };
+
+// Fibers that nobody uses are kept for the next who does: each takes longer to make than a block to run.
+// They have all one body. Any thread.
+Fiber* take_fiber(Fiber::Body body);  // throws std::bad_alloc
+void give_back_fiber(Fiber* fiber) noexcept;
+unsigned live_fibers() noexcept;  // that were ever made
 
 }  // namespace simt

@@ -3,6 +3,7 @@
 #include "simt/warp.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "block_state.h"
 #include "sanitizers.h"
@@ -17,11 +18,10 @@ bool is_shuffle(WarpOperation operation) {
 
 bool names(unsigned mask, unsigned lane) { return (mask >> lane & 1) != 0; }
 
-bool has_met(const Block& block, const Thread& thread) noexcept {
-  const Thread* warp = &block.all[thread.index / kLanes * kLanes];
+bool has_met(Block& block, unsigned warp, const Thread& thread) noexcept {
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     if (!names(thread.mask, lane)) continue;
-    const Thread& other = warp[lane];
+    const Thread& other = block.thread(warp, lane);
     if (other.state == ThreadState::kReturned) {
       stop_block(block, "a mask names a lane that has returned");
     }
@@ -33,68 +33,93 @@ bool has_met(const Block& block, const Thread& thread) noexcept {
   return true;
 }
 
-// Of the lanes that have met, for the lane `own` of them.
-uint64_t result_of(const Thread* warp, const Thread& own) noexcept {
-  switch (own.operation) {
-    case WarpOperation::kSync:
-      return 0;
-    case WarpOperation::kShuffle:
-    case WarpOperation::kShuffleUp:
-    case WarpOperation::kShuffleDown:
-    case WarpOperation::kShuffleXor:
-      return warp[own.source].value;
-    default:
-      break;
+// Calls visit(lane) for each lane of the mask.
+template <class Visit>
+void for_lanes(unsigned mask, Visit visit) {
+  for (; mask != 0; mask &= mask - 1) visit(static_cast<unsigned>(std::countr_zero(mask)));
+}
+
+void give(Warp& warp, unsigned mask, uint64_t result) {
+  for_lanes(mask, [&](unsigned lane) { warp.results[lane] = result; });
+}
+
+void give_matches(Warp& warp, unsigned mask) {
+  while (mask != 0) {
+    const uint64_t value = warp.values[std::countr_zero(mask)];
+    unsigned matches = 0;
+    for_lanes(mask, [&](unsigned lane) {
+      if (warp.values[lane] == value) matches |= 1U << lane;
+    });
+    give(warp, matches, matches);
+    mask &= ~matches;
   }
-  uint64_t ballot = 0;
-  uint64_t matches = 0;
+}
+
+// Each lane of the mask gets its result.
+void give_results(Warp& warp, WarpOperation operation, unsigned mask) noexcept {
+  if (operation == WarpOperation::kSync) return;
+  if (is_shuffle(operation)) {
+    for_lanes(mask, [&](unsigned lane) { warp.results[lane] = warp.values[warp.sources[lane]]; });
+    return;
+  }
+  if (operation == WarpOperation::kMatchAny) {
+    give_matches(warp, mask);
+    return;
+  }
+  unsigned ballot = 0;
   uint64_t sum = 0;
   uint64_t least = UINT64_MAX;
   uint64_t most = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane) {
-    if (!names(own.mask, lane)) continue;
-    const uint64_t value = warp[lane].value;
-    if (value != 0) ballot |= uint64_t{1} << lane;
-    if (value == own.value) matches |= uint64_t{1} << lane;
+  for_lanes(mask, [&](unsigned lane) {
+    const uint64_t value = warp.values[lane];
+    if (value != 0) ballot |= 1U << lane;
     sum += value;
     least = std::min(least, value);
     most = std::max(most, value);
-  }
-  switch (own.operation) {
+  });
+  switch (operation) {
     case WarpOperation::kBallot:
-      return ballot;
+      return give(warp, mask, ballot);
     case WarpOperation::kAny:
-      return ballot != 0 ? 1 : 0;
+      return give(warp, mask, ballot != 0 ? 1 : 0);
     case WarpOperation::kAll:
-      return ballot == own.mask ? 1 : 0;
-    case WarpOperation::kMatchAny:
-      return matches;
+      return give(warp, mask, ballot == mask ? 1 : 0);
     case WarpOperation::kReduceAdd:
-      return sum & 0xFFFFFFFF;
+      return give(warp, mask, sum & 0xFFFFFFFF);
     case WarpOperation::kReduceMin:
-      return least;
+      return give(warp, mask, least);
     default:
-      return most;
+      return give(warp, mask, most);
   }
+}
+
+void complete(Block& block, unsigned number, WarpOperation operation, unsigned mask) noexcept {
+  Warp& warp = block.warps[number];
+  give_results(warp, operation, mask);
+  for_lanes(mask, [&](unsigned lane) { block.thread(number, lane).state = ThreadState::kReady; });
+  warp.waiting &= ~mask;
+  warp.ready |= mask;
+  if constexpr (kThreadSanitizer) ++block.fibers->warps[number][mask].round;
 }
 
 }  // namespace
 
-bool complete_operations(Block& block, unsigned warp) noexcept {
-  Thread* threads = &block.all[warp * kLanes];
-  const unsigned lanes = std::min(kLanes, block.threads - warp * kLanes);
+bool complete_operations(Block& block, unsigned number) noexcept {
+  Warp& warp = block.warps[number];
+  if (warp.waiting == 0) return false;
+  const Thread& first = block.thread(number, static_cast<unsigned>(std::countr_zero(warp.waiting)));
+  if (warp.alike && warp.waiting == first.mask) {
+    complete(block, number, first.operation, first.mask);
+    return true;
+  }
   bool any = false;
-  for (unsigned lane = 0; lane < lanes; ++lane) {
-    const Thread& first = threads[lane];
-    if (first.state != ThreadState::kInWarpOperation || !has_met(block, first)) continue;
-    const unsigned mask = first.mask;
-    for (unsigned i = lane; i < lanes; ++i) {
-      if (names(mask, i)) threads[i].result = result_of(threads, threads[i]);
-    }
-    for (unsigned i = lane; i < lanes; ++i) {
-      if (names(mask, i)) threads[i].state = ThreadState::kReady;
-    }
-    if constexpr (kThreadSanitizer) ++block.fibers->warps[warp][mask].round;
+  for (unsigned left = warp.waiting; left != 0;) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
+    const Thread& thread = block.thread(number, lane);
+    left &= ~(1U << lane);
+    if (!has_met(block, number, thread)) continue;
+    left &= ~thread.mask;
+    complete(block, number, thread.operation, thread.mask);
     any = true;
   }
   return any;
@@ -104,29 +129,38 @@ uint64_t meet_warp(WarpOperation operation, unsigned mask, uint64_t value, unsig
                    const std::source_location& where) noexcept {
   Thread& thread = running_thread(name_of(operation));
   Block& block = *current_block;
-  const unsigned warp = thread.index / kLanes;
+  const unsigned number = thread.index / kLanes;
+  const unsigned lane = thread.index % kLanes;
+  Warp& warp = block.warps[number];
+  if (warp.waiting == 0) {
+    warp.alike = true;
+  } else if (warp.alike) {
+    const Thread& other =
+        block.thread(number, static_cast<unsigned>(std::countr_zero(warp.waiting)));
+    warp.alike = other.operation == operation && other.mask == mask;
+  }
   thread.where = where;
   thread.operation = operation;
   thread.mask = mask;
-  thread.value = value;
-  thread.source = source;
   thread.state = ThreadState::kInWarpOperation;
-  if (!names(mask, thread.index % kLanes)) {
+  if (!names(mask, lane)) {
     stop_block(block, "a lane takes part in an operation whose mask does not name it");
   }
-  const unsigned lanes = std::min(kLanes, block.threads - warp * kLanes);
-  if (lanes < kLanes && mask >> lanes != 0) {
+  if ((mask & ~warp.lanes) != 0) {
     stop_block(block, "a mask names a lane that the block does not have");
   }
   if (is_shuffle(operation) && !names(mask, source)) {
     stop_block(block, "a shuffle reads a lane that its mask does not name");
   }
+  warp.values[lane] = value;
+  warp.sources[lane] = static_cast<unsigned char>(source);
+  warp.waiting |= 1U << lane;
   void* word = nullptr;
-  if constexpr (kThreadSanitizer) word = block.fibers->warps[warp][mask].word();
+  if constexpr (kThreadSanitizer) word = block.fibers->warps[number][mask].word();
   release(word);
-  thread.fiber->suspend();
+  leave_thread(thread, ThreadState::kInWarpOperation);
   acquire(word);
-  return thread.result;
+  return warp.results[lane];
 }
 
 }  // namespace simt
