@@ -1,6 +1,7 @@
 #include "quiet.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -8,6 +9,9 @@
 
 namespace simt {
 namespace {
+
+// Most waits are shorter than falling asleep and being woken.
+constexpr int kYields = 50;
 
 void wait_while(const uint32_t* word, uint32_t value) noexcept {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -31,13 +35,20 @@ void QuietMutex::unlock() noexcept {
   if (__atomic_exchange_n(&state_, 0, __ATOMIC_RELEASE) == 2) wake(&state_, 1);
 }
 
+// Whoever is about to sleep either is counted before the value changes, or sees that it has.
 void QuietCounter::advance() noexcept {
-  __atomic_fetch_add(&value_, 1, __ATOMIC_RELEASE);
-  wake(&value_, INT_MAX);
+  __atomic_fetch_add(&value_, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&sleepers_, __ATOMIC_SEQ_CST) != 0) wake(&value_, INT_MAX);
 }
 
-void QuietCounter::wait_past(uint32_t value) const noexcept {
+void QuietCounter::wait_past(uint32_t value) noexcept {
+  for (int i = 0; i < kYields; ++i) {
+    if (this->value() != value) return;
+    sched_yield();
+  }
+  __atomic_fetch_add(&sleepers_, 1, __ATOMIC_SEQ_CST);
   while (this->value() == value) wait_while(&value_, value);
+  __atomic_fetch_sub(&sleepers_, 1, __ATOMIC_RELAXED);
 }
 
 }  // namespace simt

@@ -33,10 +33,11 @@ class QuietCounter {
   uint32_t value() const noexcept { return __atomic_load_n(&value_, __ATOMIC_ACQUIRE); }
   void advance() noexcept;
   // Until the value is another than this one.
-  void wait_past(uint32_t value) const noexcept;
+  void wait_past(uint32_t value) noexcept;
 
  private:
   uint32_t value_ = 0;
+  uint32_t sleepers_ = 0;
 };
 
 }  // namespace simt

@@ -91,10 +91,12 @@ void Stream::close() noexcept {
 
 void Stream::push(Operation* operation) noexcept {
   release(operation);
-  const QuietLock lock(mutex_);
-  (last_ == nullptr ? first_ : last_->next_) = operation;
-  last_ = operation;
-  ++pushed_;
+  {
+    const QuietLock lock(mutex_);
+    (last_ == nullptr ? first_ : last_->next_) = operation;
+    last_ = operation;
+    ++pushed_;
+  }
   changed_.advance();
 }
 
