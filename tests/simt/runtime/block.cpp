@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "block_state.h"
+#include "runner_state.h"
 #include "sanitizers.h"
-#include "turns.h"
 
 namespace simt {
 
@@ -16,7 +15,6 @@ constinit thread_local Block* current_block = nullptr;
 
 namespace {
 
-constexpr unsigned kSets = kThreadSanitizer ? 2 : 1;
 // The thread sanitizer ends the process at about 8,100 fibers and threads.
 constexpr unsigned kFibersForSecondSets = 6000;
 
@@ -39,40 +37,6 @@ class SharedMemory {
 };
 
 }  // namespace
-
-class Runner::State {
- public:
-  State() = default;
-  ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  void run(const Kernel& kernel, const Shape& shape, const Schedule& schedule);
-  // The running thread lets others go on until it can.
-  void leave() noexcept;
-
-  // Of the thread of the system.
-  static thread_local State* current __attribute__((tls_model("initial-exec")));
-
- private:
-  unsigned prepare_fibers(unsigned threads, unsigned blocks);
-  Fiber* take() noexcept;
-  void run_block();
-  Thread* next() noexcept;
-  void run_thread() noexcept;
-  static void run_threads(Fiber& self);
-
-  Block block_;
-  Turns* turns_ = nullptr;  // of the launch
-  unsigned launches_ = 0;
-  Fiber own_;  // the stack of the thread of the system
-  Fiber* spare_ =
-      nullptr;            // on which there is no thread of the block; without the thread sanitizer
-  FiberSet sets_[kSets];  // their fibers with the thread sanitizer only
-  // Of the launch, for the thread sanitizer: what came before it, what its threads did.
-  uint64_t begin_ = 0;
-  uint64_t end_ = 0;
-};
 
 constinit thread_local Runner::State* Runner::State::current = nullptr;
 
@@ -175,12 +139,6 @@ Thread* Runner::State::next() noexcept {
   return thread;
 }
 
-void Runner::State::leave() noexcept {
-  Fiber* const own = block_.running->fiber;
-  Fiber* const other = next()->fiber;
-  if (other != own) own->go_to(*other);
-}
-
 void Runner::State::run_thread() noexcept {
   Thread& thread = *block_.running;
   acquire(&begin_);
@@ -210,12 +168,6 @@ Thread& running_thread(const char* operation) noexcept {
     std::abort();
   }
   return *current_block->running;
-}
-
-void leave_thread(Thread& thread, ThreadState state) noexcept {
-  thread.state = state;
-  current_block->warps[thread.index / kLanes].ready &= ~(1U << thread.index % kLanes);
-  Runner::State::current->leave();
 }
 
 void meet_block(const std::source_location& where) noexcept {

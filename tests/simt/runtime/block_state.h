@@ -80,9 +80,6 @@ extern thread_local Block* current_block __attribute__((tls_model("initial-exec"
 // The thread that runs; ends the process where none does.
 Thread& running_thread(const char* operation) noexcept;
 
-// The running thread waits, in this state, until it is let go on.
-void leave_thread(Thread& thread, ThreadState state) noexcept;
-
 // Lets the lanes go on that have all met; whether there were any.
 bool complete_operations(Block& block, unsigned warp) noexcept;
 

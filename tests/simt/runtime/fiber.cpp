@@ -14,6 +14,9 @@ namespace context = boost::context::detail;
 
 constexpr size_t kPage = 4096;
 constexpr size_t kStack = size_t{128} << 10;
+// Stacks begin at different places of their pages: else their ends, which are used most, would all lie in
+// the same few lines of a cache.
+constexpr size_t kShift = 128;
 
 }  // namespace
 
@@ -23,14 +26,15 @@ Fiber::Fiber() noexcept {
 #endif
 }
 
-Fiber::Fiber(Body body) : body_(body), stack_bytes_(kStack) {
+Fiber::Fiber(Body body, unsigned number) : body_(body), stack_bytes_(kStack) {
   void* memory = mmap(nullptr, kPage + kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mprotect(memory, kPage, PROT_NONE);
   unsigned char* const stack = static_cast<unsigned char*>(memory) + kPage;
   stack_ = stack;
-  context_ = context::make_fcontext(stack + kStack, kStack, enter);
+  const size_t shift = number * kShift % kPage;
+  context_ = context::make_fcontext(stack + kStack - shift, kStack - shift, enter);
 #if defined(SHARDREC_THREAD_SANITIZER)
   announced_ = __tsan_create_fiber(0);
 #endif
@@ -40,27 +44,6 @@ void Fiber::set_name([[maybe_unused]] const char* name) noexcept {
 #if defined(SHARDREC_THREAD_SANITIZER)
   __tsan_set_fiber_name(announced_, name);
 #endif
-}
-
-void Fiber::go_to(Fiber& other) noexcept {
-#if defined(SHARDREC_THREAD_SANITIZER)
-  __tsan_switch_to_fiber(other.announced_, __tsan_switch_to_fiber_no_sync);
-#endif
-#if defined(SIMT_ADDRESS_SANITIZER)
-  __sanitizer_start_switch_fiber(&left_, other.stack_, other.stack_bytes_);
-#endif
-  Way way{.from = this, .to = &other};
-  arrive(context::jump_fcontext(other.context_, &way));
-}
-
-// On the stack of the fiber that was gone to.
-Fiber& Fiber::arrive(context::transfer_t by) noexcept {
-  const auto [from, to] = *static_cast<const Way*>(by.data);
-  from->context_ = by.fctx;
-#if defined(SIMT_ADDRESS_SANITIZER)
-  __sanitizer_finish_switch_fiber(to->left_, &from->stack_, &from->stack_bytes_);
-#endif
-  return *to;
 }
 
 void Fiber::enter(context::transfer_t by) {
@@ -85,7 +68,7 @@ Fiber* take_fiber(Fiber::Body body) {
     pool.first = fiber->next;
     return fiber;
   }
-  auto* const fiber = new Fiber(body);
+  auto* const fiber = new Fiber(body, pool.live);
   ++pool.live;
   return fiber;
 }

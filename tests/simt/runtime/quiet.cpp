@@ -1,7 +1,6 @@
 #include "quiet.h"
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,8 +9,8 @@
 namespace simt {
 namespace {
 
-// Most waits are shorter than falling asleep and being woken.
-constexpr int kYields = 50;
+// Many waits are shorter than falling asleep and being woken.
+constexpr int kLooksBeforeSleep = 2000;
 
 void wait_while(const uint32_t* word, uint32_t value) noexcept {
   syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, nullptr, nullptr, 0);
@@ -42,9 +41,8 @@ void QuietCounter::advance() noexcept {
 }
 
 void QuietCounter::wait_past(uint32_t value) noexcept {
-  for (int i = 0; i < kYields; ++i) {
+  for (int i = 0; i < kLooksBeforeSleep; ++i) {
     if (this->value() != value) return;
-    sched_yield();
   }
   __atomic_fetch_add(&sleepers_, 1, __ATOMIC_SEQ_CST);
   while (this->value() == value) wait_while(&value_, value);

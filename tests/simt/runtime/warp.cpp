@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "block_state.h"
+#include "runner_state.h"
 #include "sanitizers.h"
 
 namespace simt {
