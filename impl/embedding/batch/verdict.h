@@ -48,10 +48,11 @@ enum class Defect : uint8_t {
   kSettings,           // learning rates, frozen tables or steps differ
 };
 
-// A POD that travels as it is.
+// A POD that travels as it is: all of its bytes have values.
 struct Verdict {
   Defect defect = Defect::kNone;
   Argument argument = Argument::kValues;
+  uint8_t reserved[2] = {};
   int32_t feature = -1;
   int64_t position = -1;
   int64_t value = 0;
