@@ -74,7 +74,12 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   std::byte* body = nullptr;  // null: the message has not begun
   for (const Section& section : sections_) {
     const auto to = static_cast<size_t>(section.to);
-    if (body == nullptr) out = body = message + partial_head_bytes(partials_[to]);
+    if (body == nullptr) {
+      const size_t head = partial_head_bytes(partials_[to]);
+      const size_t said = partials_[to] * sizeof(PartialHeader);
+      if (said != head) std::memset(buffer.host(message + said), 0, head - said);
+      out = body = message + head;
+    }
     auto& sums = section.to == layout_.rank() ? own_sums_ : sums_;
     for_each_sent(inbox, direct, section, [&](size_t b, const ReceivedBlock& block) {
       const Shard& shard = shards[shard_of_block_[b]];
