@@ -48,20 +48,22 @@ std::unique_ptr<compute::Backend> cpu_on(core::Threads& threads, unsigned char b
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> cpu(core::Threads& threads) {
+std::unique_ptr<compute::Backend> cpu(core::Threads& threads, bool /*peers_in_process*/) {
   return compute::make_cpu_backend(compute::cpu_kernels(), threads);
 }
 
-std::unique_ptr<compute::Backend> cpu_with_garbage(core::Threads& threads) {
+std::unique_ptr<compute::Backend> cpu_with_garbage(core::Threads& threads,
+                                                   bool /*peers_in_process*/) {
   return cpu_on(threads, 0x5A);
 }
 
-std::unique_ptr<compute::Backend> cpu_with_other_garbage(core::Threads& threads) {
+std::unique_ptr<compute::Backend> cpu_with_other_garbage(core::Threads& threads,
+                                                         bool /*peers_in_process*/) {
   return cpu_on(threads, 0xA5);
 }
 
-std::unique_ptr<compute::Backend> device(core::Threads& threads) {
-  return compute::device::make_backend(0, threads);
+std::unique_ptr<compute::Backend> device(core::Threads& threads, bool /*peers_in_process*/) {
+  return compute::device::make_backend(0, threads, false);  // all goes through the messages
 }
 
 std::deque<Record> record_ranks(int ranks, int ranks_per_node, compute::BackendFactory factory,
