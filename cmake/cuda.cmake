@@ -4,7 +4,7 @@
 #   the plug-in is only to be left out;
 # - its rules pass on flags that are for the host compiler alone.
 # So nvcc makes object files by commands of ours, and the host's linker makes the plug-in of them as of any others.
-set(SHARDREC_CUDA OFF CACHE STRING "Build the CUDA plug-in: AUTO (where a toolkit is found), ON or OFF")
+set(SHARDREC_CUDA AUTO CACHE STRING "Build the CUDA plug-in: AUTO (where a toolkit is found), ON or OFF")
 set_property(CACHE SHARDREC_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(SHARDREC_CUDA_TOOLKIT "" CACHE PATH
   "Folder of the CUDA toolkit (else CUDA_HOME, nvcc in PATH, and what .ci/cuda_tools installed)")
@@ -67,8 +67,8 @@ function(shardrec_find_cuda)
   set(cuda_missing "${reason}" PARENT_SCOPE)
 endfunction()
 
-# Sets VARIABLE to the static run-time library of the toolkit of NVCC, and cuda_licence to what it may be given away by;
-# or cuda_missing.
+# Sets VARIABLE to the static run-time library of the toolkit of NVCC, and cuda_licences to those of what a plug-in holds
+# of it; or cuda_missing.
 function(shardrec_find_cudart nvcc variable)
   execute_process(COMMAND ${nvcc} --dryrun -x cu -c /dev/null -o /dev/null ERROR_VARIABLE commands OUTPUT_QUIET)
   string(REGEX MATCH "TOP=([^\n]+)" top "${commands}")
@@ -80,7 +80,31 @@ function(shardrec_find_cudart nvcc variable)
   if(NOT cudart)
     set(cuda_missing "${top} has no libcudart_static.a" PARENT_SCOPE)
   endif()
-  set(cuda_licence ${top}/EULA.txt CACHE INTERNAL "Read by cmake/licences.cmake")
+  set(eula ${top}/EULA.txt)
+  if(NOT EXISTS ${eula})  # NVIDIA's packages for Debian may have it elsewhere
+    string(REPLACE . - version ${cuda_version})
+    find_file(eula_of_package copyright NO_CACHE NO_DEFAULT_PATH PATHS /usr/share/doc/cuda-cudart-dev-${version})
+    if(eula_of_package)
+      set(eula ${eula_of_package})
+    endif()
+  endif()
+  if(EXISTS ${eula})
+    file(REAL_PATH ${eula} eula)  # a link would be installed as one
+  endif()
+  # CUB's licence is what its headers begin with.
+  find_file(cub cub/cub.cuh NO_CACHE NO_DEFAULT_PATH PATHS ${top} ${top}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux
+    PATH_SUFFIXES include/cccl include)
+  set(text "")
+  if(cub)
+    file(READ ${cub} text LIMIT 8192)
+    string(FIND "${text}" "*/" end)
+    string(SUBSTRING "${text}" 0 ${end} text)
+    string(REGEX REPLACE "\n \\*+ ?" "\n" text "${text}")
+    string(REGEX REPLACE "^/\\*+\n" "" text "${text}")
+  endif()
+  file(WRITE ${PROJECT_BINARY_DIR}/cub.copyright "${text}")
+  set(cuda_licences cuda:${eula} cub:${PROJECT_BINARY_DIR}/cub.copyright
+    CACHE INTERNAL "Read by cmake/licences.cmake")
 endfunction()
 
 # Sets VARIABLE to the options that make code for the ARCHITECTURES, and PTX of the last of them: a driver compiles

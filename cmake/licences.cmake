@@ -1,19 +1,24 @@
 # Licences of what our binaries hold of others: what is linked statically or compiled in from headers.
-# The texts are those of the Debian packages that were built with.
+# The texts are those of the Debian packages that were built with, or of the CUDA toolkit.
 
-# Lists of NAME:PACKAGE, for each of our binaries.
+# Lists of NAME:PACKAGE or NAME:/FILE, for each of our binaries.
 set(licences_of_library highway:libhwy-dev nlohmann-json:nlohmann-json3-dev onetbb:libtbb-dev xxhash:libxxhash-dev)
 set(licences_of_openblas openblas:libopenblas-serial-dev)
 set(licences_of_gloo gloo:libgloo-dev)
 set(licences_of_mpi "")  # C functions of a shared library only
+set(licences_of_cuda ${cuda_licences})
 set(licences_of_command cli11:libcli11-dev nlohmann-json:nlohmann-json3-dev)
 
-# The file of the licence of one NAME:PACKAGE. missing_licences names those that this machine lacks: it can
+# The file of the licence of one of these. missing_licences names those that this machine lacks: it can
 # build and install, but makes no packages.
 set(missing_licences "")
 function(shardrec_licence name_and_package file_variable)
-  string(REGEX REPLACE "^.*:" "" package ${name_and_package})
-  set(file /usr/share/doc/${package}/copyright)
+  string(REGEX REPLACE "^[^:]*:" "" package ${name_and_package})
+  if(package MATCHES "^/")
+    set(file ${package})
+  else()
+    set(file /usr/share/doc/${package}/copyright)
+  endif()
   set(${file_variable} ${file} PARENT_SCOPE)
   if(NOT EXISTS ${file})
     list(APPEND missing_licences ${file})

@@ -57,11 +57,11 @@ cut into boxes over the ranks of a job, and the dense layers beside them.\n")
 shardrec_install_library(${debian_libdir} shardrecDebianTargets ${library_package} libshardrec-dev EXCLUDE_FROM_ALL)
 shardrec_package(${library_package} SECTION libs BINARIES library
   RECOMMENDS "libshardrec-dense (= ${debian_version})"
-  SUGGESTS "libshardrec-gloo (= ${debian_version}), libshardrec-mpi (= ${debian_version})"
+  SUGGESTS "libshardrec-gloo (= ${debian_version}), libshardrec-mpi (= ${debian_version}), libshardrec-cuda (= ${debian_version})"
   DESCRIPTION "sharded embedding tables and dense training (shared library)${about}
 This package holds the library, whose ranks are threads of a process.
-Plug-ins, in packages of their own, add dense layers and ranks that are
-processes.")
+Plug-ins, in packages of their own, add dense layers, ranks that are
+processes, and tables on CUDA devices.")
 # Programs that were built with the library need this version of its package; the loader's cache learns of it.
 file(WRITE ${packages_dir}/shlibs
   "libshardrec ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR} ${library_package} (>= ${PROJECT_VERSION})\n")
@@ -75,26 +75,32 @@ This package holds the headers for C and C++, and what pkg-config and CMake
 need to find the library.")
 
 # A plug-in PART in a package of its own.
-macro(shardrec_plugin_package part package)
+macro(shardrec_plugin_package part package section)
   install(TARGETS shardrec_${part} LIBRARY
     DESTINATION ${debian_libdir}/shardrec COMPONENT ${package} EXCLUDE_FROM_ALL)
-  shardrec_package(${package} SECTION libs BINARIES ${part} DEPENDS ${library_package} ${ARGN})
+  shardrec_package(${package} SECTION ${section} BINARIES ${part} DEPENDS ${library_package} ${ARGN})
 endmacro()
-shardrec_plugin_package(openblas libshardrec-dense
+shardrec_plugin_package(openblas libshardrec-dense libs
   DESCRIPTION "dense layers of libshardrec (plug-in)${about}
 This package holds the matrix products of the layers: OpenBLAS's, for one
 thread per rank.")
 if(TARGET shardrec_gloo)
-  shardrec_plugin_package(gloo libshardrec-gloo
+  shardrec_plugin_package(gloo libshardrec-gloo libs
     DESCRIPTION "processes of libshardrec, over Gloo (plug-in)${about}
 This package holds the engine that joins processes, on one host or several,
 over TCP by Gloo.")
 endif()
 if(TARGET shardrec_mpi)
-  shardrec_plugin_package(mpi libshardrec-mpi RECOMMENDS openmpi-bin
+  shardrec_plugin_package(mpi libshardrec-mpi libs RECOMMENDS openmpi-bin
     DESCRIPTION "processes of libshardrec, over MPI (plug-in)${about}
 This package holds the engine that joins processes started by mpirun, over
 Open MPI.")
+endif()
+if(TARGET shardrec_cuda)  # with NVIDIA's run-time library inside, which is not free
+  shardrec_plugin_package(cuda libshardrec-cuda non-free/libs SUGGESTS libcuda1
+    DESCRIPTION "tables of libshardrec on CUDA devices (plug-in)${about}
+This package holds the kernels that keep tables in the memory of NVIDIA's
+devices and work on them there. It needs a driver of NVIDIA's.")
 endif()
 
 install(TARGETS shardrec_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT shardrec EXCLUDE_FROM_ALL)

@@ -35,7 +35,7 @@ rust_package() {
   ) || return
   rm -rf "$work/vendored" && mkdir "$work/vendored" &&
     tar xzf "$crates"/shardrec-sys-*.crate -C "$work/vendored" --strip-components 1 &&
-    cmake -S "$work/vendored/vendor" -B "$work/vendored/build" -DSHARDREC_TESTS=OFF -DSHARDREC_TOOLS=OFF
+    cmake -S "$work/vendored/vendor" -B "$work/vendored/build" -DSHARDREC_TESTS=OFF -DSHARDREC_TOOLS=OFF -DSHARDREC_CUDA=OFF
 }
 
 # The program of examples/rust on the packaged crates, as threads and over Gloo, beside the same one in C++.
