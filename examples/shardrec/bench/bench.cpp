@@ -77,8 +77,8 @@ int bench(BenchOptions options) {
   options.shape.zipf = parse_id_distribution(options.ids);
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
   if (options.threads == 0) options.threads = bench_threads(options.ranks);
-  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   options.tables_on = TablesOn(options.device);
+  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   Bench(options).run();
   return 0;
 }

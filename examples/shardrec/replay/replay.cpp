@@ -111,7 +111,7 @@ int replay(ReplayOptions options) {
   const std::vector<RecordedCase> cases = read_cases(options.path);
   const Safetensors arrays(case_arrays_path(options.path));
   const bool starts_processes = starts_ranks({.engine = options.engine});
-  if (!starts_processes) options.tables_on = TablesOn(options.device);
+  options.tables_on = TablesOn(options.device);
   TextTable table({{"case", TextTable::Align::kLeft},
                    {"ranks"},
                    {"out"},

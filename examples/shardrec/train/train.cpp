@@ -266,8 +266,8 @@ int train(TrainOptions options) {
   if (options.learning_rate < 0) options.learning_rate = defaults_of(options.format).learning_rate;
   if (options.eps < 0) options.eps = defaults_of(options.format).eps;
   if (options.ranks_per_node == 0) options.ranks_per_node = options.ranks;
-  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   options.tables_on = TablesOn(options.device);
+  if (starts_ranks(group_of(options))) return start_ranks(group_of(options));
   handle_interrupts();
   const auto begun = std::chrono::steady_clock::now();
   const std::unique_ptr<ClickLog> log = open_log(options);
