@@ -54,7 +54,7 @@ inline void Fiber::go_to(Fiber& other) noexcept {
 #if defined(SHARDREC_THREAD_SANITIZER)
   __tsan_switch_to_fiber(other.announced_, __tsan_switch_to_fiber_no_sync);
 #endif
-#if defined(SIMT_ADDRESS_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER)
   __sanitizer_start_switch_fiber(&left_, other.stack_, other.stack_bytes_);
 #endif
   Way way{.from = this, .to = &other};
@@ -65,7 +65,7 @@ inline void Fiber::go_to(Fiber& other) noexcept {
 inline Fiber& Fiber::arrive(boost::context::detail::transfer_t by) noexcept {
   const auto [from, to] = *static_cast<const Way*>(by.data);
   from->context_ = by.fctx;
-#if defined(SIMT_ADDRESS_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER)
   __sanitizer_finish_switch_fiber(to->left_, &from->stack_, &from->stack_bytes_);
 #endif
   return *to;

@@ -85,7 +85,7 @@ void stop(const char* sentence, const std::source_location& where) noexcept {
 }
 
 void say_where_sanitizers_stop() noexcept {
-#if defined(SIMT_ADDRESS_SANITIZER) || defined(SHARDREC_THREAD_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER) || defined(SHARDREC_THREAD_SANITIZER)
   __sanitizer_set_death_callback([] {
     if (current_block == nullptr) return;
     std::fputs("simt: that was in\n", stderr);

@@ -1,40 +1,36 @@
-// What the sanitizers are told. The files of this folder are built without the thread sanitizer (with
-// SHARDREC_THREAD_SANITIZER where the program has it): it must see what kernels and copies touch, and
-// of the order of things only what streams, events, barriers and warp operations promise. Therefore
-// also the locks of this folder are its own (quiet.h).
+// What the sanitizers are told. The files of this folder are built without the address and the thread
+// sanitizer (with SHARDREC_ADDRESS_SANITIZER, SHARDREC_THREAD_SANITIZER where the program has them). The
+// one would make each switch of fibers slow; the other must see what kernels and copies touch, and of the
+// order of things only what streams, events, barriers and warp operations promise. Therefore also the locks
+// of this folder are its own (quiet.h). Copies are calls of memcpy and the like, which both look into.
 #pragma once
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define SIMT_ADDRESS_SANITIZER 1
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SIMT_BUILT_WITH_SANITIZER 1
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define SIMT_ADDRESS_SANITIZER 1
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SIMT_BUILT_WITH_SANITIZER 1
 #endif
+#endif
+#if defined(SIMT_BUILT_WITH_SANITIZER)
+#error "build this folder with -fno-sanitize=address,thread and the definitions named above"
 #endif
 
-#if defined(__SANITIZE_THREAD__)
-#error "build this folder with -fno-sanitize=thread -DSHARDREC_THREAD_SANITIZER"
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#error "build this folder with -fno-sanitize=thread -DSHARDREC_THREAD_SANITIZER"
-#endif
-#endif
-
-#if defined(SIMT_ADDRESS_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
 #endif
 #if defined(SHARDREC_THREAD_SANITIZER)
 #include <sanitizer/tsan_interface.h>
 #endif
-#if defined(SIMT_ADDRESS_SANITIZER) || defined(SHARDREC_THREAD_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER) || defined(SHARDREC_THREAD_SANITIZER)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace simt {
 
-#if defined(SIMT_ADDRESS_SANITIZER)
+#if defined(SHARDREC_ADDRESS_SANITIZER)
 inline constexpr bool kAddressSanitizer = true;
 inline void poison(const void* at, size_t bytes) { __asan_poison_memory_region(at, bytes); }
 inline void unpoison(const void* at, size_t bytes) { __asan_unpoison_memory_region(at, bytes); }
