@@ -52,6 +52,12 @@ struct Batch {
   }
 };
 
+// A device that no collection is on, whatever back end the tests run with.
+void put_on_strange_device(shardrec_tensor& tensor) {
+  tensor.device_type = SHARDREC_DEVICE_CUDA;
+  tensor.device_id = 7;
+}
+
 struct Expected {
   std::string name;
   std::function<void(Batch&)> spoil;
@@ -124,7 +130,7 @@ std::vector<Expected> cases() {
          std::move(sentence)});
   };
   twisted(
-      "values on CUDA", [](Batch& b) { b.values_tensor.device_type = SHARDREC_DEVICE_CUDA; }, 2,
+      "values on CUDA", [](Batch& b) { put_on_strange_device(b.values_tensor); }, 2,
       "device_type 2");
   twisted(
       "values of a garbage device", [](Batch& b) { b.values_tensor.device_type = -7; }, -7,
@@ -173,7 +179,7 @@ std::vector<Expected> cases() {
   weighted(
       "weights as int64", [](Batch& b) { b.weights_tensor.dtype = SHARDREC_INT64; },
       "FLOAT32 is accepted");
-  weighted("weights on CUDA", [](Batch& b) { b.weights_tensor.device_type = 2; }, "weights");
+  weighted("weights on CUDA", [](Batch& b) { put_on_strange_device(b.weights_tensor); }, "weights");
   weighted(
       "weights without data", [](Batch& b) { b.weights_tensor.data = nullptr; },
       "weights has data NULL");
@@ -363,7 +369,7 @@ TEST(BadBatches, ABadOutputOrGradientIsThisRanksAloneAndMayBeTriedAgain) {
     SR_OK(own.forward());
     if (rank == 2) {
       shardrec_tensor wrong = matrix(own.gradient.data(), kBatch, 2 * kDim);
-      wrong.device_type = SHARDREC_DEVICE_CUDA;
+      put_on_strange_device(wrong);
       EXPECT_EQ(shardrec_lookup_set_gradient(own.lookup, 0, &wrong), SHARDREC_UNSUPPORTED);
       wrong = matrix(own.gradient.data(), kBatch, 2 * kDim);
       wrong.stride[0] = 1;
