@@ -68,8 +68,9 @@ enum class Kind : uint8_t {
   kRendezvous,
   kCheckpoint,
   kScorer,
+  kMemory,
 };
-inline constexpr int kKindCount = 17;
+inline constexpr int kKindCount = 18;
 const char* kind_name(Kind kind) noexcept;  // "shardrec_comm"
 
 // kShared: for calls documented "any thread", and for reading what a create call was given by

@@ -252,11 +252,26 @@ AnyMatrix any_matrix_view(const shardrec_tensor* tensor, const char* name, shard
   return view;
 }
 
-RowTensor row_tensor(const shardrec_tensor* tensor, const char* name) {
-  check_tensor(tensor, name);
-  RowTensor view{.rows = tensor->ndim == 0 ? 1 : tensor->shape[0],
-                 .dtype = tensor->dtype,
-                 .element_bytes = dtype_size(tensor->dtype)};
+RowTensor row_tensor_anywhere(const shardrec_tensor* tensor, const char* name) {
+  DeviceSet devices;
+  if (tensor != nullptr && tensor->device_type == SHARDREC_DEVICE_CUDA) {
+    if (tensor->device_id < 0) {
+      refuse(name,
+             sentence("is on CUDA device ", tensor->device_id, "; devices are counted from 0 on"),
+             {.value = tensor->device_id});
+    }
+    devices.cuda = tensor->device_id;
+  }
+  return row_tensor(tensor, name, devices);
+}
+
+RowTensor row_tensor(const shardrec_tensor* tensor, const char* name, DeviceSet devices) {
+  check_tensor(tensor, name, devices);
+  RowTensor view{
+      .rows = tensor->ndim == 0 ? 1 : tensor->shape[0],
+      .dtype = tensor->dtype,
+      .element_bytes = dtype_size(tensor->dtype),
+      .device = {static_cast<shardrec_device_type>(tensor->device_type), tensor->device_id}};
   shardrec_tensor row = *tensor;  // one row of it: a row has a size also where there are no rows
   if (row.ndim > 0) row.shape[0] = 1;
   view.columns = view.stride = count_elements(row, name);

@@ -254,6 +254,29 @@ TEST(Hpp, ParametersOfLayersAreViewsOfTheirMemory) {
 }
 
 // Rank 1 fails; rank 0, which waits for it, is told. What the caller sees is rank 1's failure.
+TEST(Hpp, MemoryIsViewedAndCopied) {
+  const int64_t before = shardrec::live_objects();
+  {
+    const shardrec::Memory memory(SHARDREC_DEVICE_CPU, 0, 48);
+    EXPECT_EQ(shardrec::live_objects(), before + 1);
+    std::vector<float> values = {1, 2, 3, 4, 5, 6};
+    std::vector<float> got(6, -1);
+    shardrec::copy(got, memory.vector(SHARDREC_FLOAT32, 6, 24));
+    EXPECT_EQ(got, std::vector<float>(6));
+    shardrec::copy(memory.vector(SHARDREC_FLOAT32, 6, 24), values);
+    const shardrec::Matrix right = memory.matrix(SHARDREC_FLOAT32, 3, 2, 24);
+    EXPECT_EQ(right.data<float>()[5], 6);
+    shardrec::copy(memory.matrix(SHARDREC_FLOAT32, 3, 2), right);
+    shardrec::copy(shardrec::Matrix(got.data(), 6, 1), memory.tensor(SHARDREC_FLOAT32, {6, 1}));
+    EXPECT_EQ(got, values);
+    EXPECT_THROW(memory.vector(SHARDREC_FLOAT32, 13), shardrec::Error);
+    EXPECT_THROW(shardrec::copy(got, nullptr), shardrec::Error);
+  }
+  EXPECT_EQ(shardrec::live_objects(), before);
+  EXPECT_THROW(shardrec::Memory(SHARDREC_DEVICE_CPU, 0, -1), shardrec::Error);
+  shardrec::set_device_allocator(nullptr, nullptr);
+}
+
 TEST(Hpp, RunThrowsTheFirstFailureAndEndsTheOthers) {
   std::string other;
   try {

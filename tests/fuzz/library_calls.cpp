@@ -39,8 +39,29 @@ void damaged_profile(Input& in) {
 
 }  // namespace
 
+// Tensors of memory are made, but not read: another rank may destroy it.
+void Rank::memory_call(Input& in) {
+  make(in, memories_, [&](auto out) {
+    return shardrec_memory_create(
+        as_enum<shardrec_device_type>(in.of<int64_t>({1, 1, 1, 2, 0, 99})),
+        in.of<int32_t>({0, 0, 0, 1, -1, INT32_MAX}), in.of<int64_t>({64, 0, 1000, -1, INT64_MAX}),
+        in.one_in(8) ? nullptr : out);
+  });
+  const std::array<int64_t, 3> shape = {in.number(), in.number(), in.number()};
+  shardrec_tensor view{};
+  note(shardrec_memory_tensor(
+      handle(in, &Rank::memories_), in.number(),
+      in.of({SHARDREC_FLOAT32, SHARDREC_UINT8, SHARDREC_INT64, as_enum<shardrec_dtype>(12345)}),
+      in.of<int32_t>({2, 0, 1, 3, -1, 9}), in.one_in(8) ? nullptr : shape.data(),
+      in.one_in(8) ? nullptr : &view));
+  const int64_t rows = in.below(4);
+  const shardrec_tensor to = matrix(in, in.one_in(2), rows, 4);
+  const shardrec_tensor from = matrix(in, in.one_in(2), rows, 4);
+  note(shardrec_copy(or_null(in, to), or_null(in, from), in.number()));
+}
+
 void Rank::library_call(Input& in) {
-  switch (in.below(8)) {
+  switch (in.below(9)) {
     case 0: {
       char* text = nullptr;
       shardrec_log_level level{};
@@ -87,6 +108,8 @@ void Rank::library_call(Input& in) {
     }
     case 6:
       return damaged_profile(in);
+    case 7:
+      return memory_call(in);
     default: {
       char* text = nullptr;
       const auto status =

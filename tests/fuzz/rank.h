@@ -92,6 +92,7 @@ class Rank {
   void ddp_step(Input& in, shardrec_ddp* ddp);
   void ddp_views(Input& in, shardrec_ddp* ddp);
   void library_call(Input& in);
+  void memory_call(Input& in);
   void set_up(Input& in);
   void step(Input& in);
   void drop_something(Input& in);
@@ -129,6 +130,7 @@ class Rank {
   // Destroyed from the last to the first: children before their parents, but destroy calls of the
   // input come in any order.
   Slots<shardrec_control, shardrec_control_destroy> controls_;
+  Slots<shardrec_memory, shardrec_memory_destroy> memories_;
   Slots<shardrec_options, shardrec_options_destroy> options_;
   Slots<shardrec_local, shardrec_local_destroy> groups_;
   Slots<shardrec_comm, shardrec_comm_destroy> comms_;

@@ -27,6 +27,7 @@
 #include "shardrec/log.h"
 #include "shardrec/control.h"
 #include "shardrec/tensor.h"
+#include "shardrec/memory.h"
 #include "shardrec/options.h"
 #include "shardrec/rendezvous.h"
 #include "shardrec/comm.h"

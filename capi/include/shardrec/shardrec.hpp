@@ -23,6 +23,7 @@
 #include "shardrec/cpp/comm.hpp"
 #include "shardrec/cpp/dense.hpp"
 #include "shardrec/cpp/library.hpp"
+#include "shardrec/cpp/memory.hpp"
 #include "shardrec/cpp/options.hpp"
 #include "shardrec/cpp/scorer.hpp"
 #include "shardrec/cpp/tables.hpp"

@@ -94,9 +94,11 @@ class Tensor {
   bool given_ = false;
 };
 
-// A compact view of one dimension: of a container, or of a pointer and a size.
+// A compact view of one dimension: of a container, of a pointer and a size, or as the C API has it, which
+// may be on a device.
 class Vector : public Tensor {
  public:
+  explicit Vector(const shardrec_tensor &tensor) noexcept : Tensor(tensor) {}
   Vector(std::nullptr_t) noexcept : Tensor(nullptr) {}  // NOLINT(google-explicit-constructor): none
   template <class Container,
             class = std::enable_if_t<!std::is_base_of<Tensor, std::decay_t<Container>>::value>,
@@ -107,9 +109,11 @@ class Vector : public Tensor {
   Vector(Element *data, size_t size) : Tensor(data, size) {}
 };
 
-// A row-major matrix, of float32 unless a dtype is given; row_stride in elements, 0: compact.
+// A row-major matrix, of float32 unless a dtype is given; row_stride in elements, 0: compact. Or as the C
+// API has it.
 class Matrix : public Tensor {
  public:
+  explicit Matrix(const shardrec_tensor &tensor) noexcept : Tensor(tensor) {}
   Matrix(std::nullptr_t) noexcept : Tensor(nullptr) {}  // NOLINT(google-explicit-constructor): none
   Matrix(const float *data, int64_t rows, int64_t cols, int64_t row_stride = 0)
       : Tensor(data, SHARDREC_FLOAT32, rows, cols, row_stride) {}
