@@ -134,6 +134,15 @@ void check_data(const shardrec_tensor& tensor, const char* name) {
   }
 }
 
+// Of a compact tensor that was checked.
+FlatView elements_of(const shardrec_tensor& tensor, const char* name) {
+  const int64_t size = count_elements(tensor, name);
+  if (size == 0) return {nullptr, 0, tensor.dtype};
+  check_compact(tensor, name);
+  check_data(tensor, name);
+  return {tensor.data, size, tensor.dtype};
+}
+
 void check_dtype(const shardrec_tensor& tensor, const char* name, shardrec_dtype dtype) {
   if (tensor.dtype == dtype) return;
   refuse(name,
@@ -177,11 +186,7 @@ shardrec_tensor compact_view(void* data, shardrec_dtype dtype, std::span<const i
 
 FlatView flat_view(const shardrec_tensor* tensor, const char* name) {
   check_tensor(tensor, name);
-  const int64_t size = count_elements(*tensor, name);
-  if (size == 0) return {nullptr, 0, tensor->dtype};
-  check_compact(*tensor, name);
-  check_data(*tensor, name);
-  return {tensor->data, size, tensor->dtype};
+  return elements_of(*tensor, name);
 }
 
 FlatView id_view(const shardrec_tensor* tensor, const char* name, int64_t size,
@@ -208,7 +213,7 @@ FlatView detail::vector_of(const shardrec_tensor* tensor, const char* name, shar
            {.value = tensor->ndim});
   }
   check_size(*tensor, name, tensor->shape[0], size, "elements");
-  return flat_view(tensor, name);
+  return elements_of(*tensor, name);
 }
 
 Matrix matrix_view(const shardrec_tensor* tensor, const char* name, int64_t rows, int64_t cols) {

@@ -225,8 +225,8 @@ TEST_F(MemoryHandles, GoWhenTheLegacyDefaultStreamIsThroughWithThem) {
 }
 
 TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
-  Rank cpu(-1);
-  Rank device(0);
+  Rank cpu(-1, true);
+  Rank device(0, true);
   ASSERT_EQ(device.status(), SHARDREC_OK) << shardrec_last_error();
   Batch batch;
   const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
@@ -234,6 +234,10 @@ TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
   const auto gradient = matrix_at(batch.gradient.data(), false);
   const auto out = matrix_at(batch.out.data(), false);
   cpu.step(ids, lengths, out, gradient);
+  std::vector<float> of_weights(batch.ids.size()), got_of_weights(batch.ids.size());
+  const auto of_weights_here =
+      vector_at(of_weights.data(), SHARDREC_FLOAT32, of_weights.size(), false);
+  ASSERT_OK(shardrec_lookup_weight_gradient(cpu.lookup(), &of_weights_here));
 
   MemoryHandle memory;
   ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 1 << 16, memory.out()));
@@ -248,7 +252,7 @@ TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
     return view;
   };
   const auto ids_there = there(ids), lengths_there = there(lengths), out_there = there(out),
-             gradient_there = there(gradient);
+             gradient_there = there(gradient), of_weights_there = there(of_weights_here);
   ASSERT_OK(shardrec_copy(&ids_there, &ids, 0));
   ASSERT_OK(shardrec_copy(&lengths_there, &lengths, 0));
   ASSERT_OK(shardrec_copy(&gradient_there, &gradient, 0));
@@ -257,6 +261,12 @@ TEST_F(MemoryHandles, TrainAStepLikeTheCpu) {
   const auto got_here = matrix_at(got.data(), false);
   ASSERT_OK(shardrec_copy(&got_here, &out_there, 0));
   EXPECT_EQ(got, batch.out);
+  ASSERT_OK(shardrec_lookup_weight_gradient(device.lookup(), &of_weights_there));
+  const auto fetched =
+      vector_at(got_of_weights.data(), SHARDREC_FLOAT32, got_of_weights.size(), false);
+  ASSERT_OK(shardrec_copy(&fetched, &of_weights_there, 0));
+  EXPECT_NE(of_weights[0], 0);
+  EXPECT_EQ(got_of_weights, of_weights);
   EXPECT_EQ(cpu.rows(), device.rows());
 }
 

@@ -14,7 +14,7 @@ inline constexpr int64_t kBatch = 40;
 // One rank with a table, on a device or on the CPU.
 class Rank {
  public:
-  explicit Rank(int64_t device) {
+  explicit Rank(int64_t device, bool weight_gradient = false) {
     EXPECT_OK(shardrec_local_create(1, 1, group_.out()));
     EXPECT_OK(shardrec_comm_create_local(group_, 0, comm_.out()));
     EXPECT_OK(shardrec_model_create(nullptr, model_.out()));
@@ -32,7 +32,11 @@ class Rank {
     EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_DEVICE, device));
     status_ = shardrec_collection_create(comm_, model_, plan_, options, &tables_);
     if (status_ == SHARDREC_OK) {
-      EXPECT_OK(shardrec_lookup_create(tables_, nullptr, &lookup_));
+      Options of_lookup;
+      EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, of_lookup.out()));
+      EXPECT_OK(shardrec_options_set_i64(of_lookup, SHARDREC_OPTION_WEIGHT_GRADIENT,
+                                         weight_gradient ? 1 : 0));
+      EXPECT_OK(shardrec_lookup_create(tables_, of_lookup, &lookup_));
     }
   }
   ~Rank() {
