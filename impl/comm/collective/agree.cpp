@@ -23,6 +23,7 @@ struct Note {
   int64_t value = 0;
   int64_t limit = 0;
   uint32_t sizes[5] = {};  // sentence, table, feature, operation, path
+  uint32_t reserved = 0;   // all bytes that are sent have values
 };
 
 constexpr size_t kLongestText = 4096;
