@@ -9,6 +9,7 @@
 //   char **out_text                    text that the wrapper copies and frees
 //   const shardrec_tensor *            a view that the wrapper builds in its own C frame
 //   (const void *bytes, int64_t size)  bytes
+//   (int32_t ndim, const int64_t *shape)  sizes
 // The error is copied in the frame of the failing call: goroutines change threads between calls.
 //
 // No <stdint.i>: it makes the wrappers cast to `long long`, which is not glibc's int64_t. The files of
@@ -37,6 +38,7 @@ APPLY(shardrec_interaction)
 APPLY(shardrec_metrics)
 APPLY(shardrec_checkpoint)
 APPLY(shardrec_scorer)
+APPLY(shardrec_memory)
 %enddef
 
 #if defined(SWIGJAVA) || defined(SWIGGO)
@@ -65,6 +67,7 @@ APPLY(shardrec_scorer)
 %include "shardrec/log.h"
 %include "shardrec/control.h"
 %include "shardrec/tensor.h"
+%include "shardrec/memory.h"
 %include "shardrec/options.h"
 %include "shardrec/comm.h"
 %include "shardrec/rendezvous.h"

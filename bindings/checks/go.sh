@@ -3,7 +3,7 @@
 
 go_smoke() {
   rm -f "$work/called.go"
-  (cd bindings/go && timeout 500 go test -count=1 -timeout 120s \
+  (cd bindings/go && with_device timeout 500 go test -count=1 -timeout 120s \
     -exec "env LD_PRELOAD=$work/libcalls.so SHARDREC_CALLS=$work/called.go" ./...)
 }
 
@@ -12,12 +12,12 @@ go_smoke_system() {
   rm -rf "$work/go" && cp -r bindings/go "$work/go" &&
     cp "$work/system/go/"* "$work/go/internal/capi/" &&
     bindings/tools/go_wrappers.py "$work/system/api.xml" "$work/go/internal/capi" &&
-    (cd "$work/go" && timeout 500 go test -short -count=1 -timeout 120s ./...)
+    (cd "$work/go" && with_device timeout 500 go test -short -count=1 -timeout 120s ./...)
 }
 
 # What was collected is overwritten, so that nothing reads it by chance as it was.
 go_race() {
-  (cd bindings/go && GODEBUG=clobberfree=1 timeout 500 go test -race -gcflags=all=-d=checkptr -count=1 -timeout 240s ./...)
+  (cd bindings/go && GODEBUG=clobberfree=1 with_device timeout 500 go test -race -gcflags=all=-d=checkptr -count=1 -timeout 240s ./...)
 }
 
 # Also what there is without cgo.

@@ -24,8 +24,8 @@ java_smoke() {  # SWIG_NAME SWIG
   rm -f "$work/called.java"
   bindings/java/build "$build" "$out" "$2" && java_compile "$out" || return
   local status=0
-  for test in SmokeTest CapiTest TensorTest LifeTest CancelTest ReachTest StepTest; do
-    java_run "$out" $test || { status=1; break; }
+  for test in SmokeTest CapiTest TensorTest LifeTest CancelTest ReachTest StepTest DeviceTest; do
+    with_device java_run "$out" $test || { status=1; break; }
   done >"$out/java.txt" 2>&1
   cat "$out/java.txt"
   # -Xcheck:jni only warns; a call with an exception pending is a fault of the typemaps.

@@ -3,7 +3,7 @@
 
 rust_smoke() {
   rm -f "$work/called.rust"
-  (cd bindings/rust && timeout 500 cargo test --offline --tests \
+  (cd bindings/rust && with_device timeout 500 cargo test --offline --tests \
     --config "target.'cfg(all())'.runner = ['env', 'LD_PRELOAD=$work/libcalls.so', 'SHARDREC_CALLS=$work/called.rust']")
 }
 rust_clean() {

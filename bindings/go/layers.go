@@ -15,6 +15,9 @@ func (m *Mlp) AddLinear(outputs int, activation Activation) error {
 // Forward is the stack's output [batch, outputs of the last layer] for input [batch, inputs], FLOAT32. The input is
 // read again by Backward, and held until the next Forward.
 func (m *Mlp) Forward(input, output Tensor) error {
+	if err := kept(input); err != nil {
+		return err
+	}
 	if err := capi.Mlp_forward(m.raw(), input.raw, output.raw); err != nil {
 		return err // what the last one that succeeded has kept is still held
 	}
@@ -40,6 +43,9 @@ func (m *Mlp) Parameter(index int) (value, gradient View, err error) {
 // Forward writes the dense vectors [batch, dim] and their dot products with the embeddings [batch, features * dim], and
 // of these with each other, all FLOAT32. Both inputs are read again by Backward, and held until the next Forward.
 func (i *Interaction) Forward(dense, embeddings, output Tensor) error {
+	if err := kept(dense, embeddings); err != nil {
+		return err
+	}
 	if err := capi.Interaction_forward(i.raw(), dense.raw, embeddings.raw, output.raw); err != nil {
 		return err // as Mlp.Forward
 	}
@@ -55,6 +61,9 @@ func (i *Interaction) Backward(outputGradient, denseGradient, embeddingGradient 
 // AddParameter adds a parameter of the host, in the same order on every rank, and returns its index. gradient the zero
 // Tensor: memory of the library, or of SetFlatGradient. Both are held where they are until Close.
 func (d *Ddp) AddParameter(name string, parameter, gradient Tensor) (int, error) {
+	if err := kept(parameter, gradient); err != nil {
+		return 0, err
+	}
 	var out int64
 	if err := capi.Ddp_add_parameter(d.raw(), name, parameter.raw, gradient.raw, &out); err != nil {
 		return 0, err
@@ -67,6 +76,9 @@ func (d *Ddp) AddParameter(name string, parameter, gradient Tensor) (int, error)
 // SetFlatGradient gives the memory in which the gradients of all parameters that are added without one lie one behind
 // the other. It is held where it is until Close.
 func (d *Ddp) SetFlatGradient(gradients Tensor) error {
+	if err := kept(gradients); err != nil {
+		return err
+	}
 	if err := capi.Ddp_set_flat_gradient(d.raw(), gradients.raw); err != nil {
 		return err
 	}

@@ -103,6 +103,40 @@ func (c *Control) Progress() (ControlProgress, error) {
 	return ControlProgress{Done: int(outDone), Total: int(outTotal)}, err
 }
 
+// Memory is a shardrec_memory.
+//
+// Bytes on a device or on the CPU. Any thread.
+type Memory struct{ handle }
+
+// NewMemory is shardrec_memory_create.
+//
+// Allocates memory, all zeros when the call returns, for work in any stream. type: SHARDREC_DEVICE_CUDA,
+// or SHARDREC_DEVICE_CPU: memory that devices copy from and to without another copy, where the CUDA plug-in
+// and its driver are there, and plain memory elsewhere. deviceId: 0 on the CPU. bytes: 0 or more; it
+// begins at a multiple of 64 bytes, on a device of 256.
+// Errors: [ErrUnsupported] (no CUDA plug-in), [ErrInvalidArgument] (no such device, an unknown type, negative
+// bytes), [ErrOutOfMemory], [ErrDeviceError]. May block while the device begins to be used. Since 0.1.
+func NewMemory(type_ DeviceType, deviceId int, bytes int) (*Memory, error) {
+	return opened[Memory](capi.Memory_destroy, func(out *uintptr) error { return capi.Memory_create(int32(type_), int32(deviceId), int64(bytes), out) })
+}
+
+// Copy is shardrec_copy.
+//
+// Copies a tensor to another of the same dtype and shape, bit by bit. Each may be on the CPU or on a
+// device, in any memory, with rows (dimension 0) of any stride that keeps them apart; both on devices:
+// on the same one. They do not overlap.
+// Where a device takes part, the copy takes place in the order of the stream: the value of a cudaStream_t
+// of that device, which is not being captured; 0: its legacy default stream, which lookups follow too
+// unless [Lookup.SetStream] says otherwise. With a tensor on the CPU the call returns when that
+// was read or written; between two tensors of a device it enqueues, and what is enqueued in the stream
+// afterwards finds the copy made. Between tensors on the CPU stream means nothing.
+// Errors: [ErrInvalidArgument] (tensors that differ, no such device, no stream of the device as far as CUDA can
+// tell), [ErrUnsupported] (no CUDA plug-in, two devices), [ErrOutOfMemory], [ErrDeviceError] (of this copy or of earlier
+// work on the device). Since 0.1.
+func Copy(to Tensor, from Tensor, stream int) error {
+	return capi.Copy(to.raw, from.raw, int64(stream))
+}
+
 // Local is a shardrec_local.
 //
 // A group of ranks that are threads of this process. Any thread.

@@ -11,7 +11,7 @@ import (
 
 // Tensor is a view of a slice, which it keeps alive: the library reads and writes the slice in place, and keeps it only
 // during calls, but where a function says so. A Tensor is a value: one for every batch costs nothing. The zero Tensor is
-// "none".
+// "none". Tensors on devices are views of a Memory.
 type Tensor struct{ raw capi.Tensor }
 
 // Number is an element of a Tensor.

@@ -25,6 +25,7 @@ BY_HAND = {
     "ddp_gradient": ("Ddp.gradient", "Ddp.Gradient", "Ddp::gradient, Ddp::gradient_mut"),
     "ddp_state": ("Ddp.state", "Ddp.State", "Ddp::state"),
     "checkpoint_tensor_info": ("Checkpoint.tensorInfo", "Checkpoint.TensorInfo", "Checkpoint::tensor_info"),
+    "memory_tensor": ("Memory.tensor", "Memory.Tensor", "Memory::tensor, Memory::tensor_mut"),
 }
 INSIDE = {
     "status": ("ShardRecException, Status", "Error, Status", "Error, ErrorKind"),

@@ -19,7 +19,7 @@ INSIDE = {
 BY_HAND = {
     "mlp_add_linear", "mlp_forward", "mlp_backward", "mlp_parameter", "interaction_forward", "interaction_backward",
     "ddp_add_parameter", "ddp_set_flat_gradient", "ddp_gradient", "ddp_state", "checkpoint_tensor_info", "hash64",
-    "api_version", "log_next",
+    "api_version", "log_next", "memory_tensor",
 }
 # Of which kind the options are; None: the function takes none yet.
 OPTIONS = {
@@ -28,7 +28,7 @@ OPTIONS = {
 }
 FLAGS = {"lookup_all_done.out", "collection_set_frozen.frozen", "ddp_begin.sync", "lookup_send_gradients.accumulate"}
 # Tensors that are written, but for those called out and output.
-WRITTEN = {"comm_all_reduce.tensor", "comm_broadcast.tensor", "bce_with_logits.probabilities", "bce_with_logits.gradient"}
+WRITTEN = {"comm_all_reduce.tensor", "comm_broadcast.tensor", "copy.to", "bce_with_logits.probabilities", "bce_with_logits.gradient"}
 NULLABLE = {
     "comm_create.token", "comm_all_to_all.send_counts", "comm_all_to_all.receive_counts", "lookup_begin.values",
     "lookup_begin.lengths", "lookup_begin.weights", "lookup_begin_offsets.values", "lookup_begin_offsets.offsets",

@@ -12,8 +12,8 @@ from swigxml import pascal
 # Handles that several threads may use at once.
 SHARED = {"comm", "control", "mesh", "scorer"}
 RAW = {"ddp": "raw"}  # the field of a type that is by hand
-# A step of DDP, during which the library writes: by hand, like what keeps memory.
-BY_HAND = {"ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
+# By hand: a step of DDP, during which the library writes, like what keeps memory; and what takes a stream on trust.
+BY_HAND = {"copy", "ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
 CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
 # Besides those of methods.py.
@@ -59,7 +59,8 @@ def passed(arg):
             "options": "made" if arg.of else "std::ptr::null()"}.get(arg.kind, name)
 
 # Functions that take something on trust, and what.
-UNSAFE = {"lookup_set_stream": ["Of a collection on a device, `stream` is a live stream of it, and stays one as said above."]}
+UNSAFE = {"lookup_set_stream": ["Of a collection on a device, `stream` is a live stream of it, and stays one as said above. A",
+                                "`Memory` of which calls are given tensors meanwhile is not dropped before the stream is through with them."]}
 
 
 def write(method, doc):

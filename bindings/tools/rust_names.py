@@ -16,6 +16,7 @@ BY_HAND = {
     "ddp_begin": "Ddp::begin", "ddp_mark_ready": "DdpStep::mark_ready", "ddp_mark_unused": "DdpStep::mark_unused",
     "ddp_end": "DdpStep::end", "ddp_wait": "DdpExchange::wait", "checkpoint_tensor_info": "Checkpoint::tensor_info",
     "hash64": "hash64", "api_version": "api_version", "log_next": "next_log_message",
+    "memory_tensor": "Memory::tensor", "copy": "copy",
 }
 RESERVED = {"box": "placed_box", "type": "kind"}
 

@@ -52,17 +52,17 @@ typedef _gostring_ swig_type_14;
 typedef _gostring_ swig_type_15;
 typedef _gostring_ swig_type_16;
 typedef _gostring_ swig_type_17;
-typedef _gostring_ swig_type_18;
-typedef long long swig_type_19;
-typedef _gostring_ swig_type_20;
-typedef _gostring_ swig_type_21;
+typedef long long swig_type_18;
+typedef _gostring_ swig_type_19;
+typedef long long swig_type_20;
+typedef _goslice_ swig_type_21;
 typedef _gostring_ swig_type_22;
-typedef _gostring_ swig_type_23;
-typedef _gostring_ swig_type_24;
-typedef _gostring_ swig_type_25;
+typedef _goslice_ swig_type_23;
+typedef _goslice_ swig_type_24;
+typedef long long swig_type_25;
 typedef _gostring_ swig_type_26;
 typedef _gostring_ swig_type_27;
-typedef _gostring_ swig_type_28;
+typedef long long swig_type_28;
 typedef _gostring_ swig_type_29;
 typedef _gostring_ swig_type_30;
 typedef _gostring_ swig_type_31;
@@ -73,31 +73,31 @@ typedef _gostring_ swig_type_35;
 typedef _gostring_ swig_type_36;
 typedef _gostring_ swig_type_37;
 typedef _gostring_ swig_type_38;
-typedef _goslice_ swig_type_39;
+typedef _gostring_ swig_type_39;
 typedef _gostring_ swig_type_40;
-typedef _goslice_ swig_type_41;
+typedef _gostring_ swig_type_41;
 typedef _gostring_ swig_type_42;
-typedef _goslice_ swig_type_43;
-typedef _goslice_ swig_type_44;
+typedef _gostring_ swig_type_43;
+typedef _gostring_ swig_type_44;
 typedef _gostring_ swig_type_45;
-typedef _goslice_ swig_type_46;
-typedef _goslice_ swig_type_47;
-typedef _gostring_ swig_type_48;
-typedef _goslice_ swig_type_49;
+typedef _gostring_ swig_type_46;
+typedef _gostring_ swig_type_47;
+typedef _goslice_ swig_type_48;
+typedef _gostring_ swig_type_49;
 typedef _goslice_ swig_type_50;
-typedef _goslice_ swig_type_51;
+typedef _gostring_ swig_type_51;
 typedef _goslice_ swig_type_52;
-typedef _gostring_ swig_type_53;
+typedef _goslice_ swig_type_53;
 typedef _gostring_ swig_type_54;
-typedef _gostring_ swig_type_55;
-typedef _gostring_ swig_type_56;
+typedef _goslice_ swig_type_55;
+typedef _goslice_ swig_type_56;
 typedef _gostring_ swig_type_57;
-typedef _gostring_ swig_type_58;
-typedef _gostring_ swig_type_59;
-typedef _gostring_ swig_type_60;
-typedef _gostring_ swig_type_61;
-typedef long long swig_type_62;
-typedef long long swig_type_63;
+typedef _goslice_ swig_type_58;
+typedef _goslice_ swig_type_59;
+typedef _goslice_ swig_type_60;
+typedef _goslice_ swig_type_61;
+typedef _gostring_ swig_type_62;
+typedef _gostring_ swig_type_63;
 typedef _gostring_ swig_type_64;
 typedef _gostring_ swig_type_65;
 typedef _gostring_ swig_type_66;
@@ -105,8 +105,8 @@ typedef _gostring_ swig_type_67;
 typedef _gostring_ swig_type_68;
 typedef _gostring_ swig_type_69;
 typedef _gostring_ swig_type_70;
-typedef _gostring_ swig_type_71;
-typedef _gostring_ swig_type_72;
+typedef long long swig_type_71;
+typedef long long swig_type_72;
 typedef _gostring_ swig_type_73;
 typedef _gostring_ swig_type_74;
 typedef _gostring_ swig_type_75;
@@ -116,225 +116,234 @@ typedef _gostring_ swig_type_78;
 typedef _gostring_ swig_type_79;
 typedef _gostring_ swig_type_80;
 typedef _gostring_ swig_type_81;
-typedef long long swig_type_82;
-typedef long long swig_type_83;
-typedef long long swig_type_84;
-typedef long long swig_type_85;
+typedef _gostring_ swig_type_82;
+typedef _gostring_ swig_type_83;
+typedef _gostring_ swig_type_84;
+typedef _gostring_ swig_type_85;
 typedef _gostring_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
 typedef _gostring_ swig_type_90;
-typedef _gostring_ swig_type_91;
-typedef _gostring_ swig_type_92;
-typedef _gostring_ swig_type_93;
-typedef _gostring_ swig_type_94;
+typedef long long swig_type_91;
+typedef long long swig_type_92;
+typedef long long swig_type_93;
+typedef long long swig_type_94;
 typedef _gostring_ swig_type_95;
 typedef _gostring_ swig_type_96;
 typedef _gostring_ swig_type_97;
 typedef _gostring_ swig_type_98;
-typedef long long swig_type_99;
+typedef _gostring_ swig_type_99;
 typedef _gostring_ swig_type_100;
 typedef _gostring_ swig_type_101;
 typedef _gostring_ swig_type_102;
 typedef _gostring_ swig_type_103;
 typedef _gostring_ swig_type_104;
-typedef long long swig_type_105;
-typedef long long swig_type_106;
-typedef _goslice_ swig_type_107;
-typedef _gostring_ swig_type_108;
-typedef long long swig_type_109;
-typedef long long swig_type_110;
-typedef _goslice_ swig_type_111;
+typedef _gostring_ swig_type_105;
+typedef _gostring_ swig_type_106;
+typedef _gostring_ swig_type_107;
+typedef long long swig_type_108;
+typedef _gostring_ swig_type_109;
+typedef _gostring_ swig_type_110;
+typedef _gostring_ swig_type_111;
 typedef _gostring_ swig_type_112;
-typedef _goslice_ swig_type_113;
-typedef _goslice_ swig_type_114;
-typedef _gostring_ swig_type_115;
+typedef _gostring_ swig_type_113;
+typedef long long swig_type_114;
+typedef long long swig_type_115;
 typedef _goslice_ swig_type_116;
-typedef _goslice_ swig_type_117;
-typedef _gostring_ swig_type_118;
-typedef _gostring_ swig_type_119;
-typedef _gostring_ swig_type_120;
+typedef _gostring_ swig_type_117;
+typedef long long swig_type_118;
+typedef long long swig_type_119;
+typedef _goslice_ swig_type_120;
 typedef _gostring_ swig_type_121;
-typedef _gostring_ swig_type_122;
-typedef _gostring_ swig_type_123;
+typedef _goslice_ swig_type_122;
+typedef _goslice_ swig_type_123;
 typedef _gostring_ swig_type_124;
-typedef _gostring_ swig_type_125;
-typedef _gostring_ swig_type_126;
-typedef long long swig_type_127;
+typedef _goslice_ swig_type_125;
+typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_127;
 typedef _gostring_ swig_type_128;
-typedef long long swig_type_129;
-typedef _goslice_ swig_type_130;
-typedef _goslice_ swig_type_131;
-typedef _goslice_ swig_type_132;
+typedef _gostring_ swig_type_129;
+typedef _gostring_ swig_type_130;
+typedef _gostring_ swig_type_131;
+typedef _gostring_ swig_type_132;
 typedef _gostring_ swig_type_133;
-typedef long long swig_type_134;
-typedef _goslice_ swig_type_135;
-typedef _goslice_ swig_type_136;
-typedef _goslice_ swig_type_137;
-typedef _gostring_ swig_type_138;
-typedef long long swig_type_139;
+typedef _gostring_ swig_type_134;
+typedef _gostring_ swig_type_135;
+typedef long long swig_type_136;
+typedef _gostring_ swig_type_137;
+typedef long long swig_type_138;
+typedef _goslice_ swig_type_139;
 typedef _goslice_ swig_type_140;
 typedef _goslice_ swig_type_141;
-typedef _goslice_ swig_type_142;
-typedef _goslice_ swig_type_143;
+typedef _gostring_ swig_type_142;
+typedef long long swig_type_143;
 typedef _goslice_ swig_type_144;
-typedef _gostring_ swig_type_145;
-typedef _gostring_ swig_type_146;
-typedef _goslice_ swig_type_147;
-typedef _gostring_ swig_type_148;
-typedef _gostring_ swig_type_149;
+typedef _goslice_ swig_type_145;
+typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_147;
+typedef long long swig_type_148;
+typedef _goslice_ swig_type_149;
 typedef _goslice_ swig_type_150;
-typedef _gostring_ swig_type_151;
-typedef _gostring_ swig_type_152;
-typedef _gostring_ swig_type_153;
+typedef _goslice_ swig_type_151;
+typedef _goslice_ swig_type_152;
+typedef _goslice_ swig_type_153;
 typedef _gostring_ swig_type_154;
-typedef _goslice_ swig_type_155;
-typedef _gostring_ swig_type_156;
+typedef _gostring_ swig_type_155;
+typedef _goslice_ swig_type_156;
 typedef _gostring_ swig_type_157;
 typedef _gostring_ swig_type_158;
-typedef _gostring_ swig_type_159;
+typedef _goslice_ swig_type_159;
 typedef _gostring_ swig_type_160;
 typedef _gostring_ swig_type_161;
 typedef _gostring_ swig_type_162;
 typedef _gostring_ swig_type_163;
-typedef _gostring_ swig_type_164;
+typedef _goslice_ swig_type_164;
 typedef _gostring_ swig_type_165;
 typedef _gostring_ swig_type_166;
-typedef _goslice_ swig_type_167;
-typedef _goslice_ swig_type_168;
+typedef _gostring_ swig_type_167;
+typedef _gostring_ swig_type_168;
 typedef _gostring_ swig_type_169;
 typedef _gostring_ swig_type_170;
 typedef _gostring_ swig_type_171;
-typedef _goslice_ swig_type_172;
+typedef _gostring_ swig_type_172;
 typedef _gostring_ swig_type_173;
 typedef _gostring_ swig_type_174;
 typedef _gostring_ swig_type_175;
-typedef long long swig_type_176;
-typedef _gostring_ swig_type_177;
-typedef long long swig_type_178;
+typedef _goslice_ swig_type_176;
+typedef _goslice_ swig_type_177;
+typedef _gostring_ swig_type_178;
 typedef _gostring_ swig_type_179;
 typedef _gostring_ swig_type_180;
-typedef long long swig_type_181;
-typedef long long swig_type_182;
+typedef _goslice_ swig_type_181;
+typedef _gostring_ swig_type_182;
 typedef _gostring_ swig_type_183;
-typedef long long swig_type_184;
+typedef _gostring_ swig_type_184;
 typedef long long swig_type_185;
 typedef _gostring_ swig_type_186;
-typedef _gostring_ swig_type_187;
+typedef long long swig_type_187;
 typedef _gostring_ swig_type_188;
 typedef _gostring_ swig_type_189;
-typedef _gostring_ swig_type_190;
-typedef _gostring_ swig_type_191;
+typedef long long swig_type_190;
+typedef long long swig_type_191;
 typedef _gostring_ swig_type_192;
-typedef _gostring_ swig_type_193;
-typedef _gostring_ swig_type_194;
-typedef long long swig_type_195;
+typedef long long swig_type_193;
+typedef long long swig_type_194;
+typedef _gostring_ swig_type_195;
 typedef _gostring_ swig_type_196;
 typedef _gostring_ swig_type_197;
 typedef _gostring_ swig_type_198;
 typedef _gostring_ swig_type_199;
-typedef long long swig_type_200;
+typedef _gostring_ swig_type_200;
 typedef _gostring_ swig_type_201;
-typedef long long swig_type_202;
+typedef _gostring_ swig_type_202;
 typedef _gostring_ swig_type_203;
-typedef _gostring_ swig_type_204;
+typedef long long swig_type_204;
 typedef _gostring_ swig_type_205;
-typedef _goslice_ swig_type_206;
-typedef _goslice_ swig_type_207;
+typedef _gostring_ swig_type_206;
+typedef _gostring_ swig_type_207;
 typedef _gostring_ swig_type_208;
-typedef _goslice_ swig_type_209;
-typedef _goslice_ swig_type_210;
-typedef _gostring_ swig_type_211;
+typedef long long swig_type_209;
+typedef _gostring_ swig_type_210;
+typedef long long swig_type_211;
 typedef _gostring_ swig_type_212;
 typedef _gostring_ swig_type_213;
 typedef _gostring_ swig_type_214;
-typedef _gostring_ swig_type_215;
-typedef _gostring_ swig_type_216;
+typedef _goslice_ swig_type_215;
+typedef _goslice_ swig_type_216;
 typedef _gostring_ swig_type_217;
-typedef _gostring_ swig_type_218;
-typedef long long swig_type_219;
-typedef long long swig_type_220;
+typedef _goslice_ swig_type_218;
+typedef _goslice_ swig_type_219;
+typedef _gostring_ swig_type_220;
 typedef _gostring_ swig_type_221;
 typedef _gostring_ swig_type_222;
-typedef _goslice_ swig_type_223;
-typedef _goslice_ swig_type_224;
-typedef _goslice_ swig_type_225;
+typedef _gostring_ swig_type_223;
+typedef _gostring_ swig_type_224;
+typedef _gostring_ swig_type_225;
 typedef _gostring_ swig_type_226;
-typedef _goslice_ swig_type_227;
-typedef _goslice_ swig_type_228;
-typedef _goslice_ swig_type_229;
+typedef _gostring_ swig_type_227;
+typedef long long swig_type_228;
+typedef long long swig_type_229;
 typedef _gostring_ swig_type_230;
-typedef _goslice_ swig_type_231;
+typedef _gostring_ swig_type_231;
 typedef _goslice_ swig_type_232;
 typedef _goslice_ swig_type_233;
 typedef _goslice_ swig_type_234;
 typedef _gostring_ swig_type_235;
-typedef _gostring_ swig_type_236;
-typedef _gostring_ swig_type_237;
-typedef _gostring_ swig_type_238;
+typedef _goslice_ swig_type_236;
+typedef _goslice_ swig_type_237;
+typedef _goslice_ swig_type_238;
 typedef _gostring_ swig_type_239;
-typedef _gostring_ swig_type_240;
-typedef _gostring_ swig_type_241;
-typedef _gostring_ swig_type_242;
-typedef _gostring_ swig_type_243;
+typedef _goslice_ swig_type_240;
+typedef _goslice_ swig_type_241;
+typedef _goslice_ swig_type_242;
+typedef _goslice_ swig_type_243;
 typedef _gostring_ swig_type_244;
-typedef _goslice_ swig_type_245;
+typedef _gostring_ swig_type_245;
 typedef _gostring_ swig_type_246;
-typedef long long swig_type_247;
+typedef _gostring_ swig_type_247;
 typedef _gostring_ swig_type_248;
-typedef long long swig_type_249;
+typedef _gostring_ swig_type_249;
 typedef _gostring_ swig_type_250;
 typedef _gostring_ swig_type_251;
 typedef _gostring_ swig_type_252;
 typedef _gostring_ swig_type_253;
-typedef _gostring_ swig_type_254;
+typedef _goslice_ swig_type_254;
 typedef _gostring_ swig_type_255;
-typedef _gostring_ swig_type_256;
+typedef long long swig_type_256;
 typedef _gostring_ swig_type_257;
-typedef _gostring_ swig_type_258;
+typedef long long swig_type_258;
 typedef _gostring_ swig_type_259;
 typedef _gostring_ swig_type_260;
 typedef _gostring_ swig_type_261;
-typedef _goslice_ swig_type_262;
+typedef _gostring_ swig_type_262;
 typedef _gostring_ swig_type_263;
 typedef _gostring_ swig_type_264;
 typedef _gostring_ swig_type_265;
 typedef _gostring_ swig_type_266;
 typedef _gostring_ swig_type_267;
 typedef _gostring_ swig_type_268;
-typedef long long swig_type_269;
+typedef _gostring_ swig_type_269;
 typedef _gostring_ swig_type_270;
-typedef long long swig_type_271;
+typedef _goslice_ swig_type_271;
 typedef _gostring_ swig_type_272;
 typedef _gostring_ swig_type_273;
 typedef _gostring_ swig_type_274;
-typedef long long swig_type_275;
-typedef _goslice_ swig_type_276;
-typedef _goslice_ swig_type_277;
-typedef _goslice_ swig_type_278;
-typedef _goslice_ swig_type_279;
-typedef _gostring_ swig_type_280;
-typedef long long swig_type_281;
-typedef _goslice_ swig_type_282;
-typedef _goslice_ swig_type_283;
-typedef _goslice_ swig_type_284;
+typedef _gostring_ swig_type_275;
+typedef _gostring_ swig_type_276;
+typedef _gostring_ swig_type_277;
+typedef long long swig_type_278;
+typedef _gostring_ swig_type_279;
+typedef long long swig_type_280;
+typedef _gostring_ swig_type_281;
+typedef _gostring_ swig_type_282;
+typedef _gostring_ swig_type_283;
+typedef long long swig_type_284;
 typedef _goslice_ swig_type_285;
 typedef _goslice_ swig_type_286;
-typedef _gostring_ swig_type_287;
-typedef _gostring_ swig_type_288;
-typedef _goslice_ swig_type_289;
-typedef _goslice_ swig_type_290;
-typedef _gostring_ swig_type_291;
-typedef _gostring_ swig_type_292;
-typedef _gostring_ swig_type_293;
-typedef _gostring_ swig_type_294;
-typedef _gostring_ swig_type_295;
-typedef long long swig_type_296;
+typedef _goslice_ swig_type_287;
+typedef _goslice_ swig_type_288;
+typedef _gostring_ swig_type_289;
+typedef long long swig_type_290;
+typedef _goslice_ swig_type_291;
+typedef _goslice_ swig_type_292;
+typedef _goslice_ swig_type_293;
+typedef _goslice_ swig_type_294;
+typedef _goslice_ swig_type_295;
+typedef _gostring_ swig_type_296;
 typedef _gostring_ swig_type_297;
-typedef _gostring_ swig_type_298;
-typedef _gostring_ swig_type_299;
+typedef _goslice_ swig_type_298;
+typedef _goslice_ swig_type_299;
 typedef _gostring_ swig_type_300;
+typedef _gostring_ swig_type_301;
+typedef _gostring_ swig_type_302;
+typedef _gostring_ swig_type_303;
+typedef _gostring_ swig_type_304;
+typedef long long swig_type_305;
+typedef _gostring_ swig_type_306;
+typedef _gostring_ swig_type_307;
+typedef _gostring_ swig_type_308;
+typedef _gostring_ swig_type_309;
 extern void _wrap_Swig_free_capi(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_capi(swig_intgo arg1);
 extern swig_type_1 _wrap_status_name_capi(swig_intgo arg1);
@@ -349,187 +358,191 @@ extern swig_type_14 _wrap_control_create_capi(swig_voidp arg1);
 extern void _wrap_control_destroy_capi(swig_voidp arg1);
 extern swig_type_15 _wrap_control_cancel_capi(uintptr_t arg1);
 extern swig_type_16 _wrap_control_progress_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern swig_type_17 _wrap_options_create_capi(swig_intgo arg1, swig_voidp arg2);
+extern swig_type_17 _wrap_memory_create_capi(swig_intgo arg1, int arg2, swig_type_18 arg3, swig_voidp arg4);
+extern void _wrap_memory_destroy_capi(swig_voidp arg1);
+extern swig_type_19 _wrap_memory_tensor_capi(uintptr_t arg1, swig_type_20 arg2, swig_intgo arg3, swig_type_21 arg4, swig_voidp arg5);
+extern swig_type_22 _wrap_copy_capi(swig_type_23 arg1, swig_type_24 arg2, swig_type_25 arg3);
+extern swig_type_26 _wrap_options_create_capi(swig_intgo arg1, swig_voidp arg2);
 extern void _wrap_options_destroy_capi(swig_voidp arg1);
-extern swig_type_18 _wrap_options_set_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_type_19 arg3);
-extern swig_type_20 _wrap_options_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_21 _wrap_options_set_text_capi(uintptr_t arg1, swig_intgo arg2, swig_type_22 arg3);
-extern swig_type_23 _wrap_options_get_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_24 _wrap_options_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_25 _wrap_options_get_text_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_26 _wrap_local_create_capi(int arg1, int arg2, swig_voidp arg3);
+extern swig_type_27 _wrap_options_set_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_type_28 arg3);
+extern swig_type_29 _wrap_options_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_30 _wrap_options_set_text_capi(uintptr_t arg1, swig_intgo arg2, swig_type_31 arg3);
+extern swig_type_32 _wrap_options_get_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_33 _wrap_options_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_34 _wrap_options_get_text_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_35 _wrap_local_create_capi(int arg1, int arg2, swig_voidp arg3);
 extern void _wrap_local_destroy_capi(swig_voidp arg1);
-extern swig_type_27 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_28 _wrap_comm_create_capi(swig_intgo arg1, int arg2, int arg3, swig_type_29 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_30 _wrap_comm_create_from_env_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_36 _wrap_comm_create_local_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_37 _wrap_comm_create_capi(swig_intgo arg1, int arg2, int arg3, swig_type_38 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_39 _wrap_comm_create_from_env_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_comm_destroy_capi(swig_voidp arg1);
-extern swig_type_31 _wrap_comm_rank_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_32 _wrap_comm_size_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_33 _wrap_comm_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
-extern swig_type_34 _wrap_comm_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_35 _wrap_comm_status_capi(uintptr_t arg1);
-extern swig_type_36 _wrap_comm_operations_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_37 _wrap_comm_barrier_capi(uintptr_t arg1);
-extern swig_type_38 _wrap_comm_all_reduce_capi(uintptr_t arg1, swig_type_39 arg2, swig_intgo arg3);
-extern swig_type_40 _wrap_comm_broadcast_capi(uintptr_t arg1, swig_type_41 arg2, int arg3);
-extern swig_type_42 _wrap_comm_all_gather_capi(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3);
-extern swig_type_45 _wrap_comm_reduce_scatter_capi(uintptr_t arg1, swig_type_46 arg2, swig_type_47 arg3, swig_intgo arg4);
-extern swig_type_48 _wrap_comm_all_to_all_capi(uintptr_t arg1, swig_type_49 arg2, swig_type_50 arg3, swig_type_51 arg4, swig_type_52 arg5);
-extern swig_type_53 _wrap_comm_split_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
-extern swig_type_54 _wrap_comm_close_capi(uintptr_t arg1);
-extern swig_type_55 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_56 arg2);
-extern swig_type_57 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_58 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_40 _wrap_comm_rank_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_41 _wrap_comm_size_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_42 _wrap_comm_set_f64_capi(uintptr_t arg1, swig_intgo arg2, double arg3);
+extern swig_type_43 _wrap_comm_get_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_44 _wrap_comm_status_capi(uintptr_t arg1);
+extern swig_type_45 _wrap_comm_operations_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_46 _wrap_comm_barrier_capi(uintptr_t arg1);
+extern swig_type_47 _wrap_comm_all_reduce_capi(uintptr_t arg1, swig_type_48 arg2, swig_intgo arg3);
+extern swig_type_49 _wrap_comm_broadcast_capi(uintptr_t arg1, swig_type_50 arg2, int arg3);
+extern swig_type_51 _wrap_comm_all_gather_capi(uintptr_t arg1, swig_type_52 arg2, swig_type_53 arg3);
+extern swig_type_54 _wrap_comm_reduce_scatter_capi(uintptr_t arg1, swig_type_55 arg2, swig_type_56 arg3, swig_intgo arg4);
+extern swig_type_57 _wrap_comm_all_to_all_capi(uintptr_t arg1, swig_type_58 arg2, swig_type_59 arg3, swig_type_60 arg4, swig_type_61 arg5);
+extern swig_type_62 _wrap_comm_split_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4);
+extern swig_type_63 _wrap_comm_close_capi(uintptr_t arg1);
+extern swig_type_64 _wrap_comm_abort_capi(uintptr_t arg1, swig_type_65 arg2);
+extern swig_type_66 _wrap_rendezvous_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_67 _wrap_rendezvous_token_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_rendezvous_destroy_capi(swig_voidp arg1);
-extern swig_type_59 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_68 _wrap_model_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_model_destroy_capi(swig_voidp arg1);
-extern swig_type_60 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_61 arg2, swig_type_62 arg3, swig_type_63 arg4, uintptr_t arg5, swig_voidp arg6);
-extern swig_type_64 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_65 arg3, swig_intgo arg4);
-extern swig_type_66 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_67 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
-extern swig_type_68 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_69 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_70 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_71 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_72 _wrap_model_from_json_capi(swig_type_73 arg1, swig_voidp arg2);
-extern swig_type_74 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
+extern swig_type_69 _wrap_model_add_table_capi(uintptr_t arg1, swig_type_70 arg2, swig_type_71 arg3, swig_type_72 arg4, uintptr_t arg5, swig_voidp arg6);
+extern swig_type_73 _wrap_model_add_feature_capi(uintptr_t arg1, int arg2, swig_type_74 arg3, swig_intgo arg4);
+extern swig_type_75 _wrap_model_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_76 _wrap_model_set_table_optimizer_capi(uintptr_t arg1, int arg2, uintptr_t arg3);
+extern swig_type_77 _wrap_model_table_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_78 _wrap_model_feature_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_79 _wrap_model_feature_columns_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_80 _wrap_model_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_81 _wrap_model_from_json_capi(swig_type_82 arg1, swig_voidp arg2);
+extern swig_type_83 _wrap_topology_create_capi(int arg1, int arg2, swig_voidp arg3);
 extern void _wrap_topology_destroy_capi(swig_voidp arg1);
-extern swig_type_75 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_76 _wrap_topology_from_json_capi(swig_type_77 arg1, swig_voidp arg2);
-extern swig_type_78 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_79 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_80 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_81 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_82 arg4, swig_type_83 arg5, swig_type_84 arg6, swig_type_85 arg7);
-extern swig_type_86 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
-extern swig_type_87 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
+extern swig_type_84 _wrap_topology_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_85 _wrap_topology_from_json_capi(swig_type_86 arg1, swig_voidp arg2);
+extern swig_type_87 _wrap_plan_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_88 _wrap_plan_collective_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_89 _wrap_plan_create_empty_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_90 _wrap_plan_add_box_capi(uintptr_t arg1, int arg2, int arg3, swig_type_91 arg4, swig_type_92 arg5, swig_type_93 arg6, swig_type_94 arg7);
+extern swig_type_95 _wrap_plan_add_replicated_capi(uintptr_t arg1, int arg2);
+extern swig_type_96 _wrap_plan_set_replication_capi(uintptr_t arg1, int arg2, swig_intgo arg3);
 extern void _wrap_plan_destroy_capi(swig_voidp arg1);
-extern swig_type_88 _wrap_plan_check_capi(uintptr_t arg1);
-extern swig_type_89 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
-extern swig_type_90 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
-extern swig_type_91 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_92 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_93 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_94 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_95 arg2, swig_voidp arg3);
-extern swig_type_96 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_97 _wrap_plan_check_capi(uintptr_t arg1);
+extern swig_type_98 _wrap_plan_box_count_capi(uintptr_t arg1, int arg2, swig_voidp arg3);
+extern swig_type_99 _wrap_plan_box_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7, swig_voidp arg8);
+extern swig_type_100 _wrap_plan_box_bytes_capi(uintptr_t arg1, int arg2, int arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_101 _wrap_plan_to_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_102 _wrap_plan_to_text_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_103 _wrap_plan_from_json_capi(uintptr_t arg1, swig_type_104 arg2, swig_voidp arg3);
+extern swig_type_105 _wrap_collection_create_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_collection_destroy_capi(swig_voidp arg1);
-extern swig_type_97 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_98 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_99 arg2);
-extern swig_type_100 _wrap_collection_synchronize_capi(uintptr_t arg1);
-extern swig_type_101 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_102 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
-extern swig_type_103 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
-extern swig_type_104 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_105 arg4, swig_type_106 arg5, swig_type_107 arg6);
-extern swig_type_108 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_109 arg4, swig_type_110 arg5, swig_type_111 arg6);
-extern swig_type_112 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_113 arg4, swig_type_114 arg5);
-extern swig_type_115 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_116 arg4, swig_type_117 arg5);
-extern swig_type_118 _wrap_collection_save_capi(uintptr_t arg1, swig_type_119 arg2, uintptr_t arg3);
-extern swig_type_120 _wrap_collection_load_capi(uintptr_t arg1, swig_type_121 arg2, uintptr_t arg3);
-extern swig_type_122 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_123 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
-extern swig_type_124 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_125 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_106 _wrap_collection_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_107 _wrap_collection_set_step_capi(uintptr_t arg1, swig_type_108 arg2);
+extern swig_type_109 _wrap_collection_synchronize_capi(uintptr_t arg1);
+extern swig_type_110 _wrap_collection_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_111 _wrap_collection_set_table_learning_rate_capi(uintptr_t arg1, int arg2, double arg3);
+extern swig_type_112 _wrap_collection_set_frozen_capi(uintptr_t arg1, int arg2, int arg3);
+extern swig_type_113 _wrap_collection_read_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_114 arg4, swig_type_115 arg5, swig_type_116 arg6);
+extern swig_type_117 _wrap_collection_write_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_118 arg4, swig_type_119 arg5, swig_type_120 arg6);
+extern swig_type_121 _wrap_collection_read_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_122 arg4, swig_type_123 arg5);
+extern swig_type_124 _wrap_collection_write_rows_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_type_125 arg4, swig_type_126 arg5);
+extern swig_type_127 _wrap_collection_save_capi(uintptr_t arg1, swig_type_128 arg2, uintptr_t arg3);
+extern swig_type_129 _wrap_collection_load_capi(uintptr_t arg1, swig_type_130 arg2, uintptr_t arg3);
+extern swig_type_131 _wrap_collection_stat_i64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_132 _wrap_collection_table_stat_i64_capi(uintptr_t arg1, int arg2, swig_intgo arg3, swig_voidp arg4);
+extern swig_type_133 _wrap_collection_stat_f64_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_134 _wrap_lookup_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_lookup_destroy_capi(swig_voidp arg1);
-extern swig_type_126 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_127 arg2);
-extern swig_type_128 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_129 arg2, swig_type_130 arg3, swig_type_131 arg4, swig_type_132 arg5);
-extern swig_type_133 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_134 arg2, swig_type_135 arg3, swig_type_136 arg4, swig_type_137 arg5);
-extern swig_type_138 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3, swig_type_141 arg4, swig_type_142 arg5, swig_type_143 arg6, swig_type_144 arg7);
-extern swig_type_145 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_146 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_147 arg3);
-extern swig_type_148 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_149 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_150 arg3);
-extern swig_type_151 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
-extern swig_type_152 _wrap_lookup_backward_capi(uintptr_t arg1);
-extern swig_type_153 _wrap_lookup_accumulate_capi(uintptr_t arg1);
-extern swig_type_154 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_155 arg2);
-extern swig_type_156 _wrap_lookup_skip_capi(uintptr_t arg1);
-extern swig_type_157 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_135 _wrap_lookup_set_stream_capi(uintptr_t arg1, swig_type_136 arg2);
+extern swig_type_137 _wrap_lookup_begin_capi(uintptr_t arg1, swig_type_138 arg2, swig_type_139 arg3, swig_type_140 arg4, swig_type_141 arg5);
+extern swig_type_142 _wrap_lookup_begin_offsets_capi(uintptr_t arg1, swig_type_143 arg2, swig_type_144 arg3, swig_type_145 arg4, swig_type_146 arg5);
+extern swig_type_147 _wrap_lookup_begin_variable_capi(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3, swig_type_150 arg4, swig_type_151 arg5, swig_type_152 arg6, swig_type_153 arg7);
+extern swig_type_154 _wrap_lookup_output_shape_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_155 _wrap_lookup_forward_capi(uintptr_t arg1, int arg2, swig_type_156 arg3);
+extern swig_type_157 _wrap_lookup_all_done_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_158 _wrap_lookup_set_gradient_capi(uintptr_t arg1, int arg2, swig_type_159 arg3);
+extern swig_type_160 _wrap_lookup_send_gradients_capi(uintptr_t arg1, int arg2);
+extern swig_type_161 _wrap_lookup_backward_capi(uintptr_t arg1);
+extern swig_type_162 _wrap_lookup_accumulate_capi(uintptr_t arg1);
+extern swig_type_163 _wrap_lookup_weight_gradient_capi(uintptr_t arg1, swig_type_164 arg2);
+extern swig_type_165 _wrap_lookup_skip_capi(uintptr_t arg1);
+extern swig_type_166 _wrap_mesh_create_capi(uintptr_t arg1, int arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_mesh_destroy_capi(swig_voidp arg1);
-extern swig_type_158 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
-extern swig_type_159 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_160 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_161 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_162 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
-extern swig_type_163 _wrap_collection_sync_capi(uintptr_t arg1);
-extern swig_type_164 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_167 _wrap_mesh_place_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4, swig_voidp arg5);
+extern swig_type_168 _wrap_mesh_sharding_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_169 _wrap_mesh_replica_comm_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_170 _wrap_plan_collective_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_171 _wrap_collection_create_on_mesh_capi(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_172 _wrap_collection_sync_capi(uintptr_t arg1);
+extern swig_type_173 _wrap_ddp_create_capi(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_ddp_destroy_capi(swig_voidp arg1);
-extern swig_type_165 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_166 arg2, swig_type_167 arg3, swig_type_168 arg4, swig_voidp arg5);
-extern swig_type_169 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_170 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_171 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_172 arg2);
-extern swig_type_173 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_174 _wrap_ddp_commit_capi(uintptr_t arg1);
-extern swig_type_175 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_176 arg2, swig_voidp arg3);
-extern swig_type_177 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_178 arg2, swig_voidp arg3);
-extern swig_type_179 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
-extern swig_type_180 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_181 arg2, swig_type_182 arg3);
-extern swig_type_183 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_184 arg2, swig_type_185 arg3);
-extern swig_type_186 _wrap_ddp_end_capi(uintptr_t arg1);
-extern swig_type_187 _wrap_ddp_wait_capi(uintptr_t arg1);
-extern swig_type_188 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
-extern swig_type_189 _wrap_ddp_join_capi(uintptr_t arg1);
-extern swig_type_190 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
-extern swig_type_191 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
-extern swig_type_192 _wrap_ddp_step_capi(uintptr_t arg1);
-extern swig_type_193 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_194 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_195 arg2, int arg3, swig_voidp arg4);
-extern swig_type_196 _wrap_ddp_check_equal_capi(uintptr_t arg1);
-extern swig_type_197 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
-extern swig_type_198 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_199 _wrap_mlp_create_capi(swig_type_200 arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_174 _wrap_ddp_add_parameter_capi(uintptr_t arg1, swig_type_175 arg2, swig_type_176 arg3, swig_type_177 arg4, swig_voidp arg5);
+extern swig_type_178 _wrap_ddp_add_mlp_capi(uintptr_t arg1, swig_type_179 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_180 _wrap_ddp_set_flat_gradient_capi(uintptr_t arg1, swig_type_181 arg2);
+extern swig_type_182 _wrap_ddp_set_optimizer_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_183 _wrap_ddp_commit_capi(uintptr_t arg1);
+extern swig_type_184 _wrap_ddp_gradient_capi(uintptr_t arg1, swig_type_185 arg2, swig_voidp arg3);
+extern swig_type_186 _wrap_ddp_bucket_of_capi(uintptr_t arg1, swig_type_187 arg2, swig_voidp arg3);
+extern swig_type_188 _wrap_ddp_begin_capi(uintptr_t arg1, int arg2);
+extern swig_type_189 _wrap_ddp_mark_ready_capi(uintptr_t arg1, swig_type_190 arg2, swig_type_191 arg3);
+extern swig_type_192 _wrap_ddp_mark_unused_capi(uintptr_t arg1, swig_type_193 arg2, swig_type_194 arg3);
+extern swig_type_195 _wrap_ddp_end_capi(uintptr_t arg1);
+extern swig_type_196 _wrap_ddp_wait_capi(uintptr_t arg1);
+extern swig_type_197 _wrap_ddp_all_reduce_capi(uintptr_t arg1);
+extern swig_type_198 _wrap_ddp_join_capi(uintptr_t arg1);
+extern swig_type_199 _wrap_ddp_zero_gradients_capi(uintptr_t arg1);
+extern swig_type_200 _wrap_ddp_clip_grad_norm_capi(uintptr_t arg1, double arg2, swig_voidp arg3);
+extern swig_type_201 _wrap_ddp_step_capi(uintptr_t arg1);
+extern swig_type_202 _wrap_ddp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_203 _wrap_ddp_state_capi(uintptr_t arg1, swig_type_204 arg2, int arg3, swig_voidp arg4);
+extern swig_type_205 _wrap_ddp_check_equal_capi(uintptr_t arg1);
+extern swig_type_206 _wrap_ddp_broadcast_capi(uintptr_t arg1, int arg2);
+extern swig_type_207 _wrap_ddp_statistics_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_208 _wrap_mlp_create_capi(swig_type_209 arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_mlp_destroy_capi(swig_voidp arg1);
-extern swig_type_201 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_202 arg2, swig_intgo arg3);
-extern swig_type_203 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_204 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_205 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_206 arg2, swig_type_207 arg3);
-extern swig_type_208 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_209 arg2, swig_type_210 arg3);
-extern swig_type_211 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
-extern swig_type_212 _wrap_mlp_step_capi(uintptr_t arg1);
-extern swig_type_213 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
-extern swig_type_214 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_215 arg2);
-extern swig_type_216 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_217 arg2);
-extern swig_type_218 _wrap_interaction_create_capi(swig_type_219 arg1, swig_type_220 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_210 _wrap_mlp_add_linear_capi(uintptr_t arg1, swig_type_211 arg2, swig_intgo arg3);
+extern swig_type_212 _wrap_mlp_parameter_count_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_213 _wrap_mlp_parameter_capi(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_214 _wrap_mlp_forward_capi(uintptr_t arg1, swig_type_215 arg2, swig_type_216 arg3);
+extern swig_type_217 _wrap_mlp_backward_capi(uintptr_t arg1, swig_type_218 arg2, swig_type_219 arg3);
+extern swig_type_220 _wrap_mlp_zero_gradient_capi(uintptr_t arg1);
+extern swig_type_221 _wrap_mlp_step_capi(uintptr_t arg1);
+extern swig_type_222 _wrap_mlp_set_learning_rate_capi(uintptr_t arg1, double arg2);
+extern swig_type_223 _wrap_mlp_save_capi(uintptr_t arg1, swig_type_224 arg2);
+extern swig_type_225 _wrap_mlp_load_capi(uintptr_t arg1, swig_type_226 arg2);
+extern swig_type_227 _wrap_interaction_create_capi(swig_type_228 arg1, swig_type_229 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_interaction_destroy_capi(swig_voidp arg1);
-extern swig_type_221 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_222 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_223 arg2, swig_type_224 arg3, swig_type_225 arg4);
-extern swig_type_226 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_227 arg2, swig_type_228 arg3, swig_type_229 arg4);
-extern swig_type_230 _wrap_bce_with_logits_capi(swig_type_231 arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4, swig_voidp arg5);
-extern swig_type_235 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_236 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_230 _wrap_interaction_outputs_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_231 _wrap_interaction_forward_capi(uintptr_t arg1, swig_type_232 arg2, swig_type_233 arg3, swig_type_234 arg4);
+extern swig_type_235 _wrap_interaction_backward_capi(uintptr_t arg1, swig_type_236 arg2, swig_type_237 arg3, swig_type_238 arg4);
+extern swig_type_239 _wrap_bce_with_logits_capi(swig_type_240 arg1, swig_type_241 arg2, swig_type_242 arg3, swig_type_243 arg4, swig_voidp arg5);
+extern swig_type_244 _wrap_checkpoint_create_capi(uintptr_t arg1, swig_type_245 arg2, uintptr_t arg3, swig_voidp arg4);
 extern void _wrap_checkpoint_destroy_capi(swig_voidp arg1);
-extern swig_type_237 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_238 arg2, uintptr_t arg3);
-extern swig_type_239 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_240 arg2, uintptr_t arg3);
-extern swig_type_241 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_242 arg2, uintptr_t arg3);
-extern swig_type_243 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_244 arg2, swig_type_245 arg3);
-extern swig_type_246 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
-extern swig_type_248 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_249 arg2);
-extern swig_type_250 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_251 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_252 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_253 arg2, swig_voidp arg3);
-extern swig_type_254 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_255 arg2, swig_voidp arg3);
-extern swig_type_256 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_257 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_258 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_259 arg2, int arg3, swig_voidp arg4);
-extern swig_type_260 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_261 arg2, int arg3, swig_type_262 arg4);
-extern swig_type_263 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
-extern swig_type_264 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_265 _wrap_checkpoint_list_json_capi(swig_type_266 arg1, swig_voidp arg2);
-extern swig_type_267 _wrap_scorer_open_capi(swig_type_268 arg1, swig_type_269 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
+extern swig_type_246 _wrap_checkpoint_add_collection_capi(uintptr_t arg1, swig_type_247 arg2, uintptr_t arg3);
+extern swig_type_248 _wrap_checkpoint_add_mlp_capi(uintptr_t arg1, swig_type_249 arg2, uintptr_t arg3);
+extern swig_type_250 _wrap_checkpoint_add_ddp_capi(uintptr_t arg1, swig_type_251 arg2, uintptr_t arg3);
+extern swig_type_252 _wrap_checkpoint_set_tensor_capi(uintptr_t arg1, swig_type_253 arg2, swig_type_254 arg3);
+extern swig_type_255 _wrap_checkpoint_commit_capi(uintptr_t arg1, swig_type_256 arg2, uintptr_t arg3);
+extern swig_type_257 _wrap_checkpoint_open_capi(uintptr_t arg1, swig_type_258 arg2);
+extern swig_type_259 _wrap_checkpoint_step_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_260 _wrap_checkpoint_load_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_261 _wrap_checkpoint_model_capi(uintptr_t arg1, swig_type_262 arg2, swig_voidp arg3);
+extern swig_type_263 _wrap_checkpoint_plan_capi(uintptr_t arg1, swig_type_264 arg2, swig_voidp arg3);
+extern swig_type_265 _wrap_checkpoint_mlp_capi(uintptr_t arg1, swig_type_266 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_267 _wrap_checkpoint_tensor_info_capi(uintptr_t arg1, swig_type_268 arg2, int arg3, swig_voidp arg4);
+extern swig_type_269 _wrap_checkpoint_get_tensor_capi(uintptr_t arg1, swig_type_270 arg2, int arg3, swig_type_271 arg4);
+extern swig_type_272 _wrap_checkpoint_verify_capi(uintptr_t arg1, uintptr_t arg2);
+extern swig_type_273 _wrap_checkpoint_contents_json_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_274 _wrap_checkpoint_list_json_capi(swig_type_275 arg1, swig_voidp arg2);
+extern swig_type_276 _wrap_scorer_open_capi(swig_type_277 arg1, swig_type_278 arg2, uintptr_t arg3, uintptr_t arg4, swig_voidp arg5);
 extern void _wrap_scorer_destroy_capi(swig_voidp arg1);
-extern swig_type_270 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_271 arg2, uintptr_t arg3, swig_voidp arg4);
-extern swig_type_272 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
-extern swig_type_273 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern swig_type_274 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_275 arg3, swig_type_276 arg4, swig_type_277 arg5, swig_type_278 arg6, swig_type_279 arg7, swig_voidp arg8);
-extern swig_type_280 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_281 arg2, swig_type_282 arg3, swig_type_283 arg4, swig_type_284 arg5, swig_type_285 arg6, swig_type_286 arg7, swig_voidp arg8);
-extern swig_type_287 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_279 _wrap_scorer_refresh_capi(uintptr_t arg1, swig_type_280 arg2, uintptr_t arg3, swig_voidp arg4);
+extern swig_type_281 _wrap_scorer_model_capi(uintptr_t arg1, swig_voidp arg2);
+extern swig_type_282 _wrap_scorer_info_capi(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_283 _wrap_scorer_lookup_capi(uintptr_t arg1, int arg2, swig_type_284 arg3, swig_type_285 arg4, swig_type_286 arg5, swig_type_287 arg6, swig_type_288 arg7, swig_voidp arg8);
+extern swig_type_289 _wrap_scorer_predict_capi(uintptr_t arg1, swig_type_290 arg2, swig_type_291 arg3, swig_type_292 arg4, swig_type_293 arg5, swig_type_294 arg6, swig_type_295 arg7, swig_voidp arg8);
+extern swig_type_296 _wrap_metrics_create_capi(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_metrics_destroy_capi(swig_voidp arg1);
-extern swig_type_288 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_289 arg2, swig_type_290 arg3);
-extern swig_type_291 _wrap_metrics_compute_capi(uintptr_t arg1);
-extern swig_type_292 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
-extern swig_type_293 _wrap_metrics_reset_capi(uintptr_t arg1);
-extern swig_type_294 _wrap_metrics_text_capi(swig_voidp arg1);
-extern swig_type_295 _wrap_trace_start_capi(swig_type_296 arg1);
+extern swig_type_297 _wrap_metrics_update_capi(uintptr_t arg1, swig_type_298 arg2, swig_type_299 arg3);
+extern swig_type_300 _wrap_metrics_compute_capi(uintptr_t arg1);
+extern swig_type_301 _wrap_metrics_get_capi(uintptr_t arg1, swig_intgo arg2, swig_voidp arg3);
+extern swig_type_302 _wrap_metrics_reset_capi(uintptr_t arg1);
+extern swig_type_303 _wrap_metrics_text_capi(swig_voidp arg1);
+extern swig_type_304 _wrap_trace_start_capi(swig_type_305 arg1);
 extern void _wrap_trace_stop_capi(void);
-extern swig_type_297 _wrap_trace_json_capi(swig_voidp arg1);
-extern swig_type_298 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
-extern swig_type_299 _wrap_probe_cached_capi(swig_voidp arg1);
-extern swig_type_300 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_306 _wrap_trace_json_capi(swig_voidp arg1);
+extern swig_type_307 _wrap_probe_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
+extern swig_type_308 _wrap_probe_cached_capi(swig_voidp arg1);
+extern swig_type_309 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_voidp arg3);
 #cgo noescape _wrap_capabilities_capi
 #cgo nocallback _wrap_capabilities_capi
 #cgo noescape _wrap_live_objects_capi
@@ -540,6 +553,10 @@ extern swig_type_300 _wrap_probe_device_capi(int arg1, uintptr_t arg2, swig_void
 #cgo nocallback _wrap_control_create_capi
 #cgo noescape _wrap_control_progress_capi
 #cgo nocallback _wrap_control_progress_capi
+#cgo noescape _wrap_memory_create_capi
+#cgo nocallback _wrap_memory_create_capi
+#cgo noescape _wrap_memory_tensor_capi
+#cgo nocallback _wrap_memory_tensor_capi
 #cgo noescape _wrap_options_create_capi
 #cgo nocallback _wrap_options_create_capi
 #cgo noescape _wrap_options_get_i64_capi
@@ -810,10 +827,20 @@ func Hash64_ids(arg1 uint64, arg2 Tensor, arg3 int64, arg4 Tensor) (_swig_ret er
 	var swig_r string
 	_swig_i_0 := arg1
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	swig_r_p := C._wrap_hash64_ids_capi(C.swig_type_8(_swig_i_0), *(*C.swig_type_9)(unsafe.Pointer(&_swig_i_1)), C.swig_type_10(_swig_i_2), *(*C.swig_type_11)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg2)
@@ -911,6 +938,83 @@ func Control_progress(arg1 *Handle, arg2 *int64, arg3 *int64) (_swig_ret error) 
 	return swig_r_1
 }
 
+func Memory_create(arg1 int32, arg2 int32, arg3 int64, arg4 *uintptr) (_swig_ret error) {
+	var swig_r string
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r_p := C._wrap_memory_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.swig_type_18(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Memory_destroy(arg1 *uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_memory_destroy_capi(C.swig_voidp(_swig_i_0))
+}
+
+func Memory_tensor(arg1 *Handle, arg2 int64, arg3 int32, arg4 []int64, arg5 *View) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 uintptr
+
+	{
+		ticket, err := arg1.get()
+		if err != nil {
+			return err
+		}
+		_swig_i_0 = ticket
+	}
+
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r_p := C._wrap_memory_tensor_capi(C.uintptr_t(_swig_i_0), C.swig_type_20(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	runtime.KeepAlive(arg1)
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
+func Copy(arg1 Tensor, arg2 Tensor, arg3 int64) (_swig_ret error) {
+	var swig_r string
+	var _swig_i_0 []struct{}
+
+	if err := arg1.check(); err != nil {
+		return err
+	}
+	_swig_i_0 = *(*[]struct{})(unsafe.Pointer(&arg1))
+
+	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
+	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
+	_swig_i_2 := arg3
+	swig_r_p := C._wrap_copy_capi(*(*C.swig_type_23)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_type_25(_swig_i_2))
+	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
+	keepLayout(arg1)
+	keepLayout(arg2)
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_0
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = _swig_i_1
+	}
+	var swig_r_1 error
+	swig_r_1 = makeError(swig_r)
+	return swig_r_1
+}
+
 func Options_create(arg1 int32, arg2 *uintptr) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
@@ -941,7 +1045,7 @@ func Options_set_i64(arg1 *Handle, arg2 int32, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_19(_swig_i_2))
+	swig_r_p := C._wrap_options_set_i64_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), C.swig_type_28(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -991,7 +1095,7 @@ func Options_set_text(arg1 *Handle, arg2 int32, arg3 string) (_swig_ret error) {
 	}
 	_swig_i_2 = arg3
 
-	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_22)(unsafe.Pointer(&_swig_i_2)))
+	swig_r_p := C._wrap_options_set_text_capi(C.uintptr_t(_swig_i_0), C.swig_intgo(_swig_i_1), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1132,7 +1236,7 @@ func Comm_create(arg1 int32, arg2 int32, arg3 int32, arg4 string, arg5 *Handle, 
 	}
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_29)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_comm_create_capi(C.swig_intgo(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg5)
 	if Swig_escape_always_false {
@@ -1331,9 +1435,14 @@ func Comm_all_reduce(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_comm_all_reduce_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1358,9 +1467,14 @@ func Comm_broadcast(arg1 *Handle, arg2 Tensor, arg3 int32) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
+	swig_r_p := C._wrap_comm_broadcast_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1385,10 +1499,20 @@ func Comm_all_gather(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_comm_all_gather_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1417,11 +1541,21 @@ func Comm_reduce_scatter(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 int32) (_s
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_comm_reduce_scatter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1450,14 +1584,34 @@ func Comm_all_to_all(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 T
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_4)))
+
+	swig_r_p := C._wrap_comm_all_to_all_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -1543,7 +1697,7 @@ func Comm_abort(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_comm_abort_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1661,7 +1815,7 @@ func Model_add_table(arg1 *Handle, arg2 string, arg3 int64, arg4 int64, arg5 *Ha
 	}
 
 	_swig_i_5 := arg6
-	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), C.swig_type_62(_swig_i_2), C.swig_type_63(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
+	swig_r_p := C._wrap_model_add_table_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1)), C.swig_type_71(_swig_i_2), C.swig_type_72(_swig_i_3), C.uintptr_t(_swig_i_4), C.swig_voidp(_swig_i_5))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg5)
@@ -1694,7 +1848,7 @@ func Model_add_feature(arg1 *Handle, arg2 int32, arg3 string, arg4 int32) (_swig
 	_swig_i_2 = arg3
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
+	swig_r_p := C._wrap_model_add_feature_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.swig_intgo(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -1867,7 +2021,7 @@ func Model_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_73)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_model_from_json_capi(*(*C.swig_type_82)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -1927,7 +2081,7 @@ func Topology_from_json(arg1 string, arg2 *uintptr) (_swig_ret error) {
 	_swig_i_0 = arg1
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_77)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_topology_from_json_capi(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	if Swig_escape_always_false {
 		Swig_escape_val = _swig_i_0
@@ -2073,7 +2227,7 @@ func Plan_add_box(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int64, 
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_82(_swig_i_3), C.swig_type_83(_swig_i_4), C.swig_type_84(_swig_i_5), C.swig_type_85(_swig_i_6))
+	swig_r_p := C._wrap_plan_add_box_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.int(_swig_i_2), C.swig_type_91(_swig_i_3), C.swig_type_92(_swig_i_4), C.swig_type_93(_swig_i_5), C.swig_type_94(_swig_i_6))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2288,7 +2442,7 @@ func Plan_from_json(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error) 
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_plan_from_json_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -2392,7 +2546,7 @@ func Collection_set_step(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_99(_swig_i_1))
+	swig_r_p := C._wrap_collection_set_step_capi(C.uintptr_t(_swig_i_0), C.swig_type_108(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2502,8 +2656,13 @@ func Collection_read(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int6
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_105(_swig_i_3), C.swig_type_106(_swig_i_4), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_5)))
+
+	swig_r_p := C._wrap_collection_read_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_114(_swig_i_3), C.swig_type_115(_swig_i_4), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2532,8 +2691,13 @@ func Collection_write(arg1 *Handle, arg2 int32, arg3 int32, arg4 int64, arg5 int
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
-	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_109(_swig_i_3), C.swig_type_110(_swig_i_4), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_5)))
+
+	swig_r_p := C._wrap_collection_write_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), C.swig_type_118(_swig_i_3), C.swig_type_119(_swig_i_4), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_5)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg6)
@@ -2560,10 +2724,20 @@ func Collection_read_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, arg
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_4)))
+
+	swig_r_p := C._wrap_collection_read_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2594,10 +2768,20 @@ func Collection_write_rows(arg1 *Handle, arg2 int32, arg3 int32, arg4 Tensor, ar
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_4)))
+
+	swig_r_p := C._wrap_collection_write_rows_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_intgo(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -2642,7 +2826,7 @@ func Collection_save(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2683,7 +2867,7 @@ func Collection_load(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret error) 
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_collection_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -2812,7 +2996,7 @@ func Lookup_set_stream(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1))
+	swig_r_p := C._wrap_lookup_set_stream_capi(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -2834,12 +3018,27 @@ func Lookup_begin(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Tenso
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_4)))
+
+	swig_r_p := C._wrap_lookup_begin_capi(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2873,12 +3072,27 @@ func Lookup_begin_offsets(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, ar
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
-	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_134(_swig_i_1), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_4)))
+
+	swig_r_p := C._wrap_lookup_begin_offsets_capi(C.uintptr_t(_swig_i_0), C.swig_type_143(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_4)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2912,16 +3126,41 @@ func Lookup_begin_variable(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, a
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
 	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
 	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
-	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_139(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_6)))
+
+	swig_r_p := C._wrap_lookup_begin_variable_capi(C.uintptr_t(_swig_i_0), C.swig_type_148(_swig_i_1), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_6)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -2986,8 +3225,13 @@ func Lookup_forward(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_lookup_forward_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3034,8 +3278,13 @@ func Lookup_set_gradient(arg1 *Handle, arg2 int32, arg3 Tensor) (_swig_ret error
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_lookup_set_gradient_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3121,8 +3370,13 @@ func Lookup_weight_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_1)))
+
+	swig_r_p := C._wrap_lookup_weight_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3432,11 +3686,21 @@ func Ddp_add_parameter(arg1 *Handle, arg2 string, arg3 Tensor, arg4 Tensor, arg5
 	_swig_i_1 = arg2
 
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_168)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_ddp_add_parameter_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_175)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_176)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_177)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -3485,7 +3749,7 @@ func Ddp_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *int64) (_swig_re
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_170)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_179)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -3510,8 +3774,13 @@ func Ddp_set_flat_gradient(arg1 *Handle, arg2 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
-	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_172)(unsafe.Pointer(&_swig_i_1)))
+
+	swig_r_p := C._wrap_ddp_set_flat_gradient_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_181)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -3588,7 +3857,7 @@ func Ddp_gradient(arg1 *Handle, arg2 int64, arg3 *View) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_176(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_gradient_capi(C.uintptr_t(_swig_i_0), C.swig_type_185(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3610,7 +3879,7 @@ func Ddp_bucket_of(arg1 *Handle, arg2 int64, arg3 *int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_178(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_ddp_bucket_of_capi(C.uintptr_t(_swig_i_0), C.swig_type_187(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3653,7 +3922,7 @@ func Ddp_mark_ready(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_181(_swig_i_1), C.swig_type_182(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_ready_capi(C.uintptr_t(_swig_i_0), C.swig_type_190(_swig_i_1), C.swig_type_191(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3675,7 +3944,7 @@ func Ddp_mark_unused(arg1 *Handle, arg2 int64, arg3 int64) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_184(_swig_i_1), C.swig_type_185(_swig_i_2))
+	swig_r_p := C._wrap_ddp_mark_unused_capi(C.uintptr_t(_swig_i_0), C.swig_type_193(_swig_i_1), C.swig_type_194(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3861,7 +4130,7 @@ func Ddp_state(arg1 *Handle, arg2 int64, arg3 int32, arg4 *View) (_swig_ret erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_195(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_ddp_state_capi(C.uintptr_t(_swig_i_0), C.swig_type_204(_swig_i_1), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -3947,7 +4216,7 @@ func Mlp_create(arg1 int64, arg2 *Handle, arg3 *uintptr) (_swig_ret error) {
 	}
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_200(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_mlp_create_capi(C.swig_type_209(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg2)
 	var swig_r_1 error
@@ -3974,7 +4243,7 @@ func Mlp_add_linear(arg1 *Handle, arg2 int64, arg3 int32) (_swig_ret error) {
 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_202(_swig_i_1), C.swig_intgo(_swig_i_2))
+	swig_r_p := C._wrap_mlp_add_linear_capi(C.uintptr_t(_swig_i_0), C.swig_type_211(_swig_i_1), C.swig_intgo(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4039,10 +4308,20 @@ func Mlp_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_206)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_207)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_mlp_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_216)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4071,10 +4350,20 @@ func Mlp_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_209)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_210)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_mlp_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_218)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_219)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4170,7 +4459,7 @@ func Mlp_save(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_215)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_save_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4200,7 +4489,7 @@ func Mlp_load(arg1 *Handle, arg2 string) (_swig_ret error) {
 	}
 	_swig_i_1 = arg2
 
-	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_217)(unsafe.Pointer(&_swig_i_1)))
+	swig_r_p := C._wrap_mlp_load_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_226)(unsafe.Pointer(&_swig_i_1)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4226,7 +4515,7 @@ func Interaction_create(arg1 int64, arg2 int64, arg3 *Handle, arg4 *uintptr) (_s
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_219(_swig_i_0), C.swig_type_220(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_interaction_create_capi(C.swig_type_228(_swig_i_0), C.swig_type_229(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	var swig_r_1 error
@@ -4273,12 +4562,27 @@ func Interaction_forward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (_
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_223)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_224)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_225)(unsafe.Pointer(&_swig_i_3)))
+
+	swig_r_p := C._wrap_interaction_forward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4311,12 +4615,27 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_227)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_228)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_229)(unsafe.Pointer(&_swig_i_3)))
+
+	swig_r_p := C._wrap_interaction_backward_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_237)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -4339,15 +4658,35 @@ func Interaction_backward(arg1 *Handle, arg2 Tensor, arg3 Tensor, arg4 Tensor) (
 func Bce_with_logits(arg1 Tensor, arg2 Tensor, arg3 Tensor, arg4 Tensor, arg5 *float64) (_swig_ret error) {
 	var swig_r string
 	var _swig_i_0 []struct{}
+
+	if err := arg1.check(); err != nil {
+		return err
+	}
 	_swig_i_0 = *(*[]struct{})(unsafe.Pointer(&arg1))
+
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_231)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_232)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_233)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_234)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_bce_with_logits_capi(*(*C.swig_type_240)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_241)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_243)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	keepLayout(arg1)
 	keepLayout(arg2)
@@ -4400,7 +4739,7 @@ func Checkpoint_create(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_236)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_create_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4446,7 +4785,7 @@ func Checkpoint_add_collection(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_r
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_238)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_collection_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_247)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4487,7 +4826,7 @@ func Checkpoint_add_mlp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_240)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_249)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4528,7 +4867,7 @@ func Checkpoint_add_ddp(arg1 *Handle, arg2 string, arg3 *Handle) (_swig_ret erro
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_242)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_add_ddp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_251)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4560,8 +4899,13 @@ func Checkpoint_set_tensor(arg1 *Handle, arg2 string, arg3 Tensor) (_swig_ret er
 	_swig_i_1 = arg2
 
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_244)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_245)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_checkpoint_set_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_254)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -4599,7 +4943,7 @@ func Checkpoint_commit(arg1 *Handle, arg2 int64, arg3 *Handle) (_swig_ret error)
 		_swig_i_2 = ticket
 	}
 
-	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_247(_swig_i_1), C.uintptr_t(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_commit_capi(C.uintptr_t(_swig_i_0), C.swig_type_256(_swig_i_1), C.uintptr_t(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4621,7 +4965,7 @@ func Checkpoint_open(arg1 *Handle, arg2 int64) (_swig_ret error) {
 	}
 
 	_swig_i_1 := arg2
-	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_249(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_open_capi(C.uintptr_t(_swig_i_0), C.swig_type_258(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	var swig_r_1 error
@@ -4701,7 +5045,7 @@ func Checkpoint_model(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_253)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_model_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4732,7 +5076,7 @@ func Checkpoint_plan(arg1 *Handle, arg2 string, arg3 *uintptr) (_swig_ret error)
 	_swig_i_1 = arg2
 
 	_swig_i_2 := arg3
-	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_255)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
+	swig_r_p := C._wrap_checkpoint_plan_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_264)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4773,7 +5117,7 @@ func Checkpoint_mlp(arg1 *Handle, arg2 string, arg3 *Handle, arg4 *uintptr) (_sw
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_257)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_mlp_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_266)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -4806,7 +5150,7 @@ func Checkpoint_tensor_info(arg1 *Handle, arg2 string, arg3 int32, arg4 *View) (
 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_259)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_checkpoint_tensor_info_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_268)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	if Swig_escape_always_false {
@@ -4838,8 +5182,13 @@ func Checkpoint_get_tensor(arg1 *Handle, arg2 string, arg3 int32, arg4 Tensor) (
 
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
-	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_261)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_262)(unsafe.Pointer(&_swig_i_3)))
+
+	swig_r_p := C._wrap_checkpoint_get_tensor_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_270)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_271)(unsafe.Pointer(&_swig_i_3)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -4919,7 +5268,7 @@ func Checkpoint_list_json(arg1 string, arg2 *string) (_swig_ret error) {
 
 	var _swig_i_1 *unsafe.Pointer
 	_swig_i_1 = new(unsafe.Pointer)
-	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_266)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
+	swig_r_p := C._wrap_checkpoint_list_json_capi(*(*C.swig_type_275)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	*arg2 = takeText(*_swig_i_1)
 	if Swig_escape_always_false {
@@ -4961,7 +5310,7 @@ func Scorer_open(arg1 string, arg2 int64, arg3 *Handle, arg4 *Handle, arg5 *uint
 	}
 
 	_swig_i_4 := arg5
-	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_268)(unsafe.Pointer(&_swig_i_0)), C.swig_type_269(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
+	swig_r_p := C._wrap_scorer_open_capi(*(*C.swig_type_277)(unsafe.Pointer(&_swig_i_0)), C.swig_type_278(_swig_i_1), C.uintptr_t(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg3)
 	runtime.KeepAlive(arg4)
@@ -5002,7 +5351,7 @@ func Scorer_refresh(arg1 *Handle, arg2 int64, arg3 *Handle, arg4 *int64) (_swig_
 	}
 
 	_swig_i_3 := arg4
-	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_271(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
+	swig_r_p := C._wrap_scorer_refresh_capi(C.uintptr_t(_swig_i_0), C.swig_type_280(_swig_i_1), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	runtime.KeepAlive(arg3)
@@ -5070,15 +5419,35 @@ func Scorer_lookup(arg1 *Handle, arg2 int32, arg3 int64, arg4 Tensor, arg5 Tenso
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
 	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
 	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_275(_swig_i_2), *(*C.swig_type_276)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_277)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_278)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_279)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_lookup_capi(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_284(_swig_i_2), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_287)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_288)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg4)
@@ -5116,17 +5485,42 @@ func Scorer_predict(arg1 *Handle, arg2 int64, arg3 Tensor, arg4 Tensor, arg5 Ten
 
 	_swig_i_1 := arg2
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
+
 	var _swig_i_3 []struct{}
+
+	if err := arg4.check(); err != nil {
+		return err
+	}
 	_swig_i_3 = *(*[]struct{})(unsafe.Pointer(&arg4))
+
 	var _swig_i_4 []struct{}
+
+	if err := arg5.check(); err != nil {
+		return err
+	}
 	_swig_i_4 = *(*[]struct{})(unsafe.Pointer(&arg5))
+
 	var _swig_i_5 []struct{}
+
+	if err := arg6.check(); err != nil {
+		return err
+	}
 	_swig_i_5 = *(*[]struct{})(unsafe.Pointer(&arg6))
+
 	var _swig_i_6 []struct{}
+
+	if err := arg7.check(); err != nil {
+		return err
+	}
 	_swig_i_6 = *(*[]struct{})(unsafe.Pointer(&arg7))
+
 	_swig_i_7 := arg8
-	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_281(_swig_i_1), *(*C.swig_type_282)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_283)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_284)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_285)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_286)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
+	swig_r_p := C._wrap_scorer_predict_capi(C.uintptr_t(_swig_i_0), C.swig_type_290(_swig_i_1), *(*C.swig_type_291)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_292)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_293)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_294)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_295)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg3)
@@ -5193,10 +5587,20 @@ func Metrics_update(arg1 *Handle, arg2 Tensor, arg3 Tensor) (_swig_ret error) {
 	}
 
 	var _swig_i_1 []struct{}
+
+	if err := arg2.check(); err != nil {
+		return err
+	}
 	_swig_i_1 = *(*[]struct{})(unsafe.Pointer(&arg2))
+
 	var _swig_i_2 []struct{}
+
+	if err := arg3.check(); err != nil {
+		return err
+	}
 	_swig_i_2 = *(*[]struct{})(unsafe.Pointer(&arg3))
-	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_289)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_290)(unsafe.Pointer(&_swig_i_2)))
+
+	swig_r_p := C._wrap_metrics_update_capi(C.uintptr_t(_swig_i_0), *(*C.swig_type_298)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_299)(unsafe.Pointer(&_swig_i_2)))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	runtime.KeepAlive(arg1)
 	keepLayout(arg2)
@@ -5289,7 +5693,7 @@ func Metrics_text(arg1 *string) (_swig_ret error) {
 func Trace_start(arg1 int64) (_swig_ret error) {
 	var swig_r string
 	_swig_i_0 := arg1
-	swig_r_p := C._wrap_trace_start_capi(C.swig_type_296(_swig_i_0))
+	swig_r_p := C._wrap_trace_start_capi(C.swig_type_305(_swig_i_0))
 	swig_r = *(*string)(unsafe.Pointer(&swig_r_p))
 	var swig_r_1 error
 	swig_r_1 = makeError(swig_r)

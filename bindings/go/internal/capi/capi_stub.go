@@ -28,6 +28,14 @@ func Control_cancel(*Handle) error { return missing() }
 
 func Control_progress(*Handle, *int64, *int64) error { return missing() }
 
+func Memory_create(int32, int32, int64, *uintptr) error { return missing() }
+
+func Memory_destroy(*uintptr) {}
+
+func Memory_tensor(*Handle, int64, int32, []int64, *View) error { return missing() }
+
+func Copy(Tensor, Tensor, int64) error { return missing() }
+
 func Options_create(int32, *uintptr) error { return missing() }
 
 func Options_destroy(*uintptr) {}

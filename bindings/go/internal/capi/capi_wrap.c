@@ -570,6 +570,106 @@ _gostring_ _wrap_control_progress_capi(shardrec_control *_swig_go_0, long long *
 }
 
 
+_gostring_ _wrap_memory_create_capi(intgo _swig_go_0, int _swig_go_1, long long _swig_go_2, shardrec_memory **_swig_go_3) {
+  shardrec_device_type arg1 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  shardrec_memory **arg4 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_device_type)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (shardrec_memory **)_swig_go_3;
+  
+  result = (shardrec_status)shardrec_memory_create(arg1,arg2,arg3,arg4);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  return _swig_go_result;
+}
+
+
+void _wrap_memory_destroy_capi(shardrec_memory **_swig_go_0) {
+  shardrec_memory **arg1 = 0 ;
+  
+  arg1 = (shardrec_memory **)_swig_go_0;
+  
+  shardrec_memory_destroy(arg1);
+  
+  
+}
+
+
+_gostring_ _wrap_memory_tensor_capi(shardrec_memory *_swig_go_0, long long _swig_go_1, intgo _swig_go_2, _goslice_ _swig_go_3, shardrec_tensor *_swig_go_4) {
+  shardrec_memory *arg1 = 0 ;
+  int64_t arg2 ;
+  shardrec_dtype arg3 ;
+  int32_t arg4 ;
+  int64_t *arg5 = 0 ;
+  shardrec_tensor *arg6 = 0 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = (shardrec_memory *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (shardrec_dtype)_swig_go_2;
+  arg4 = (int32_t)_swig_go_3.len; arg5 = (int64_t *)_swig_go_3.array;
+  arg6 = (shardrec_tensor *)_swig_go_4;
+  
+  result = (shardrec_status)shardrec_memory_tensor((struct shardrec_memory const *)arg1,arg2,arg3,arg4,(int64_t const *)arg5,arg6);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
+_gostring_ _wrap_copy_capi(_goslice_ _swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2) {
+  shardrec_tensor *arg1 = 0 ;
+  shardrec_tensor *arg2 = 0 ;
+  int64_t arg3 ;
+  shardrec_tensor view1 ;
+  shardrec_tensor view2 ;
+  shardrec_status result;
+  _gostring_ _swig_go_result;
+  
+  arg1 = go_read_tensor(_swig_go_0, &view1);
+  arg2 = go_read_tensor(_swig_go_1, &view2);
+  arg3 = (int64_t)_swig_go_2;
+  
+  result = (shardrec_status)shardrec_copy((struct shardrec_tensor const *)arg1,(struct shardrec_tensor const *)arg2,arg3);
+  
+  _swig_go_result.p = NULL;
+  _swig_go_result.n = 0;
+  if (result != SHARDREC_OK) {
+    size_t size = (size_t)result;
+    _swig_go_result.p = shardrec_pack_error(result, &size);
+    _swig_go_result.n = (intgo)size;
+  }
+  
+  
+  
+  return _swig_go_result;
+}
+
+
 _gostring_ _wrap_options_create_capi(intgo _swig_go_0, shardrec_options **_swig_go_1) {
   shardrec_options_kind arg1 ;
   shardrec_options **arg2 = 0 ;

@@ -23,6 +23,7 @@ const Available = true
 // What Go's part knows of C without asking.
 const (
 	_ = uint(C.SHARDREC_MAX_DIMENSIONS-MaxDimensions) + uint(MaxDimensions-C.SHARDREC_MAX_DIMENSIONS)
+	_ = uint(C.SHARDREC_DEVICE_CPU-deviceCPU) + uint(deviceCPU-C.SHARDREC_DEVICE_CPU)
 	_ = uint(C.SHARDREC_INVALID_ARGUMENT-invalidArgument) + uint(invalidArgument-C.SHARDREC_INVALID_ARGUMENT)
 	_ = uint(C.SHARDREC_INVALID_HANDLE-invalidHandle) + uint(invalidHandle-C.SHARDREC_INVALID_HANDLE)
 )
@@ -30,16 +31,13 @@ const (
 // The same memory to Go and to C.
 var _ [C.sizeof_shardrec_tensor]byte = [unsafe.Sizeof(View{})]byte{}
 
-// newLayout is a shardrec_tensor in C memory that is freed with the layout.
-func newLayout(dtype int32, shape, strides []int) (*layout, int) {
-	view := (*View)(C.calloc(1, C.sizeof_shardrec_tensor))
-	view.deviceType, view.dtype, view.ndim = C.SHARDREC_DEVICE_CPU, dtype, int32(len(shape))
-	for i := range shape {
-		view.shape[i], view.stride[i] = int64(shape[i]), int64(strides[i])
-	}
-	l := &layout{len(shape)}
-	runtime.AddCleanup(l, func(view *View) { C.free(unsafe.Pointer(view)) }, view)
-	return l, int(uintptr(unsafe.Pointer(view)))
+// newLayout is a copy of the view in C memory that is freed with the layout.
+func newLayout(view View, owner *Handle) (*layout, int) {
+	copied := (*View)(C.calloc(1, C.sizeof_shardrec_tensor))
+	*copied = view
+	l := &layout{int(view.ndim), owner}
+	runtime.AddCleanup(l, func(copied *View) { C.free(unsafe.Pointer(copied)) }, copied)
+	return l, int(uintptr(unsafe.Pointer(copied)))
 }
 
 // makeError takes what the typemap of shardrec_status made: "" for OK, else a block of shardrec_pack_error,

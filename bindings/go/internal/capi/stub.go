@@ -10,4 +10,4 @@ func missing() error {
 		"libshardrec's development package (its pkg-config file is shardrec.pc), and build with CGO_ENABLED=1 and GOOS=linux")
 }
 
-func newLayout(_ int32, shape, _ []int) (*layout, int) { return &layout{len(shape)}, 0 }
+func newLayout(view View, owner *Handle) (*layout, int) { return &layout{int(view.ndim), owner}, 0 }

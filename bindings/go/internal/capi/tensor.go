@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Tensor is a view of CPU memory: three words that cross to C by value, in place of a slice (shardrec_go.swg).
-// The zero Tensor is C's NULL. It keeps its memory alive; C keeps it only during calls.
+// Tensor is a view of Go's memory, or of a Memory's: three words that cross to C by value, in place of a slice
+// (shardrec_go.swg). The zero Tensor is C's NULL. It keeps its memory alive; C keeps it only during calls.
 type Tensor struct {
 	data   unsafe.Pointer
 	first  int     // shape[0] << 17 | (dtype & 0x7fff) << 2 | form
@@ -22,10 +22,15 @@ const (
 
 	maxRows    = 1<<46 - 1
 	maxColumns = 1<<31 - 1
+
+	deviceCPU = 1
 )
 
 // layout is a shardrec_tensor in C memory, which lacks data and shape[0].
-type layout struct{ dimensions int }
+type layout struct {
+	dimensions int
+	owner      *Handle // whose memory it is; nil: Go's
+}
 
 func firstWord(rows int, dtype int32, form int) int {
 	if rows < 0 || rows > maxRows {
@@ -50,13 +55,40 @@ func Matrix(data unsafe.Pointer, dtype int32, rows, columns, stride int) Tensor 
 // Strided has as many dimensions as shape and strides, at most MaxDimensions. Its layout is one object of Go's and one
 // of C's memory; First makes others of it without a new one.
 func Strided(data unsafe.Pointer, dtype int32, shape, strides []int) Tensor {
-	l, address := newLayout(dtype, shape, strides)
-	rows := 0
-	if len(shape) != 0 {
-		rows = shape[0]
+	view := View{deviceType: deviceCPU, dtype: dtype, ndim: int32(len(shape))}
+	for i := range shape {
+		view.shape[i], view.stride[i] = int64(shape[i]), int64(strides[i])
 	}
-	return Tensor{data, firstWord(rows, dtype, formLayout), address, l}
+	return withLayout(data, view, nil)
 }
+
+// Tensor is the same memory, to be passed to calls; refused once its owner, which it keeps from being collected, is closed.
+func (v View) Tensor(owner *Handle) Tensor {
+	data := v.data
+	v.data = nil
+	return withLayout(data, v, owner)
+}
+
+// withLayout takes a view without its data, which may be Go's.
+func withLayout(data unsafe.Pointer, view View, owner *Handle) Tensor {
+	l, address := newLayout(view, owner)
+	rows := 0
+	if view.ndim != 0 {
+		rows = int(view.shape[0])
+	}
+	return Tensor{data, firstWord(rows, view.dtype, formLayout), address, l}
+}
+
+// check is an error where the memory was closed.
+func (t Tensor) check() error {
+	if t.layout == nil || t.layout.owner == nil {
+		return nil
+	}
+	return t.layout.owner.Check()
+}
+
+// Owned tells whether it is memory of the library.
+func (t Tensor) Owned() bool { return t.layout != nil && t.layout.owner != nil }
 
 // keepLayout holds the layout in C memory until the call has returned.
 func keepLayout(t Tensor) { runtime.KeepAlive(t.layout) }

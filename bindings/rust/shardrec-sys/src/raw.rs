@@ -669,6 +669,13 @@ pub struct shardrec_control {
     _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
 }
 
+/// Bytes on a device or on the CPU. Any thread.
+#[repr(C)]
+pub struct shardrec_memory {
+    _opaque: [u8; 0],
+    _marker: core::marker::PhantomData<(*mut u8, core::marker::PhantomPinned)>,
+}
+
 /// The C API's `shardrec_options`.
 #[repr(C)]
 pub struct shardrec_options {
@@ -895,6 +902,37 @@ extern "C" {
     /// Fills out with a compact row-major CPU view of \[rows, cols\] elements. As shardrec_tensor_vector.
     /// Since 0.1.
     pub fn shardrec_tensor_matrix(data: *mut c_void, dtype: shardrec_dtype, rows: i64, cols: i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Allocates memory, all zeros when the call returns, for work in any stream. type: SHARDREC_DEVICE_CUDA,
+    /// or SHARDREC_DEVICE_CPU: memory that devices copy from and to without another copy, where the CUDA plug-in
+    /// and its driver are there, and plain memory elsewhere. device_id: 0 on the CPU. bytes: 0 or more; it
+    /// begins at a multiple of 64 bytes, on a device of 256. out: owned by the caller.
+    /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
+    /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
+    pub fn shardrec_memory_create(r#type: shardrec_device_type, device_id: i32, bytes: i64, out: *mut *mut shardrec_memory) -> shardrec_status;
+    /// Destroys the handle and nulls the caller's copy; tensors of it are valid no more. Memory of a device is
+    /// given back behind what the legacy default stream of the device holds, which the library's own work on
+    /// tensors in that stream's order is part of: nothing has to be waited for. What other streams do with it
+    /// must be over. Never blocks, but for memory of the CPU where the plug-in is there: CUDA gives it back when
+    /// its devices have nothing to do. Since 0.1.
+    pub fn shardrec_memory_destroy(memory: *mut *mut shardrec_memory);
+    /// Fills out with a compact, row-major view of the memory, valid while the handle is open. offset_bytes:
+    /// where the first element lies, a multiple of the dtype's size. shape: \[ndim\]; may be NULL where ndim is 0,
+    /// a tensor of one element. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT (an offset that is negative
+    /// or not aligned, an unknown dtype, ndim outside 0 to SHARDREC_MAX_DIMENSIONS, a negative size, or the
+    /// tensor does not end within the memory). Since 0.1.
+    pub fn shardrec_memory_tensor(memory: *const shardrec_memory, offset_bytes: i64, dtype: shardrec_dtype, ndim: i32, shape: *const i64, out: *mut shardrec_tensor) -> shardrec_status;
+    /// Copies a tensor to another of the same dtype and shape, bit by bit. Each may be on the CPU or on a
+    /// device, in any memory, with rows (dimension 0) of any stride that keeps them apart; both on devices:
+    /// on the same one. They do not overlap.
+    /// Where a device takes part, the copy takes place in the order of the stream: the value of a cudaStream_t
+    /// of that device, which is not being captured; 0: its legacy default stream, which lookups follow too
+    /// unless shardrec_lookup_set_stream says otherwise. With a tensor on the CPU the call returns when that
+    /// was read or written; between two tensors of a device it enqueues, and what is enqueued in the stream
+    /// afterwards finds the copy made. Between tensors on the CPU stream means nothing.
+    /// Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
+    /// tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
+    /// work on the device). Since 0.1.
+    pub fn shardrec_copy(to: *const shardrec_tensor, from: *const shardrec_tensor, stream: i64) -> shardrec_status;
     /// Makes an options handle with every key at its default.
     /// out: owned by the caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread. Since 0.1.
     pub fn shardrec_options_create(kind: shardrec_options_kind, out: *mut *mut shardrec_options) -> shardrec_status;

@@ -87,4 +87,6 @@ handles! {
     Scorer(shardrec_scorer, shardrec_scorer_destroy);
     /// Metrics of predictions, over all ranks.
     Metrics(shardrec_metrics, shardrec_metrics_destroy);
+    /// Zeros on a device or on the CPU; tensors borrow it.
+    Memory(shardrec_memory, shardrec_memory_destroy);
 }

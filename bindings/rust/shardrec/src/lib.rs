@@ -5,6 +5,7 @@
 mod abort;
 mod aligned;
 mod ddp;
+mod device;
 mod element;
 #[forbid(unsafe_code)]
 #[rustfmt::skip]
@@ -26,12 +27,13 @@ mod tensor;
 pub use abort::Aborter;
 pub use aligned::AlignedVec;
 pub use ddp::{Ddp, DdpExchange, DdpStep};
+pub use device::{copy, copy_in_stream};
 pub use element::{Bf16, Element, F16};
 pub use enums::*;
 pub use error::{Error, ErrorParts, Result};
 pub use handles::{
-    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan,
-    Rendezvous, Scorer, Topology,
+    Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model,
+    Plan, Rendezvous, Scorer, Topology,
 };
 pub use layers::{InteractionPass, MlpPass, Parameter};
 pub use log::LogForwarder;

@@ -6,10 +6,10 @@
 
 use shardrec_sys as sys;
 
-use crate::enums::{CollectionStat, CommProperty, Engine, LogLevel, Metric, Pooling, Reduction, Replication, TablePart, TableStat};
+use crate::enums::{CollectionStat, CommProperty, DeviceType, Engine, LogLevel, Metric, Pooling, Reduction, Replication, TablePart, TableStat};
 use crate::error::{c_text, check, take_text, Result};
 use crate::ddp::Ddp;
-use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
+use crate::handles::{Checkpoint, Collection, Comm, Control, Interaction, Local, Lookup, Memory, Mesh, Metrics, Mlp, Model, Plan, Rendezvous, Scorer, Topology};
 use crate::option_types::{CheckpointOptions, CollectionOptions, CommOptions, LookupOptions, MeshOptions, MlpOptions, OptimizerOptions, PlanOptions, RendezvousOptions, ScorerOptions, TableOptions};
 use crate::options::with;
 use crate::tensor::{View, ViewMut};
@@ -223,6 +223,18 @@ impl Control {
         let mut out_total = 0i64;
         check(unsafe { sys::shardrec_control_progress(self.0, &mut out_done, &mut out_total) })?;
         Ok(ControlProgress { done: out_done, total: out_total })
+    }
+}
+
+impl Memory {
+    /// Allocates memory, all zeros when the call returns, for work in any stream. type: SHARDREC_DEVICE_CUDA,
+    /// or SHARDREC_DEVICE_CPU: memory that devices copy from and to without another copy, where the CUDA plug-in
+    /// and its driver are there, and plain memory elsewhere. device_id: 0 on the CPU. bytes: 0 or more; it
+    /// begins at a multiple of 64 bytes, on a device of 256.
+    /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
+    /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
+    pub fn new(kind: DeviceType, device_id: i32, bytes: i64) -> Result<Memory> {
+        Memory::made_by(|out| unsafe { sys::shardrec_memory_create(kind.raw(), device_id, bytes, out) })
     }
 }
 
@@ -964,7 +976,8 @@ impl Lookup {
     /// DEVICE_ERROR. Since 0.1.
     ///
     /// # Safety
-    /// Of a collection on a device, `stream` is a live stream of it, and stays one as said above.
+    /// Of a collection on a device, `stream` is a live stream of it, and stays one as said above. A
+    /// `Memory` of which calls are given tensors meanwhile is not dropped before the stream is through with them.
     pub unsafe fn set_stream(&mut self, stream: i64) -> Result<()> {
         check(unsafe { sys::shardrec_lookup_set_stream(self.0, stream) })
     }

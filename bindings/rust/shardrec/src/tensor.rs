@@ -1,4 +1,4 @@
-//! Slices as tensors. A view borrows its slice, so that the library never outlives the memory.
+//! Slices as tensors. A view borrows its slice, or its `Memory`, so that the library never outlives the memory.
 
 use std::marker::PhantomData;
 
@@ -24,7 +24,7 @@ pub struct ViewMut<'a> {
     memory: PhantomData<&'a mut ()>,
 }
 
-// SAFETY: a view is a borrowed slice of numbers, which any thread may read.
+// SAFETY: a view is a borrowed slice of numbers, or memory that calls of the library alone read; any thread may.
 unsafe impl Send for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for View<'_> {}
@@ -34,6 +34,11 @@ unsafe impl Send for ViewMut<'_> {}
 unsafe impl Sync for ViewMut<'_> {}
 
 impl<'a> View<'a> {
+    /// Of memory that is borrowed for 'a.
+    pub(crate) fn of(raw: sys::shardrec_tensor) -> View<'a> {
+        View { raw, memory: PhantomData }
+    }
+
     /// All of the slice.
     pub fn vector<T: Element>(values: &'a [T]) -> View<'a> {
         View { raw: compact(values.as_ptr(), &[values.len()]), memory: PhantomData }
@@ -65,6 +70,11 @@ impl<'a> View<'a> {
 }
 
 impl<'a> ViewMut<'a> {
+    /// Of memory that is borrowed for 'a, and for nobody else.
+    pub(crate) fn of(raw: sys::shardrec_tensor) -> ViewMut<'a> {
+        ViewMut { raw, memory: PhantomData }
+    }
+
     /// All of the slice.
     pub fn vector<T: Element>(values: &'a mut [T]) -> ViewMut<'a> {
         ViewMut { raw: compact(values.as_mut_ptr(), &[values.len()]), memory: PhantomData }
@@ -166,7 +176,7 @@ fn strided<T: Element>(
     Ok(raw)
 }
 
-fn check_dimensions(shape: &[usize]) -> Result<()> {
+pub(crate) fn check_dimensions(shape: &[usize]) -> Result<()> {
     if shape.len() > MAX_DIMENSIONS {
         return refuse(format!("{} dimensions; a tensor has at most {MAX_DIMENSIONS}", shape.len()));
     }

@@ -12,16 +12,22 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /** A view of a direct buffer in native byte order, from its position to its limit at the time the view is
- * made: no copy. Make it once and use it in every step; {@link #resize} fits it to batches of other lengths. */
+ * made: no copy. Make it once and use it in every step; {@link #resize} fits it to batches of other lengths.
+ * Tensors on devices are views of a {@link Memory}. */
 public final class Tensor {
   private static final int MAX_DIMENSIONS = 8;
+  private static final int DEVICE = 2 + 2 * MAX_DIMENSIONS;
 
-  /** Starts at the first element; null: the library says what a tensor is, not what it holds. Read by the native
-   * wrapper. */
+  /** Starts at the first element; null: no buffer holds it, or the library says what a tensor is, not what it holds. Read
+   * by the native wrapper. */
   final @Nullable Buffer data;
 
-  /** dtype, ndim, shape[8], stride[8]. Read by the native wrapper. */
+  /** dtype, ndim, shape[8], stride[8], the device's type and number, the address where there is no buffer. Read by the
+   * native wrapper. */
   final long[] layout;
+
+  /** Of memory without a buffer. */
+  private final long elements;
 
   /** Whose memory it is; null: a buffer's. */
   private @Nullable Handle owner;
@@ -31,6 +37,9 @@ public final class Tensor {
   Tensor(@Nullable ByteBuffer data, long[] layout) {
     this.data = data == null ? null : data.order(ByteOrder.nativeOrder());
     this.layout = layout;
+    long count = 1;
+    for (int i = 0; i < layout[1]; ++i) count *= layout[2 + i];
+    elements = count;
   }
 
   private Tensor(Buffer buffer, Dtype dtype, long[] shape, long @Nullable [] stride) {
@@ -39,7 +48,9 @@ public final class Tensor {
       throw new IllegalArgumentException("a tensor has up to " + MAX_DIMENSIONS + " dimensions, and as many strides; given are "
           + shape.length + (stride == null ? "" : " and " + stride.length));
     }
-    layout = new long[2 + 2 * MAX_DIMENSIONS];
+    elements = 0;
+    layout = new long[DEVICE + 3];
+    layout[DEVICE] = DeviceType.CPU.value;
     layout[0] = dtype.value;
     layout[1] = shape.length;
     long compact = 1;
@@ -61,9 +72,10 @@ public final class Tensor {
       if (size == 0) return;
       last += (double) (size - 1) * layout[2 + MAX_DIMENSIONS + i];
     }
-    long holds = data instanceof ByteBuffer ? data.capacity() / Buffers.sizeOf(dtype()) : data.capacity();
+    long holds = data == null ? elements
+        : data instanceof ByteBuffer ? data.capacity() / Buffers.sizeOf(dtype()) : data.capacity();
     if (last >= holds) {
-      throw new IllegalArgumentException("the tensor's last element is " + (long) last + ", the buffer holds " + holds);
+      throw new IllegalArgumentException("the tensor's last element is " + (long) last + ", its memory holds " + holds);
     }
   }
 
@@ -94,7 +106,7 @@ public final class Tensor {
 
   /** For what the library writes. */
   static @Nullable Tensor writable(@Nullable Tensor tensor) {
-    if (tensor != null && tensor.data.isReadOnly()) {
+    if (tensor != null && tensor.data != null && tensor.data.isReadOnly()) {
       throw new IllegalArgumentException("the library would write into a read-only buffer");
     }
     return tensor;
@@ -107,6 +119,24 @@ public final class Tensor {
    */
   public Dtype dtype() {
     return Dtype.of((int) layout[0]);
+  }
+
+  /**
+   * Where the elements are.
+   *
+   * @return the CPU, or a kind of devices
+   */
+  public @Nullable DeviceType deviceType() {
+    return DeviceType.of((int) layout[DEVICE]);
+  }
+
+  /**
+   * On which device of its kind the elements are.
+   *
+   * @return its number; 0 on the CPU
+   */
+  public int deviceId() {
+    return (int) layout[DEVICE + 1];
   }
 
   /**
@@ -140,7 +170,7 @@ public final class Tensor {
 
   /**
    * Changes the size of the first dimension, such as how many elements a vector or rows a matrix has, within the buffer
-   * that the view was made of. Makes nothing new; not for a thread while another one passes the view.
+   * or memory that the view was made of. Makes nothing new; not for a thread while another one passes the view.
    *
    * @param size 0 or more
    * @return this
@@ -187,6 +217,9 @@ public final class Tensor {
   /** How many floats there are. */
   private int floats() {
     live(this);
+    if (data == null) {
+      throw new IllegalArgumentException("no buffer holds this tensor's elements; ShardRec.copy copies them to one that does");
+    }
     switch (dtype()) {
       case FLOAT16, BFLOAT16, FLOAT32, FLOAT64 -> {}
       default -> throw new IllegalArgumentException("a tensor of " + dtype() + ", not of a floating dtype");

@@ -1,0 +1,121 @@
+package shardrec_test
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+
+	. "shardrec.org/shardrec"
+)
+
+func TestMemoryOfTheCPU(t *testing.T) {
+	memory := must(NewMemory(DeviceTypeCpu, 0, 64))
+	tensor := must(memory.Tensor(16, DtypeFloat32, 2, 3))
+	got := []float32{9, 9, 9, 9, 9, 9}
+	err := Copy(Matrix(got, 2, 3), tensor, 0)
+	ok(t, err == nil && slices.Equal(got, make([]float32, 6)), err, got)
+	apart := make([]float32, 8)
+	err = errors.Join(Copy(tensor, Matrix([]float32{1, 2, 3, 4, 5, 6}, 2, 3), 0), Copy(MatrixRows(apart, 2, 3, 4), tensor, 0),
+		Copy(Matrix(got, 2, 3).First(1), tensor.First(1), 0))
+	ok(t, err == nil && slices.Equal(apart, []float32{1, 2, 3, 0, 4, 5, 6, 0}) && slices.Equal(got, []float32{1, 2, 3, 0, 0, 0}), err, apart, got)
+	must(memory.Tensor(60, DtypeFloat32)) // one element
+
+	_, err = memory.Tensor(0, DtypeFloat32, 17)
+	refusedWith(t, StatusInvalidArgument, "does not end within the memory's 64 bytes", err)
+	_, err = memory.Tensor(0, DtypeFloat32, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+	refusedWith(t, StatusInvalidArgument, "ndim is 9", err)
+	_, err = NewMemory(DeviceTypeCpu, 0, -1)
+	refusedWith(t, StatusInvalidArgument, "bytes is -1", err)
+	refusedWith(t, StatusInvalidArgument, "dtype int32", Copy(tensor, Matrix([]int32{1, 2, 3, 4, 5, 6}, 2, 3), 0))
+	panics(t, "the first 3 rows of a tensor of 2", func() { tensor.First(3) })
+	mlp := must(NewMlp(3, nil))
+	defer mlp.Close()
+	err = mlp.AddLinear(1, ActivationNone)
+	ok(t, err == nil, err)
+	refusedWith(t, StatusInvalidArgument, "a tensor of a Memory", mlp.Forward(tensor, Matrix(make([]float32, 2), 2, 1)))
+	memory.Close()
+	refusedWith(t, StatusInvalidHandle, "this Memory is closed", Copy(Matrix(got, 2, 3), tensor, 0))
+	_, err = memory.Tensor(0, DtypeFloat32, 1)
+	refusedWith(t, StatusInvalidHandle, "this Memory is closed", err)
+}
+
+// A tensor keeps what it is of.
+func TestTensorsHoldTheirMemory(t *testing.T) {
+	tensor := func() Tensor { return must(must(NewMemory(DeviceTypeCpu, 0, 64)).Tensor(0, DtypeFloat32, 16)) }()
+	for range 3 {
+		runtime.GC()
+	}
+	got := make([]float32, 16)
+	err := errors.Join(Copy(tensor, Vector(slices.Repeat([]float32{7}, 16)), 0), Copy(Vector(got), tensor, 0))
+	ok(t, err == nil && got[15] == 7, err, got)
+}
+
+// there is a tensor of a Memory on the device.
+func there(t *testing.T, here Tensor, dtype Dtype, bytes int, shape ...int) Tensor {
+	memory := must(NewMemory(DeviceTypeCuda, 0, bytes))
+	t.Cleanup(func() { memory.Close() })
+	tensor := must(memory.Tensor(0, dtype, shape...))
+	must(0, Copy(tensor, here, 0))
+	return tensor
+}
+
+type left struct{ output, ofWeights, rows []float32 }
+
+func stepOf(t *testing.T, onDevice bool) left {
+	const rows, dim, bags = 20, 4, 3
+	l := left{make([]float32, bags*dim), make([]float32, 5), make([]float32, rows*dim)}
+	must(0, Run(1, func(comm *Comm) error {
+		model := must(NewModel())
+		defer model.Close()
+		err := errors.Join(model.SetOptimizer(new(OptimizerOptions).Optimizer(OptimizerRowwiseAdagrad).LearningRate(0.5)),
+			model.AddFeature(must(model.AddTable("t", rows, dim, nil)), "f", PoolingSum))
+		plan := must(NewCollectivePlan(comm, model, nil))
+		defer plan.Close()
+		var options *CollectionOptions
+		if onDevice {
+			options = new(CollectionOptions).Device(0)
+		}
+		tables := must(NewCollection(comm, model, plan, options))
+		defer tables.Close()
+		lookup := must(NewLookup(tables, new(LookupOptions).WeightGradient(true)))
+		defer lookup.Close()
+		ids, lengths, weights := Vector([]int64{3, 7, 3, 19, 0}), Vector([]int64{2, 0, 3}), Vector([]float32{1, 0.5, -2, 3, 0.25})
+		output, gradient := Matrix(l.output, bags, dim), Matrix([]float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1, 0.2, 0.3}, bags, dim)
+		ofWeights := Vector(l.ofWeights)
+		if onDevice {
+			ids, lengths, weights = there(t, ids, DtypeInt64, 40, 5), there(t, lengths, DtypeInt64, 24, 3), there(t, weights, DtypeFloat32, 20, 5)
+			output, gradient = there(t, output, DtypeFloat32, 48, bags, dim), there(t, gradient, DtypeFloat32, 48, bags, dim)
+			ofWeights = there(t, ofWeights, DtypeFloat32, 20, 5)
+		}
+		for range 2 {
+			err = errors.Join(err, lookup.Begin(bags, ids, lengths, weights), lookup.Forward(0, output), lookup.SetGradient(0, gradient),
+				lookup.Backward(), lookup.WeightGradient(ofWeights))
+		}
+		if onDevice {
+			refusedWith(t, StatusUnsupported, "on a CUDA device", comm.AllReduce(output, ReductionSum))
+			err = errors.Join(err, Copy(Matrix(l.output, bags, dim), output, 0), Copy(Vector(l.ofWeights), ofWeights, 0))
+		}
+		return errors.Join(err, tables.Read(0, TablePartWeights, 0, rows, Matrix(l.rows, rows, dim)))
+	}))
+	return l
+}
+
+// Where CUDA, or what stands in for it on the CPU, is there (bindings/run sets SHARDREC_TEST_DEVICE).
+func TestAStepWithTensorsOnADevice(t *testing.T) {
+	memory, err := NewMemory(DeviceTypeCuda, 0, 64)
+	if os.Getenv("SHARDREC_TEST_DEVICE") == "" && (errors.Is(err, ErrUnsupported) || errors.Is(err, ErrDeviceError)) {
+		t.Skip("no device: ", err)
+	}
+	tensor := must(must(memory, err).Tensor(0, DtypeFloat32, 16))
+	memory.Close()
+	refusedWith(t, StatusInvalidHandle, "this Memory is closed", Copy(tensor, Vector(make([]float32, 16)), 0))
+	_, err = NewMemory(DeviceTypeCuda, 99, 64)
+	refusedWith(t, StatusInvalidArgument, "device 99 does not exist", err)
+	cpu, device := stepOf(t, false), stepOf(t, true)
+	ok(t, cpu.output[0] != 0 && cpu.ofWeights[4] != 0, cpu)
+	ok(t, slices.Equal(cpu.output, device.output), cpu.output, device.output)
+	ok(t, slices.Equal(cpu.ofWeights, device.ofWeights), cpu.ofWeights, device.ofWeights)
+	ok(t, slices.Equal(cpu.rows, device.rows), cpu.rows, device.rows)
+}

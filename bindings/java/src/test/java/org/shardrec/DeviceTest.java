@@ -1,0 +1,162 @@
+package org.shardrec;
+
+import static org.shardrec.Checks.*;
+
+import java.nio.FloatBuffer;
+import java.util.Arrays;
+
+/** Memory of devices: on the CPU everywhere, and a step with tensors on a device where CUDA, or what stands in for it on the
+ * CPU, is there (bindings/run sets SHARDREC_TEST_DEVICE). */
+public final class DeviceTest {
+  static final long ROWS = 20;
+  static final int DIM = 4, BAGS = 3;
+
+  public static void main(String[] arguments) throws Exception {
+    memoryOfTheCpu();
+    misuseIsRefused();
+    Memory there;
+    try {
+      there = new Memory(DeviceType.CUDA, 0, 64);
+    } catch (ShardRecException none) {
+      boolean absent = none.status() == Status.UNSUPPORTED || none.status() == Status.DEVICE_ERROR;
+      check(absent && System.getenv("SHARDREC_TEST_DEVICE") == null, none.getMessage());
+      System.out.println("java: ok, but no step on a device: " + none.getMessage());
+      return;
+    }
+    misuseIsRefused(there);
+    stepsAreEqual();
+    check(ShardRec.liveObjects() == 0, "live objects at the end: " + ShardRec.liveObjects());
+    System.out.println("java: ok");
+  }
+
+  static void memoryOfTheCpu() {
+    try (Memory memory = new Memory(DeviceType.CPU, 0, 64)) {
+      Tensor tensor = memory.tensorAt(16, Dtype.FLOAT32, 2, 3);
+      check(tensor.deviceType() == DeviceType.CPU && tensor.deviceId() == 0 && tensor.size(1) == 3, "a tensor of memory");
+      check(Arrays.equals(tensor.toFloats(), new float[6]), "zeros");
+      ShardRec.copy(tensor, Tensor.matrix(floats(1, 2, 3, 4, 5, 6), 2, 3), 0);
+      FloatBuffer apart = Tensor.floats(8);
+      ShardRec.copy(Tensor.matrix(apart, 2, 3, 4), tensor, 0);
+      check(tensor.toFloats()[5] == 6 && apart.get(4) == 4 && apart.get(3) == 0, "what was copied");
+      check(memory.tensor(Dtype.FLOAT32).dimensions() == 0, "a tensor of one element");
+    }
+  }
+
+  static void misuseIsRefused() {
+    Memory memory = new Memory(DeviceType.CPU, 0, 64);
+    fails(Status.INVALID_ARGUMENT, "does not end within the memory's 64 bytes", () -> memory.tensor(Dtype.FLOAT32, 17));
+    fails(Status.INVALID_ARGUMENT, "ndim is 9", () -> memory.tensor(Dtype.FLOAT32, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+    fails(Status.INVALID_ARGUMENT, "offset_bytes is 2", () -> memory.tensorAt(2, Dtype.FLOAT32, 1));
+    fails(Status.INVALID_ARGUMENT, "bytes is -1", () -> new Memory(DeviceType.CPU, 0, -1));
+    Tensor tensor = memory.tensor(Dtype.FLOAT32, 4);
+    refused(() -> tensor.resize(5));
+    refused(() -> ShardRec.copy(Tensor.of(Tensor.allocate(Dtype.FLOAT32, 4).asReadOnlyBuffer().order(
+        java.nio.ByteOrder.nativeOrder()), Dtype.FLOAT32, 4), tensor, 0));
+    FloatBuffer same = Tensor.floats(4);
+    fails(Status.INVALID_ARGUMENT, "dtype", () -> ShardRec.copy(tensor, Tensor.vector(Tensor.ints(1, 2, 3, 4)), 0));
+    memory.close();
+    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.copy(Tensor.vector(same), tensor, 0));
+    fails(Status.INVALID_HANDLE, "this Memory is closed", tensor::toFloats);
+    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> memory.tensor(Dtype.FLOAT32, 4));
+  }
+
+  static void misuseIsRefused(Memory memory) {
+    Tensor tensor = memory.tensor(Dtype.FLOAT32, 16);
+    check(tensor.deviceType() == DeviceType.CUDA && tensor.deviceId() == 0, "a tensor on a device");
+    refused(tensor::toFloats);
+    refused(() -> tensor.setFloats(new float[16]));
+    refused(() -> tensor.resize(17));
+    FloatBuffer two = Tensor.floats(2);
+    ShardRec.copy(tensor.resize(2), Tensor.vector(floats(1, 2)), 0);
+    ShardRec.copy(Tensor.vector(two), tensor, 0);
+    check(two.get(0) == 1 && two.get(1) == 2, "the first two elements");
+    fails(Status.INVALID_ARGUMENT, "device 99 does not exist", () -> new Memory(DeviceType.CUDA, 99, 64));
+    try (Mlp mlp = new Mlp(16, null)) {
+      mlp.addLinear(1, Activation.NONE);
+      refused(() -> mlp.forward(tensor, Tensor.vector(two)));
+    }
+    try (Local group = new Local(1, 1); Comm comm = Comm.createLocal(group, 0)) {
+      fails(Status.UNSUPPORTED, "on a CUDA device", () -> comm.allReduce(tensor, Reduction.SUM));
+    }
+    memory.close();
+    fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.copy(Tensor.vector(two), tensor, 0));
+  }
+
+  /** What a step leaves. */
+  record Left(float[] output, float[] ofWeights, float[] rows) {}
+
+  /** Memory on the device for a tensor, and what is there copied back. */
+  static final class There implements AutoCloseable {
+    final Memory memory;
+    final Tensor tensor;
+    final Tensor here;
+
+    There(Tensor here) {
+      long bytes = Buffers.sizeOf(here.dtype());
+      long[] shape = new long[here.dimensions()];
+      for (int i = 0; i < shape.length; ++i) bytes *= shape[i] = here.size(i);
+      memory = new Memory(DeviceType.CUDA, 0, bytes);
+      tensor = memory.tensor(here.dtype(), shape);
+      this.here = here;
+      ShardRec.copy(tensor, here, 0);
+    }
+
+    void fetch() {
+      ShardRec.copy(here, tensor, 0);
+    }
+
+    @Override
+    public void close() {
+      memory.close();
+    }
+  }
+
+  static Left step(boolean onDevice) throws Exception {
+    Left[] left = new Left[1];
+    ShardRec.run(1, comm -> {
+      try (Model model = new Model()) {
+        model.setOptimizer(new OptimizerOptions().optimizer(Optimizer.ROWWISE_ADAGRAD).learningRate(0.5));
+        model.addFeature(model.addTable("t", ROWS, DIM, null), "f", Pooling.SUM);
+        try (Plan plan = Plan.collective(comm, model, null);
+            EmbeddingCollection tables = new EmbeddingCollection(comm, model, plan, onDevice ? new CollectionOptions().device(0) : null);
+            Lookup lookup = new Lookup(tables, new LookupOptions().weightGradient(true))) {
+          Tensor ids = Tensor.vector(Tensor.longs(3, 7, 3, 19, 0)), lengths = Tensor.vector(Tensor.longs(2, 0, 3));
+          Tensor weights = Tensor.vector(floats(1, 0.5f, -2, 3, 0.25f)), output = Tensor.matrix(Tensor.floats(BAGS * DIM), BAGS, DIM);
+          Tensor gradient = Tensor.matrix(floats(1, 2, 3, 4, 5, 6, 7, 8, 9, 0.1f, 0.2f, 0.3f), BAGS, DIM);
+          Tensor ofWeights = Tensor.vector(Tensor.floats(5)), rows = Tensor.matrix(Tensor.floats((int) ROWS * DIM), ROWS, DIM);
+          for (int i = 0; i < 2; ++i) {
+            if (onDevice) {
+              try (There i1 = new There(ids); There l = new There(lengths); There w = new There(weights);
+                  There o = new There(output); There g = new There(gradient); There ow = new There(ofWeights)) {
+                lookup.begin(BAGS, i1.tensor, l.tensor, w.tensor);
+                lookup.forward(0, o.tensor);
+                lookup.setGradient(0, g.tensor);
+                lookup.backward();
+                lookup.weightGradient(ow.tensor);
+                o.fetch();
+                ow.fetch();
+              }
+            } else {
+              lookup.begin(BAGS, ids, lengths, weights);
+              lookup.forward(0, output);
+              lookup.setGradient(0, gradient);
+              lookup.backward();
+              lookup.weightGradient(ofWeights);
+            }
+          }
+          tables.read(0, TablePart.WEIGHTS, 0, ROWS, rows);
+          left[0] = new Left(output.toFloats(), ofWeights.toFloats(), rows.toFloats());
+        }
+      }
+    });
+    return left[0];
+  }
+
+  static void stepsAreEqual() throws Exception {
+    Left cpu = step(false), device = step(true);
+    check(cpu.output()[0] != 0 && cpu.ofWeights()[4] != 0, "a step");
+    check(Arrays.equals(cpu.output(), device.output()), "outputs: " + Arrays.toString(device.output()));
+    check(Arrays.equals(cpu.ofWeights(), device.ofWeights()), "gradients of weights: " + Arrays.toString(device.ofWeights()));
+    check(Arrays.equals(cpu.rows(), device.rows()), "rows: " + Arrays.toString(device.rows()));
+  }
+}

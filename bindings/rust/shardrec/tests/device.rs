@@ -1,0 +1,141 @@
+//! Memory of devices: on the CPU everywhere, and a step with tensors on a device where CUDA, or what stands in for it on the
+//! CPU, is there (bindings/run sets SHARDREC_TEST_DEVICE).
+
+use shardrec::*;
+
+fn kind<T>(result: Result<T>) -> Option<ErrorKind> {
+    result.err().map(|e| e.kind)
+}
+
+#[test]
+fn memory_of_the_cpu() {
+    let mut memory = Memory::new(DeviceType::Cpu, 0, 64).unwrap();
+    let mut got = [9f32; 6];
+    copy(ViewMut::matrix(&mut got, 2, 3), memory.tensor(16, Dtype::Float32, &[2, 3]).unwrap()).unwrap();
+    assert_eq!(got, [0.0; 6]);
+    let given = [1f32, 2.0, 3.0, 4.0, 5.0, 6.0];
+    copy(memory.tensor_mut(16, Dtype::Float32, &[2, 3]).unwrap(), View::matrix(&given, 2, 3)).unwrap();
+    let mut apart = [0f32; 8];
+    let to = ViewMut::strided(&mut apart, &[2, 3], &[4, 1]).unwrap();
+    copy(to, memory.tensor(16, Dtype::Float32, &[2, 3]).unwrap()).unwrap();
+    assert_eq!(apart, [1.0, 2.0, 3.0, 0.0, 4.0, 5.0, 6.0, 0.0]);
+    assert!(memory.tensor(60, Dtype::Float32, &[]).is_ok());
+    // SAFETY: on the CPU a stream means nothing.
+    unsafe {
+        copy_in_stream(
+            ViewMut::vector(&mut got[..1]),
+            memory.tensor(16, Dtype::Float32, &[1]).unwrap(),
+            12345,
+        )
+        .unwrap();
+    }
+    assert_eq!(got[0], 1.0);
+}
+
+#[test]
+fn misuse_is_refused() {
+    let mut memory = Memory::new(DeviceType::Cpu, 0, 64).unwrap();
+    let invalid = Some(ErrorKind::InvalidArgument);
+    assert_eq!(kind(memory.tensor(0, Dtype::Float32, &[17])), invalid);
+    assert_eq!(kind(memory.tensor(2, Dtype::Float32, &[1])), invalid);
+    assert_eq!(kind(memory.tensor(0, Dtype::Float32, &[1; 9])), invalid);
+    assert_eq!(kind(memory.tensor_mut(0, Dtype::Float32, &[usize::MAX])), invalid);
+    assert_eq!(kind(Memory::new(DeviceType::Cpu, 0, -1)), invalid);
+    let to = memory.tensor_mut(0, Dtype::Float32, &[4]).unwrap();
+    assert_eq!(kind(copy(to, View::vector(&[1i32; 4]))), invalid);
+    assert_eq!(kind(copy(ViewMut::vector(&mut [0f32; 3]), View::vector(&[0f32; 4]))), invalid);
+}
+
+const ROWS: usize = 20;
+const DIM: usize = 4;
+const BAGS: usize = 3;
+const IDS: [i64; 5] = [3, 7, 3, 19, 0];
+const LENGTHS: [i64; BAGS] = [2, 0, 3];
+const WEIGHTS: [f32; 5] = [1.0, 0.5, -2.0, 3.0, 0.25];
+const GRADIENT: [f32; BAGS * DIM] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 0.1, 0.2, 0.3];
+
+/// What a step leaves.
+#[derive(Clone, Debug, PartialEq)]
+struct Left {
+    output: [f32; BAGS * DIM],
+    of_weights: [f32; 5],
+    rows: Vec<f32>,
+}
+
+/// Memory on the device with a copy of the values.
+fn there<T: Element>(values: &[T]) -> Result<Memory> {
+    let mut memory = Memory::new(DeviceType::Cuda, 0, std::mem::size_of_val(values) as i64)?;
+    copy(memory.tensor_mut(0, T::DTYPE, &[values.len()])?, View::vector(values))?;
+    Ok(memory)
+}
+
+fn step(lookup: &mut Lookup, left: &mut Left) -> Result<()> {
+    let lengths = Some(View::vector(&LENGTHS));
+    lookup.begin(BAGS as i64, Some(View::vector(&IDS)), lengths, Some(View::vector(&WEIGHTS)))?;
+    lookup.forward(0, ViewMut::matrix(&mut left.output, BAGS, DIM))?;
+    lookup.set_gradient(0, View::matrix(&GRADIENT, BAGS, DIM))?;
+    lookup.backward()?;
+    lookup.weight_gradient(ViewMut::vector(&mut left.of_weights))
+}
+
+fn step_on_device(lookup: &mut Lookup, left: &mut Left) -> Result<()> {
+    let (ids, lengths, weights) = (there(&IDS)?, there(&LENGTHS)?, there(&WEIGHTS)?);
+    let (gradient, mut output, mut of_weights) =
+        (there(&GRADIENT)?, there(&left.output)?, there(&left.of_weights)?);
+    let values = Some(ids.tensor(0, Dtype::Int64, &[IDS.len()])?);
+    let bags = Some(lengths.tensor(0, Dtype::Int64, &[BAGS])?);
+    lookup.begin(BAGS as i64, values, bags, Some(weights.tensor(0, Dtype::Float32, &[5])?))?;
+    drop((ids, lengths, weights)); // what was begun reads them before they go
+    lookup.forward(0, output.tensor_mut(0, Dtype::Float32, &[BAGS, DIM])?)?;
+    lookup.set_gradient(0, gradient.tensor(0, Dtype::Float32, &[BAGS, DIM])?)?;
+    drop(gradient);
+    lookup.backward()?;
+    lookup.weight_gradient(of_weights.tensor_mut(0, Dtype::Float32, &[5])?)?;
+    copy(ViewMut::matrix(&mut left.output, BAGS, DIM), output.tensor(0, Dtype::Float32, &[BAGS, DIM])?)?;
+    copy(ViewMut::vector(&mut left.of_weights), of_weights.tensor(0, Dtype::Float32, &[5])?)
+}
+
+fn train(on_device: bool) -> Left {
+    let results = run(1, |comm: &Comm| -> Result<Left> {
+        let mut model = Model::new()?;
+        model.set_optimizer(Some(
+            &OptimizerOptions::new().optimizer(Optimizer::RowwiseAdagrad).learning_rate(0.5),
+        ))?;
+        let table = model.add_table("t", ROWS as i64, DIM as i64, None)?;
+        model.add_feature(table, "f", Pooling::Sum)?;
+        let plan = Plan::collective(comm, &model, None)?;
+        let options = CollectionOptions::new().device(0);
+        let mut tables = Collection::new(comm, &model, &plan, on_device.then_some(&options))?;
+        let mut lookup = Lookup::new(&tables, Some(&LookupOptions::new().weight_gradient(true)))?;
+        let mut left = Left { output: [0.0; BAGS * DIM], of_weights: [0.0; 5], rows: vec![0.0; ROWS * DIM] };
+        for _ in 0..2 {
+            if on_device {
+                step_on_device(&mut lookup, &mut left)?;
+            } else {
+                step(&mut lookup, &mut left)?;
+            }
+        }
+        let rows = ViewMut::matrix(&mut left.rows, ROWS, DIM);
+        tables.read(0, TablePart::Weights, 0, ROWS as i64, rows)?;
+        Ok(left)
+    });
+    results.unwrap().remove(0)
+}
+
+#[test]
+fn a_step_with_tensors_on_a_device() {
+    match Memory::new(DeviceType::Cuda, 0, 64) {
+        Err(e)
+            if std::env::var_os("SHARDREC_TEST_DEVICE").is_none()
+                && matches!(e.kind, ErrorKind::Unsupported | ErrorKind::DeviceError) =>
+        {
+            eprintln!("skipped: {e}");
+            return;
+        }
+        memory => drop(memory.unwrap()),
+    }
+    assert_eq!(kind(Memory::new(DeviceType::Cuda, 99, 64)), Some(ErrorKind::InvalidArgument));
+    let cpu = train(false);
+    assert!(cpu.output[0] != 0.0 && cpu.of_weights[4] != 0.0);
+    assert_eq!(cpu, train(true));
+}
