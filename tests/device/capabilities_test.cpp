@@ -56,13 +56,13 @@ TEST(CapabilitiesOfDevices, SayThatThereIsNoDeviceOrNoDriver) {
     GTEST_SKIP() << "only CUDA on the CPU does without a driver when it is asked to";
   for (const auto& [devices, reason] : {std::pair{"0", "no CUDA-capable device"},
                                         std::pair{"-1", "driver version is insufficient"}}) {
-    expect_in_child("SHARDREC_SIMT_DEVICES", devices, [reason = reason] {
+    expect_in_child("SHARDREC_SIMT_DEVICES", devices, [text = reason] {
       const nlohmann::json found = capabilities();
       EXPECT_EQ(found.at("devices"), nlohmann::json({"cpu"}));
       EXPECT_EQ(found.at("cuda_devices").size(), 0U);
       const std::string missing = found.at("cuda_missing");
       EXPECT_TRUE(missing.starts_with("CUDA could not count its devices: ")) << missing;
-      EXPECT_TRUE(contains(missing, reason)) << missing;
+      EXPECT_TRUE(contains(missing, text)) << missing;
     });
   }
 }

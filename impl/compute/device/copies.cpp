@@ -152,10 +152,10 @@ std::shared_ptr<Copiers::Entry> find_copier(int32_t device, int64_t stream) {
                                           : found->second;
 }
 
-void keep_copier(int32_t device, int64_t stream, std::shared_ptr<Copiers::Entry> entry) {
+void keep_copier(int32_t device, int64_t stream, const std::shared_ptr<Copiers::Entry>& entry) {
   const std::lock_guard lock(copiers().mutex);
   if (copiers().entries.size() < Copiers::kMost) {
-    copiers().entries.try_emplace({device, stream}, std::move(entry));
+    copiers().entries.try_emplace({device, stream}, entry);
   }
 }
 
