@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	. "shardrec.org/shardrec"
 )
@@ -41,8 +42,9 @@ func TestMemoryOfTheCPU(t *testing.T) {
 	refusedWith(t, StatusInvalidHandle, "this Memory is closed", err)
 }
 
-// A tensor keeps what it is of.
+// A tensor keeps what it is of, and nothing else does.
 func TestTensorsHoldTheirMemory(t *testing.T) {
+	before := must(LiveObjects())
 	tensor := func() Tensor { return must(must(NewMemory(DeviceTypeCpu, 0, 64)).Tensor(0, DtypeFloat32, 16)) }()
 	for range 3 {
 		runtime.GC()
@@ -50,6 +52,15 @@ func TestTensorsHoldTheirMemory(t *testing.T) {
 	got := make([]float32, 16)
 	err := errors.Join(Copy(tensor, Vector(slices.Repeat([]float32{7}, 16)), 0), Copy(Vector(got), tensor, 0))
 	ok(t, err == nil && got[15] == 7, err, got)
+	runtime.KeepAlive(tensor)
+	for range 1000 {
+		if must(LiveObjects()) == before {
+			return
+		}
+		runtime.GC()
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("memory that nobody holds was not given back")
 }
 
 // there is a tensor of a Memory on the device.
