@@ -1,6 +1,7 @@
 package shardrec_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"runtime"
@@ -40,6 +41,12 @@ func TestMemoryOfTheCPU(t *testing.T) {
 	refusedWith(t, StatusInvalidHandle, "this Memory is closed", Copy(Matrix(got, 2, 3), tensor, 0))
 	_, err = memory.Tensor(0, DtypeFloat32, 1)
 	refusedWith(t, StatusInvalidHandle, "this Memory is closed", err)
+}
+
+// Which of the three, the plug-in decides.
+func TestNoDeviceIsProbed(t *testing.T) {
+	_, err := ProbeDevice(context.Background(), -1)
+	ok(t, slices.Contains([]Status{StatusInvalidArgument, StatusUnsupported, StatusDeviceError}, StatusOf(err)), err)
 }
 
 // A tensor keeps what it is of, and nothing else does.

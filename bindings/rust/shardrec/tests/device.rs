@@ -46,6 +46,14 @@ fn misuse_is_refused() {
     assert_eq!(kind(copy(ViewMut::vector(&mut [0f32; 3]), View::vector(&[0f32; 4]))), invalid);
 }
 
+/// Which of the three, the plug-in decides.
+#[test]
+fn no_device_is_probed() {
+    let refused = kind(probe_device(-1, None));
+    let expected = [ErrorKind::InvalidArgument, ErrorKind::Unsupported, ErrorKind::DeviceError];
+    assert!(refused.is_some_and(|kind| expected.contains(&kind)), "{refused:?}");
+}
+
 const ROWS: usize = 20;
 const DIM: usize = 4;
 const BAGS: usize = 3;

@@ -4,6 +4,7 @@ import static org.shardrec.Checks.*;
 
 import java.nio.FloatBuffer;
 import java.util.Arrays;
+import java.util.List;
 
 /** Memory of devices: on the CPU everywhere, and a step with tensors on a device where CUDA, or what stands in for it on the
  * CPU, is there (bindings/run sets SHARDREC_TEST_DEVICE). */
@@ -14,6 +15,7 @@ public final class DeviceTest {
   public static void main(String[] arguments) throws Exception {
     memoryOfTheCpu();
     misuseIsRefused();
+    noDeviceIsProbed();
     Memory there;
     try {
       there = new Memory(DeviceType.CUDA, 0, 64);
@@ -58,6 +60,16 @@ public final class DeviceTest {
     fails(Status.INVALID_HANDLE, "this Memory is closed", () -> ShardRec.copy(Tensor.vector(same), tensor, 0));
     fails(Status.INVALID_HANDLE, "this Memory is closed", tensor::toFloats);
     fails(Status.INVALID_HANDLE, "this Memory is closed", () -> memory.tensor(Dtype.FLOAT32, 4));
+  }
+
+  /** Which of the three, the plug-in decides. */
+  static void noDeviceIsProbed() {
+    try {
+      ShardRec.probeDevice(-1, null);
+      throw new AssertionError("accepted");
+    } catch (ShardRecException refused) {
+      check(List.of(Status.INVALID_ARGUMENT, Status.UNSUPPORTED, Status.DEVICE_ERROR).contains(refused.status()), refused.getMessage());
+    }
   }
 
   static void misuseIsRefused(Memory memory) {
