@@ -26,6 +26,10 @@ MessageBuffer::MessageBuffer(compute::Backend& backend)
       written_(backend.make_mark()),
       own_(written_ == nullptr ? own_buffer(backend) : nullptr) {}
 
+// Of shared bodies the host has the room only: pages that nobody touches.
+MessageBuffer::Memory::Memory(compute::Backend& backend)
+    : host(backend.shares_bodies() ? compute::cpu_memory() : backend.host_memory()) {}
+
 MessageBuffer::Memory::~Memory() {
   if (shared != nullptr) shared->withdraw();
 }

@@ -45,7 +45,7 @@ class MessageBuffer {
  private:
   // What peers read.
   struct Memory {
-    explicit Memory(compute::Backend& backend) : host(backend.host_memory()) {}
+    explicit Memory(compute::Backend& backend);
     ~Memory();
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
