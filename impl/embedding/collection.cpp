@@ -270,8 +270,8 @@ OperationsScope::~OperationsScope() {
   if (!done_) collection_.finish_operations();
 }
 
-void OperationsScope::touches(shardrec_device_type device) {
-  if (device == SHARDREC_DEVICE_CPU) {
+void OperationsScope::touches(int32_t device_type) {
+  if (device_type == SHARDREC_DEVICE_CPU) {
     on_host_ = true;
   } else if (!std::exchange(on_device_, true)) {
     collection_.backend().follow_caller(stream_);
@@ -279,7 +279,7 @@ void OperationsScope::touches(shardrec_device_type device) {
 }
 
 void OperationsScope::touches(const shardrec_tensor* tensor) {
-  if (tensor != nullptr) touches(static_cast<shardrec_device_type>(tensor->device_type));
+  if (tensor != nullptr) touches(tensor->device_type);
 }
 
 void OperationsScope::done() {

@@ -235,8 +235,8 @@ class OperationsScope {
   OperationsScope(const OperationsScope&) = delete;
   OperationsScope& operator=(const OperationsScope&) = delete;
 
-  // Before the first operation on each tensor.
-  void touches(shardrec_device_type device);
+  // Before the first operation on each tensor. device_type: any number; the tensor may be refused.
+  void touches(int32_t device_type);
   void touches(const shardrec_tensor* tensor);  // null: none
   // All operations were called: what the caller enqueues now takes place behind them.
   void done();
