@@ -161,8 +161,11 @@ void Lookup::use_gradients(std::span<const comm::ConstBytes> messages, bool accu
   }
   {
     const Reading reading(messages, collection_->communicator());
+    OperationsScope operations(*collection_,
+                               stream_);  // on what is lent: they end before the reading
+    if (any_lent(messages)) operations.touches(SHARDREC_DEVICE_CPU);
     apply(messages, bodies, accumulate, timer);
-    if (any_lent(messages)) backend.wait();
+    operations.done();
   }
   // The caller may change its gradients when this returns: the peers must have read them.
   timer.next(Phase::kGradientExchange);

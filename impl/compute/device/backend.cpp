@@ -3,6 +3,7 @@
 #include "compute/device/assembly.h"
 #include "compute/device/bag_sums.h"
 #include "compute/device/batch_checks.h"
+#include "compute/device/caller_order.h"
 #include "compute/device/deduplication.h"
 #include "compute/device/gradient_packing.h"
 #include "compute/device/gradient_rows.h"
@@ -43,8 +44,7 @@ class DeviceBackend final : public Backend {
   DeviceBackend(std::shared_ptr<Stream> stream, core::Threads& threads, bool peers_in_process)
       : stream_(std::move(stream)),
         peers_in_process_(peers_in_process),
-        of_caller_(stream_->device()),
-        for_caller_(stream_->device()),
+        caller_order_(stream_->device()),
         memory_(make_memory(stream_)),
         host_memory_(make_pinned_memory()),
         cpu_(make_cpu_backend(cpu_kernels(), threads, host_memory_)),
@@ -72,14 +72,8 @@ class DeviceBackend final : public Backend {
   core::DeviceSet caller_devices() const override { return {.cuda = stream_->device()}; }
   bool reaches_host() const override { return false; }
   void wait() override { stream_->wait(); }
-  void follow_caller(int64_t stream) override {
-    of_caller_.record_caller(stream);
-    stream_->follow(of_caller_);
-  }
-  void hold_up_caller(int64_t stream) override {
-    for_caller_.record(*stream_);
-    for_caller_.hold_up_caller(stream);
-  }
+  void follow_caller(int64_t stream) override { caller_order_.follow(stream, *stream_); }
+  void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
   bool shares_bodies() const override { return peers_in_process_; }
   std::shared_ptr<Mark> make_mark() final {
     return peers_in_process_ ? std::make_shared<EventMark>(stream_->device()) : nullptr;
@@ -189,8 +183,7 @@ class DeviceBackend final : public Backend {
  private:
   std::shared_ptr<Stream> stream_;
   bool peers_in_process_;
-  Event of_caller_;   // where a caller's stream was
-  Event for_caller_;  // where the operations were that it waits for
+  CallerOrder caller_order_;
   std::shared_ptr<Mark> read_ = make_mark();
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;

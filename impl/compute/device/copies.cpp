@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "compute/device/caller_order.h"
 #include "compute/device/memory.h"
 #include "core/error.h"
 
@@ -36,13 +37,10 @@ void copy_on_cpu(const RowTensor& to, const RowTensor& from) {
 // Thread rule: one thread at a time.
 class Copier {
  public:
-  explicit Copier(int32_t device) : stream_(device), of_caller_(device), for_caller_(device) {}
+  explicit Copier(int32_t device) : stream_(device), caller_order_(device) {}
 
   // Throws before anything is enqueued where it is no stream of the device.
-  void follow_caller(int64_t stream) {
-    of_caller_.record_caller(stream);
-    stream_.follow(of_caller_);
-  }
+  void follow_caller(int64_t stream) { caller_order_.follow(stream, stream_); }
 
   void copy(const RowTensor& to, const RowTensor& from) {
     if (to.compact() && from.compact()) {
@@ -64,11 +62,8 @@ class Copier {
     }
   }
 
-  void hold_up_caller(int64_t stream) {
-    for_caller_.record(stream_);
-    for_caller_.hold_up_caller(stream);
-  }
-  void wait() { for_caller_.wait(); }
+  void hold_up_caller(int64_t stream) { caller_order_.hold_up(stream, stream_); }
+  void wait() { caller_order_.wait(); }
 
  private:
   // Calls use(rows of the tensor, the first one's number) with as many rows as there is pinned memory for.
@@ -121,8 +116,7 @@ class Copier {
   }
 
   Stream stream_;
-  Event of_caller_;   // where the caller's stream was
-  Event for_caller_;  // where the copy ends
+  CallerOrder caller_order_;
   std::unique_ptr<PinnedMemory> pinned_;
 };
 

@@ -27,9 +27,12 @@ shardrec_cuda_event* make_event(int32_t device) {
   return event;
 }
 
-// cudaErrorInvalidValue, cudaErrorInvalidResourceHandle: what is wrong is the caller's.
+// What is wrong is the caller's where CUDA says one of these.
+constexpr shardrec_cuda_error kInvalidValue = 1;
+constexpr shardrec_cuda_error kInvalidResourceHandle = 400;
+
 void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
-  if (error == 1 || error == 400) {
+  if (error == kInvalidValue || error == kInvalidResourceHandle) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("stream ", stream, " is no stream of device ", device),
                {.value = stream});
