@@ -1,12 +1,9 @@
 // Tensors on the device in the order of the caller's stream, without a wait of the host.
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "capi/capi_test.h"
 #include "compute/device/stream.h"
-#include "device/device_arrays.h"
-#include "device/in_child.h"
+#include "device/held_streams.h"
 #include "device/rank_on_device.h"
 #include "shardrec/native.h"
 
@@ -16,19 +13,8 @@ namespace {
 using compute::device::PinnedMemory;
 
 // A caller that enqueues all it does in a stream of its own.
-class CallerStreams : public DeviceTest {
+class CallerStreams : public HeldStreamsTest {
  protected:
-  void SetUp() override {
-    DeviceTest::SetUp();
-    if (IsSkipped()) return;
-    hold_ = of_plugin<void(int64_t)>("simt_hold_stream");
-    go_on_ = of_plugin<void()>("simt_go_on");
-    if (hold_ == nullptr) GTEST_SKIP() << "only CUDA on the CPU holds streams on demand";
-  }
-  void TearDown() override {
-    if (go_on_ != nullptr) go_on_();
-  }
-
   // Bytes on the device that the caller's stream copies there and back.
   struct Slot {
     Slot(CallerStreams& test, const void* data, size_t bytes)
@@ -46,21 +32,6 @@ class CallerStreams : public DeviceTest {
         compute::device::table().fill(caller_.handle(), slot.there->data, 0, slot.pinned.size()),
         "overwrite what was given");
   }
-  void hold() { hold_(caller_.number()); }
-  // Lets the stream go on while the calling thread is in `call`, which may wait for it.
-  template <class Call>
-  void go_on_during(const Call& call) {
-    std::thread later([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      go_on_();
-    });
-    call();
-    later.join();
-  }
-
-  compute::device::Stream caller_{0};
-  void (*hold_)(int64_t) = nullptr;
-  void (*go_on_)() = nullptr;
 };
 
 TEST_F(CallerStreams, OrderWhatIsReadAndWritten) {

@@ -5,8 +5,7 @@
 #include <thread>
 
 #include "compute/device/stream.h"
-#include "device/device_arrays.h"
-#include "device/in_child.h"
+#include "device/held_streams.h"
 #include "device/rank_on_device.h"
 
 namespace shardrec::test {
@@ -14,19 +13,16 @@ namespace {
 
 using MemoryHandle = Owned<shardrec_memory, shardrec_memory_destroy>;
 
-class MemoryHandles : public DeviceTest {
+class MemoryHandles : public HeldStreamsTest {
  protected:
   void SetUp() override {
-    DeviceTest::SetUp();
+    HeldStreamsTest::SetUp();
     if (IsSkipped()) return;
-    hold_ = of_plugin<void(int64_t)>("simt_hold_stream");
-    go_on_ = of_plugin<void()>("simt_go_on");
     fail_allocation_ = of_plugin<void(int64_t)>("simt_fail_allocation");
     live_allocations_ = of_plugin<int64_t()>("simt_live_allocations");
-    if (hold_ == nullptr) GTEST_SKIP() << "only CUDA on the CPU fails and holds on demand";
   }
   void TearDown() override {
-    if (go_on_ != nullptr) go_on_();
+    HeldStreamsTest::TearDown();
     if (fail_allocation_ != nullptr) fail_allocation_(0);
   }
 
@@ -49,20 +45,6 @@ class MemoryHandles : public DeviceTest {
     std::iota(values.begin(), values.end(), 1.0F);
     return values;
   }
-  // Lets held streams go on while the calling thread is in `call`, which may wait for them.
-  template <class Call>
-  void go_on_during(const Call& call) {
-    std::thread later([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      go_on_();
-    });
-    call();
-    later.join();
-  }
-
-  compute::device::Stream caller_{0};
-  void (*hold_)(int64_t) = nullptr;
-  void (*go_on_)() = nullptr;
   void (*fail_allocation_)(int64_t) = nullptr;
   int64_t (*live_allocations_)() = nullptr;
 };
