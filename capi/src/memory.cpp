@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "compute/device/caller_memory.h"
 #include "compute/device/copies.h"
+#include "compute/device/held_memory.h"
 #include "core/tensor.h"
 #include "guard.h"
 #include "handle.h"
@@ -14,7 +14,7 @@ namespace device = shardrec::compute::device;
 
 template <>
 struct shardrec::capi::Handle<shardrec_memory> {
-  using Object = device::CallerMemory;
+  using Object = device::HeldMemory;
   static constexpr Kind kKind = Kind::kMemory;
 };
 
@@ -50,7 +50,7 @@ shardrec_status shardrec_memory_create(shardrec_device_type type, int32_t device
   return guard([&] {
     require_out(out, "out");
     Reserved<shardrec_memory> reserved;
-    reserved.publish(out, std::make_shared<device::CallerMemory>(type, device_id, bytes));
+    reserved.publish(out, std::make_shared<device::HeldMemory>(type, device_id, bytes));
   });
 }
 

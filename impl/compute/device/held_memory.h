@@ -13,16 +13,16 @@
 
 namespace shardrec::compute::device {
 
-class CallerMemory {
+class HeldMemory {
  public:
   // Zeros, for any stream. On the CPU it is pinned where the plug-in and a driver are there.
   // Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device, bytes < 0), OUT_OF_MEMORY,
   // DEVICE_ERROR.
-  CallerMemory(shardrec_device_type type, int32_t device, int64_t bytes);
+  HeldMemory(shardrec_device_type type, int32_t device, int64_t bytes);
   // A device's is given back behind what its legacy default stream holds.
-  ~CallerMemory();
-  CallerMemory(const CallerMemory&) = delete;
-  CallerMemory& operator=(const CallerMemory&) = delete;
+  ~HeldMemory();
+  HeldMemory(const HeldMemory&) = delete;
+  HeldMemory& operator=(const HeldMemory&) = delete;
 
   // A compact view. Throws INVALID_ARGUMENT: it is not within the memory, or not aligned.
   shardrec_tensor tensor(int64_t offset, shardrec_dtype dtype,

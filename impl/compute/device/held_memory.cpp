@@ -1,4 +1,4 @@
-#include "compute/device/caller_memory.h"
+#include "compute/device/held_memory.h"
 
 #include <exception>
 
@@ -43,7 +43,7 @@ int64_t count_bytes(shardrec_dtype dtype, std::span<const int64_t> shape) {
 
 }  // namespace
 
-CallerMemory::CallerMemory(shardrec_device_type type, int32_t device, int64_t bytes)
+HeldMemory::HeldMemory(shardrec_device_type type, int32_t device, int64_t bytes)
     : type_(type), device_(device), bytes_(bytes) {
   if (bytes < 0) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
@@ -71,7 +71,7 @@ CallerMemory::CallerMemory(shardrec_device_type type, int32_t device, int64_t by
   stream_->wait();
 }
 
-CallerMemory::~CallerMemory() {
+HeldMemory::~HeldMemory() {
   if (stream_ == nullptr) return;
   try {
     of_caller_->record_caller(kLegacyDefaultStream);
@@ -81,8 +81,8 @@ CallerMemory::~CallerMemory() {
   }
 }
 
-shardrec_tensor CallerMemory::tensor(int64_t offset, shardrec_dtype dtype,
-                                     std::span<const int64_t> shape) const {
+shardrec_tensor HeldMemory::tensor(int64_t offset, shardrec_dtype dtype,
+                                   std::span<const int64_t> shape) const {
   const auto element = static_cast<int64_t>(core::dtype_size(dtype));
   if (offset < 0 || offset % element != 0) {
     core::fail(
