@@ -23,6 +23,8 @@ struct Slot {
   Kind kind{};
 };
 
+constinit thread_local uint64_t callback_of = 0;
+
 namespace {
 
 constexpr uint64_t kOpen = uint64_t{1} << 31;
@@ -134,6 +136,13 @@ Table& table_of(Kind kind) { return tables[static_cast<size_t>(kind)]; }
   core::fail(SHARDREC_CLOSED, core::sentence("this ", kind_name(kind), " was destroyed"));
 }
 
+[[noreturn]] void throw_in_callback(Kind kind) {
+  core::fail(SHARDREC_INVALID_STATE,
+             core::sentence("this call on a ", kind_name(kind),
+                            " came from inside a callback of the same one, where only reading is "
+                            "accepted; make it after the callback has returned"));
+}
+
 // True when such a ticket was given out at some time.
 bool was_issued(const Ticket& ticket, const Slot* slot, uint64_t word) {
   if (slot == nullptr || ticket.generation == 0) return false;
@@ -185,6 +194,7 @@ Slot* enter_slot(uint64_t value, Kind kind, Access access) {
     core::fail(SHARDREC_INVALID_HANDLE, core::sentence("this is a ", kind_name(ticket->kind),
                                                        "; a ", kind_name(kind), " is needed"));
   }
+  if (access == Access::kExclusive && value == callback_of) throw_in_callback(kind);
   const uint64_t busy = access == Access::kExclusive ? kBusy : 0;
   do {
     if (generation_of(word) != ticket->generation || (word & kOpen) == 0) throw_closed(kind);

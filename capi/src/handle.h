@@ -123,6 +123,9 @@ class Reservation {
   uint32_t index_;
 };
 
+// The ticket whose callback this thread runs; 0: none.
+extern constinit thread_local uint64_t callback_of;
+
 // Counts a call in; throws INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE.
 Slot* enter_slot(uint64_t ticket, Kind kind, Access access);
 void leave_slot(Slot* slot, Access access) noexcept;
@@ -203,6 +206,21 @@ std::vector<std::shared_ptr<typename Handle<Type>::Object>> open_objects() {
   }
   return objects;
 }
+
+// While the library runs a callback that belongs to a handle. Exclusive calls on that handle from
+// inside it get INVALID_STATE before they take anything: they never make another thread's call BUSY.
+template <class Type>
+class InCallback {
+ public:
+  explicit InCallback(Type* handle) noexcept
+      : outer_(std::exchange(detail::callback_of, detail::ticket_of(handle))) {}
+  ~InCallback() { detail::callback_of = outer_; }
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+
+ private:
+  uint64_t outer_;
+};
 
 // Room for a handle, taken before work that cannot be undone: publish() cannot fail.
 template <class Type>

@@ -28,7 +28,10 @@ shardrec_status shardrec_ddp_set_callback(shardrec_ddp* ddp, shardrec_ddp_callba
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     if (callback == nullptr) return use->ddp.set_bucket_done(nullptr);
-    use->ddp.set_bucket_done([callback, context](int32_t bucket) { callback(context, bucket); });
+    use->ddp.set_bucket_done([=](int32_t bucket) {
+      const InCallback scope(ddp);
+      callback(context, bucket);
+    });
   });
 }
 
@@ -36,19 +39,21 @@ shardrec_status shardrec_ddp_set_hook(shardrec_ddp* ddp, shardrec_ddp_hook hook,
   return guard([&] {
     const auto use = enter(ddp, Access::kExclusive);
     if (hook == nullptr) return use->ddp.set_hook(nullptr);
-    use->ddp.set_hook(
-        [hook, context](int32_t bucket, shardrec_dtype dtype, std::span<std::byte> data) {
-          const int64_t elements =
-              static_cast<int64_t>(data.size()) / static_cast<int64_t>(core::dtype_size(dtype));
-          const shardrec_tensor buffer =
-              core::compact_view(data.data(), dtype, std::span(&elements, 1));
-          const shardrec_status status = hook(context, bucket, &buffer);
-          if (status == SHARDREC_OK) return;
-          core::fail(status,
-                     core::sentence("the hook of bucket ", bucket, " returned status ",
-                                    static_cast<int>(status)),
-                     {.value = bucket, .operation = "ddp: hook"});
-        });
+    use->ddp.set_hook([=](int32_t bucket, shardrec_dtype dtype, std::span<std::byte> data) {
+      const int64_t elements =
+          static_cast<int64_t>(data.size()) / static_cast<int64_t>(core::dtype_size(dtype));
+      const shardrec_tensor buffer =
+          core::compact_view(data.data(), dtype, std::span(&elements, 1));
+      const shardrec_status status = [&] {
+        const InCallback scope(ddp);
+        return hook(context, bucket, &buffer);
+      }();
+      if (status == SHARDREC_OK) return;
+      core::fail(status,
+                 core::sentence("the hook of bucket ", bucket, " returned status ",
+                                static_cast<int>(status)),
+                 {.value = bucket, .operation = "ddp: hook"});
+    });
   });
 }
 

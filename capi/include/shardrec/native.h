@@ -25,7 +25,7 @@ SHARDREC_API shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void 
  * DDP_STEP_IN_BACKWARD, where that is on), in the order of buckets, inside shardrec_ddp_wait or on a
  * thread of the library. It may read and write parameters and gradients of the bucket
  * (shardrec_ddp_bucket_of), must return soon, and calls of this handle but shardrec_ddp_gradient,
- * _state and _bucket_of are refused inside it. */
+ * _state and _bucket_of are refused inside it with INVALID_STATE. */
 typedef void (*shardrec_ddp_callback)(void *context, int32_t bucket);
 
 /* callback NULL: none. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,

@@ -113,14 +113,7 @@ void Reducer::record_order() {
   order_is_final_ = true;
 }
 
-void Reducer::require_not_in_callback(const char* call) const {
-  if (driver_.load() != std::this_thread::get_id()) return;
-  core::fail(SHARDREC_INVALID_STATE,
-             core::sentence(call, " was called inside a callback of the same set of parameters"));
-}
-
 void Reducer::require_idle(const char* call) const {
-  require_not_in_callback(call);
   if (state_.load() == State::kIdle || (state_.load() == State::kEnded && !sync_)) return;
   core::fail(SHARDREC_INVALID_STATE,
              core::sentence(call, " was called inside a step; call end and wait first"));
@@ -233,7 +226,6 @@ void Reducer::mark(int64_t first, int64_t count, Mark mark) {
 }
 
 void Reducer::end() {
-  require_not_in_callback("end");
   if (state_.load() != State::kOpen) {
     core::fail(SHARDREC_INVALID_STATE, "end was called without a begin before it");
   }
@@ -263,7 +255,6 @@ void Reducer::end() {
 }
 
 void Reducer::wait() {
-  require_not_in_callback("wait");
   if (state_.load() != State::kEnded) {
     core::fail(SHARDREC_INVALID_STATE, "wait was called without an end before it");
   }

@@ -115,7 +115,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   bool takes_marks() const noexcept { return state_.load() == State::kOpen; }
   // Throws INVALID_STATE where one of them has been marked in this step.
   void require_unmarked(int64_t first, int64_t count) const;
-  // Throws INVALID_STATE where this thread is in a callback, or a step has begun.
+  // Throws INVALID_STATE where a step has begun.
   void require_idle(const char* call) const;
   int32_t bucket_of(int64_t parameter) const noexcept {
     return places_[static_cast<size_t>(parameter)].bucket;
@@ -136,7 +136,6 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void mark(int64_t first, int64_t count, Mark mark);
   void require_open(int64_t parameter, Mark mark) const;
   [[noreturn]] void refuse_mark(int64_t parameter, Mark mark, Mark before) const;
-  void require_not_in_callback(const char* call) const;
   void lay_out(std::span<const int32_t> order);
   void record_order();
   // Before every step with sync, of ranks that have joined too.
@@ -188,7 +187,6 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   // Held by who drives.
   std::mutex drive_;
-  std::atomic<std::thread::id> driver_{};
   std::atomic<size_t> next_launch_{0};
   size_t next_receive_ = 0;
   size_t next_done_ = 0;  // of those received; between them: exchanges to be finished

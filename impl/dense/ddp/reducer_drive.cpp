@@ -40,15 +40,12 @@ bool Reducer::advance(bool may_wait) {
 
 bool Reducer::drive_one(bool may_wait) {
   const core::DefaultFloatMode mode;
-  driver_.store(std::this_thread::get_id());
-  bool moved = false;
   try {
-    moved = advance(may_wait);
+    return advance(may_wait);
   } catch (...) {
     fail_step();
+    return false;
   }
-  driver_.store({});
-  return moved;
 }
 
 void Reducer::fail_step() noexcept {
