@@ -100,24 +100,23 @@ final class DlrmRank implements AutoCloseable {
 
   /** Trains on all batches, and commits one checkpoint; what {@link TrainingResult#pack} says. */
   double[] train(RowBatches batches, Control control) {
-    try (Checkpoint checkpoint = new Checkpoint(comm, settings.directory,
-        with(new CheckpointOptions(), settings.checkpointOptions))) {
-      checkpoint.addCollection("tables", tables);
-      checkpoint.addMlp("bottom", bottom);
-      checkpoint.addMlp("top", top);
-      long step = open(checkpoint, control);
-      List<TrainingResult.Epoch> epochs = new ArrayList<>();
-      for (int epoch = 1; epoch <= settings.epochs; ++epoch) {
-        if (epoch > 1) batches.restart();
-        metrics.reset();
-        long steps = 0;
-        while (trains(batches.next())) ++steps;
-        step += steps;
-        epochs.add(measured(epoch, steps));
-      }
-      checkpoint.commit(step, control);
-      return TrainingResult.pack(step, comm.size(), epochs);
+    Checkpoint checkpoint = closing(new Checkpoint(comm, settings.directory,
+        with(new CheckpointOptions(), settings.checkpointOptions)));
+    checkpoint.addCollection("tables", tables);
+    checkpoint.addMlp("bottom", bottom);
+    checkpoint.addMlp("top", top);
+    long step = open(checkpoint, control);
+    List<TrainingResult.Epoch> epochs = new ArrayList<>();
+    for (int epoch = 1; epoch <= settings.epochs; ++epoch) {
+      if (epoch > 1) batches.restart();
+      metrics.reset();
+      long steps = 0;
+      while (trains(batches.next())) ++steps;
+      step += steps;
+      epochs.add(measured(epoch, steps));
     }
+    checkpoint.commit(step, control);
+    return TrainingResult.pack(step, comm.size(), epochs);
   }
 
   /** The step from which the training goes on. */

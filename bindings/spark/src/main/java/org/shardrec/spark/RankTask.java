@@ -30,7 +30,9 @@ final class RankTask extends AbstractFunction1<Iterator<Row>, Iterator<double[]>
   }
 
   private double[] train(Iterator<Row> rows, RankGroup group) {
-    try (DlrmRank rank = new DlrmRank(group.comm(), settings)) {
+    DlrmRank rank = null;
+    try {
+      rank = new DlrmRank(group.comm(), settings);
       double[] result = rank.train(new RowBatches(rows, settings), group.control());
       group.shutdown();
       return result;
@@ -41,6 +43,8 @@ final class RankTask extends AbstractFunction1<Iterator<Row>, Iterator<double[]>
     } catch (RuntimeException | Error failure) {
       group.fail(failure);
       throw failure;
+    } finally {
+      if (rank != null) rank.close(); // the others have heard the reason before they miss this rank
     }
   }
 
