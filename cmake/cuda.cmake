@@ -67,6 +67,22 @@ function(shardrec_find_cuda)
   set(cuda_missing "${reason}" PARENT_SCOPE)
 endfunction()
 
+# Writes what a HEADER of the toolkit in the folder TOP begins with, its licence, into NAME.copyright in the build;
+# nothing where the toolkit has no such header.
+function(shardrec_header_licence top name header)
+  find_file(found ${header} NO_CACHE NO_DEFAULT_PATH PATHS ${top} ${top}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux
+    PATH_SUFFIXES include/cccl include)
+  set(text "")
+  if(found)
+    file(READ ${found} text LIMIT 8192)
+    string(FIND "${text}" "*/" end)
+    string(SUBSTRING "${text}" 0 ${end} text)
+    string(REGEX REPLACE "\n \\*+ ?" "\n" text "${text}")
+    string(REGEX REPLACE "^/\\*+\n" "" text "${text}")
+  endif()
+  file(WRITE ${PROJECT_BINARY_DIR}/${name}.copyright "${text}")
+endfunction()
+
 # Sets VARIABLE to the static run-time library of the toolkit of NVCC, and cuda_licences to those of what a plug-in holds
 # of it; or cuda_missing.
 function(shardrec_find_cudart nvcc variable)
@@ -91,19 +107,9 @@ function(shardrec_find_cudart nvcc variable)
   if(EXISTS ${eula})
     file(REAL_PATH ${eula} eula)  # a link would be installed as one
   endif()
-  # CUB's licence is what its headers begin with.
-  find_file(cub cub/cub.cuh NO_CACHE NO_DEFAULT_PATH PATHS ${top} ${top}/targets/${CMAKE_SYSTEM_PROCESSOR}-linux
-    PATH_SUFFIXES include/cccl include)
-  set(text "")
-  if(cub)
-    file(READ ${cub} text LIMIT 8192)
-    string(FIND "${text}" "*/" end)
-    string(SUBSTRING "${text}" 0 ${end} text)
-    string(REGEX REPLACE "\n \\*+ ?" "\n" text "${text}")
-    string(REGEX REPLACE "^/\\*+\n" "" text "${text}")
-  endif()
-  file(WRITE ${PROJECT_BINARY_DIR}/cub.copyright "${text}")
-  set(cuda_licences cuda:${eula} cub:${PROJECT_BINARY_DIR}/cub.copyright
+  shardrec_header_licence(${top} cub cub/cub.cuh)
+  shardrec_header_licence(${top} nvtx nvtx3/nvToolsExt.h)
+  set(cuda_licences cuda:${eula} cub:${PROJECT_BINARY_DIR}/cub.copyright nvtx:${PROJECT_BINARY_DIR}/nvtx.copyright
     CACHE INTERNAL "Read by cmake/licences.cmake")
 endfunction()
 

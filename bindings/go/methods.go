@@ -1969,6 +1969,8 @@ func (m *Metrics) Reset() error {
 //	shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
 //	shardrec_table_ids_out_of_range_total{table}
 //
+// The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
+// without what the caller's stream holds up; the last phases count when they are over there.
 // Families are added by later releases, never renamed.
 // Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
 // Since 0.1.
@@ -2000,7 +2002,8 @@ func TraceStop() { capi.Trace_stop() }
 // The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
 // rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
 // inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
-// "gradient exchange", "index plan", "update"). Without a trace, no events. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
+// "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
+// for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no events. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
 // otherData:
 //
 //	start_steady_nanoseconds   of this process' monotonic clock, where ts is 0

@@ -12,6 +12,7 @@
 // Thread rule: one thread at a time.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
 #include "compute/mark.h"
+#include "compute/operation_clock.h"
 #include "compute/operations.h"
 #include "compute/output_operations.h"
 #include "compute/routing_operations.h"
@@ -62,6 +64,12 @@ class Backend {
   // Throws INVALID_ARGUMENT: no stream of the device.
   virtual void follow_caller(int64_t /*stream*/) {}
   virtual void hold_up_caller(int64_t /*stream*/) {}
+
+  // Adds the time of operations, by kind, to these, which outlive the back end; null: they are over when
+  // their calls return. At most once; the clock is the back end's.
+  virtual OperationClock* time_operations(std::span<std::atomic<int64_t>> /*nanoseconds*/) {
+    return nullptr;
+  }
 
   // Do back ends of other ranks of the process read bodies of messages in its memory()? Marks then say
   // when they may, and when they have; else there are none.

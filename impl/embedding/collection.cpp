@@ -77,6 +77,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     backend_ = options_.on_cpu()
                    ? compute::make_backend(*threads_, in_process)
                    : compute::device::make_backend(options_.device, *threads_, in_process);
+    counters_.clock = backend_->time_operations(counters_.nanoseconds);
   });
   check_agreement(plan);
   const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_),

@@ -200,11 +200,11 @@ class Collection {
   std::shared_ptr<comm::Channel> channel_;
   std::unique_ptr<Layout> layout_;
   std::unique_ptr<core::Threads> threads_;
+  Counters counters_;
   std::unique_ptr<compute::Backend> backend_;
   std::vector<Shard> shards_;
   std::unique_ptr<Update> update_;
   std::unique_ptr<TrainingSettings> settings_;
-  Counters counters_;
   std::vector<TableCounters> table_counters_;
   std::vector<std::atomic<int64_t>> looked_up_;  // by rank
 

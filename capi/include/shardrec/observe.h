@@ -23,6 +23,8 @@ extern "C" {
  *   shardrec_phase_seconds_total{phase}        shardrec_imbalance_ratio, shardrec_threads_seen
  *   shardrec_table_ids_total{table}, shardrec_table_rows_updated_total{table},
  *   shardrec_table_ids_out_of_range_total{table}
+ * The time of phases is the host's, and of collections on a device that of its stream, from phase to phase
+ * without what the caller's stream holds up; the last phases count when they are over there.
  * Families are added by later releases, never renamed. out_text: freed by the caller.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Not blocking; any thread, also while steps run.
  * Since 0.1. */
@@ -42,7 +44,8 @@ SHARDREC_API void shardrec_trace_stop(void);
 /* The trace so far as JSON in Chrome's trace event format, which ui.perfetto.dev opens: a process per
  * rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
  * inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
- * "gradient exchange", "index plan", "update"). Without a trace, no events. out_text: freed by the
+ * "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
+ * for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no events. out_text: freed by the
  * caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
  * otherData:
  *   start_steady_nanoseconds   of this process' monotonic clock, where ts is 0

@@ -42,7 +42,8 @@ extern "C" {
 typedef int32_t shardrec_cuda_error;
 enum {
   SHARDREC_CUDA_OK = 0,
-  SHARDREC_CUDA_OUT_OF_MEMORY = 2  // cudaErrorMemoryAllocation
+  SHARDREC_CUDA_OUT_OF_MEMORY = 2,  // cudaErrorMemoryAllocation
+  SHARDREC_CUDA_NOT_READY = 600     // cudaErrorNotReady
 };
 
 // What the plug-in's function returns.
@@ -95,6 +96,14 @@ typedef struct shardrec_cuda_table {
   // What is enqueued in the stream from now on, which may be another device's, takes place behind the
   // event.
   shardrec_cuda_error (*follow)(shardrec_cuda_stream *stream, shardrec_cuda_event *event);
+
+  // Events that know when they took place. Until both have, the time between them is NOT_READY.
+  shardrec_cuda_error (*create_timed_event)(int32_t device, shardrec_cuda_event **out);
+  shardrec_cuda_error (*milliseconds_between)(shardrec_cuda_event *first,
+                                              shardrec_cuda_event *second, float *out);
+  // Ranges of the calling thread for NVIDIA's profilers (NVTX), in the domain "shardrec"; they nest.
+  void (*begin_range)(const char *name);
+  void (*end_range)(void);
 
   // Streams as numbers: the value of a cudaStream_t. Those of callers are of the event's device; 0 is its
   // legacy default stream.

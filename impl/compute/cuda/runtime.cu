@@ -112,19 +112,35 @@ shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
   return cudaStreamSynchronize(stream->stream);
 }
 
-shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
+// A host that waits for an event sleeps: training has other work for the processors.
+shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_event** out) {
   *out = nullptr;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   cudaEvent_t event = nullptr;
-  // A host that waits sleeps: training has other work for the processors.
-  const cudaError_t error =
-      cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync);
+  const cudaError_t error = cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
   if (error != cudaSuccess) return error;
   *out = new (std::nothrow) shardrec_cuda_event{device, event};
   if (*out != nullptr) return cudaSuccess;
   cudaEventDestroy(event);
   return cudaErrorMemoryAllocation;
+}
+
+shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
+  return make_event(device, cudaEventDisableTiming, out);
+}
+
+shardrec_cuda_error create_timed_event(int32_t device, shardrec_cuda_event** out) {
+  return make_event(device, 0, out);
+}
+
+shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cuda_event* second,
+                                         float* out) {
+  const CurrentDevice current(first->device);
+  if (current.error() != cudaSuccess) return current.error();
+  const cudaError_t error = cudaEventElapsedTime(out, first->event, second->event);
+  if (error == cudaErrorNotReady) cudaGetLastError();  // an answer, and no failure of the next call
+  return error;
 }
 
 void destroy_event(shardrec_cuda_event* event) {
@@ -204,6 +220,8 @@ void add_runtime(shardrec_cuda_table& table) {
   table.wait_for_stream = wait_for_stream;
   table.create_event = create_event;
   table.destroy_event = destroy_event;
+  table.create_timed_event = create_timed_event;
+  table.milliseconds_between = milliseconds_between;
   table.record = record;
   table.wait_for_event = wait_for_event;
   table.follow = follow;

@@ -2,6 +2,7 @@
 #include <cuda_runtime.h>
 
 #include "compute/cuda/operations.h"
+#include "compute/cuda/ranges.h"
 #include "compute/cuda/runtime.h"
 
 #define SHARDREC_TEXT(x) SHARDREC_TEXT_OF(x)
@@ -38,6 +39,8 @@ shardrec_cuda_plugin(shardrec_cuda_table* table) {
   table->library = "CUDA on the CPU";
 #endif
   shardrec::compute::cuda::add_runtime(*table);
+  table->begin_range = shardrec::compute::cuda::begin_range;
+  table->end_range = shardrec::compute::cuda::end_range;
   table->look_up = shardrec::compute::cuda::look_up;
   table->index_bags = shardrec::compute::cuda::index_bags;
   table->copy_rows = shardrec::compute::cuda::copy_rows;

@@ -5,6 +5,7 @@
 #include "compute/device/batch_checks.h"
 #include "compute/device/caller_order.h"
 #include "compute/device/deduplication.h"
+#include "compute/device/event_clock.h"
 #include "compute/device/gradient_packing.h"
 #include "compute/device/gradient_rows.h"
 #include "compute/device/id_routing.h"
@@ -71,9 +72,15 @@ class DeviceBackend final : public Backend {
   const std::shared_ptr<Memory>& host_memory() override { return host_memory_; }
   core::DeviceSet caller_devices() const override { return {.cuda = stream_->device()}; }
   bool reaches_host() const override { return false; }
-  void wait() override { stream_->wait(); }
+  void wait() override {
+    stream_->wait();
+    if (clock_.has_value()) clock_->read();
+  }
   void follow_caller(int64_t stream) override { caller_order_.follow(stream, *stream_); }
   void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
+  OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {
+    return &clock_.emplace(stream_, nanoseconds);
+  }
   bool shares_bodies() const override { return peers_in_process_; }
   std::shared_ptr<Mark> make_mark() final {
     return peers_in_process_ ? std::make_shared<EventMark>(stream_->device()) : nullptr;
@@ -184,6 +191,7 @@ class DeviceBackend final : public Backend {
   std::shared_ptr<Stream> stream_;
   bool peers_in_process_;
   CallerOrder caller_order_;
+  std::optional<EventClock> clock_;
   std::shared_ptr<Mark> read_ = make_mark();
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;

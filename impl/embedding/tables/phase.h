@@ -1,4 +1,4 @@
-// Where the time of steps goes: one clock per phase, summed since creation. Any thread may read.
+// Where the time of steps goes, by phase, summed since creation. Any thread may read.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compute/operation_clock.h"
 #include "core/trace.h"
 
 namespace shardrec::embedding {
@@ -38,6 +39,8 @@ struct Counters {
   std::atomic<int64_t> ids_received{0};
   std::atomic<int64_t> buffer_bytes{0};
   core::TraceTrack track;  // constant once the collection is in use
+  // The back end's, which adds to nanoseconds; null: the host's clock does.
+  compute::OperationClock* clock = nullptr;
 };
 
 // The same of one table.
@@ -47,28 +50,42 @@ struct TableCounters {
   std::atomic<int64_t> rows_updated{0};      // of this rank's boxes; once per range and step
 };
 
-// Adds the time of its scope, or up to next(), to a phase.
+// Adds the time of its scope, or up to next(), to a phase: the host's, or that of the operations that it
+// has called for. Traces have the host's. Scopes do not nest, and begin behind what operations have to
+// follow of the caller's, which is not their time.
 class PhaseTimer {
  public:
   PhaseTimer(Counters& counters, Phase phase)
-      : counters_(counters), phase_(phase), start_(std::chrono::steady_clock::now()) {}
-  ~PhaseTimer() { end(std::chrono::steady_clock::now()); }
+      : counters_(counters), phase_(phase), start_(std::chrono::steady_clock::now()) {
+    enter();
+  }
+  ~PhaseTimer() {
+    count(std::chrono::steady_clock::now());
+    if (counters_.clock != nullptr) counters_.clock->leave();
+  }
   PhaseTimer(const PhaseTimer&) = delete;
   PhaseTimer& operator=(const PhaseTimer&) = delete;
 
   void next(Phase phase) {
     const auto now = std::chrono::steady_clock::now();
-    end(now);
+    count(now);
     phase_ = phase;
     start_ = now;
+    enter();
   }
 
  private:
-  void end(std::chrono::steady_clock::time_point now) {
-    const auto phase = static_cast<size_t>(phase_);
-    counters_.nanoseconds[phase].fetch_add(std::chrono::nanoseconds(now - start_).count(),
-                                           std::memory_order_relaxed);
-    if (core::tracing()) core::record_event(counters_.track, kPhaseNames[phase], start_, now);
+  const char* name() const noexcept { return kPhaseNames[static_cast<size_t>(phase_)]; }
+
+  void enter() noexcept {
+    if (counters_.clock != nullptr) counters_.clock->enter(static_cast<size_t>(phase_), name());
+  }
+  void count(std::chrono::steady_clock::time_point now) noexcept {
+    if (counters_.clock == nullptr) {
+      counters_.nanoseconds[static_cast<size_t>(phase_)].fetch_add(
+          std::chrono::nanoseconds(now - start_).count(), std::memory_order_relaxed);
+    }
+    if (core::tracing()) core::record_event(counters_.track, name(), start_, now);
   }
 
   Counters& counters_;

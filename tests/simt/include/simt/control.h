@@ -34,6 +34,10 @@ SIMT_VISIBLE void simt_repair_devices(void);
 SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
 
+// Ranges of this name (NVTX) that were begun so far, and those of all threads that were not ended.
+SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
+SIMT_VISIBLE int64_t simt_open_ranges(void);
+
 // Allocations of device and pinned memory that were not freed; streams and events not destroyed.
 SIMT_VISIBLE int64_t simt_live_allocations(void);
 SIMT_VISIBLE int64_t simt_live_handles(void);

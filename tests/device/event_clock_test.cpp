@@ -1,0 +1,131 @@
+// Time of operations by events, and ranges for profilers.
+#include "compute/device/event_clock.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "device/held_streams.h"
+#include "device/rank_on_device.h"
+#include "embedding/tables/phase.h"
+#include "shardrec/observe.h"
+
+namespace shardrec::test {
+namespace {
+
+using compute::device::EventClock;
+using compute::device::Stream;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kHeld{300};
+constexpr int64_t kHeldNanoseconds = std::chrono::nanoseconds(kHeld).count();
+
+class EventClocks : public HeldStreamsTest {
+ protected:
+  void hold(const Stream& stream) { hold_(stream.number()); }
+  void go_on_later() {
+    std::this_thread::sleep_for(kHeld);
+    go_on_();
+  }
+
+  std::shared_ptr<Stream> timed_ = std::make_shared<Stream>(0);
+  std::array<std::atomic<int64_t>, 4> nanoseconds_{};
+};
+
+TEST_F(EventClocks, CountWhatTheStreamSpendsFromPlaceToPlace) {
+  EventClock clock(timed_, nanoseconds_);
+  clock.enter(1, "one");
+  hold(*timed_);
+  clock.enter(2, "two");
+  clock.leave();
+  hold(*timed_);
+  clock.enter(3, "three");
+  clock.leave();
+  EXPECT_EQ(nanoseconds_[1], 0) << "it is not over, and the host has not waited";
+  go_on_later();
+  timed_->wait();
+  clock.read();
+  EXPECT_GE(nanoseconds_[1], kHeldNanoseconds / 2);
+  EXPECT_EQ(nanoseconds_[0], 0);
+  EXPECT_LT(nanoseconds_[2], kHeldNanoseconds / 2);
+  EXPECT_LT(nanoseconds_[3], kHeldNanoseconds / 2) << "it began behind what was of no kind";
+}
+
+// More places than there is room for: the oldest are forgotten, nobody waits, and later ones count.
+TEST_F(EventClocks, ForgetTheOldestOfTooManyPlaces) {
+  EventClock clock(timed_, nanoseconds_);
+  hold(*timed_);
+  for (int i = 0; i < 500; ++i) clock.enter(1, "one");
+  clock.leave();
+  go_on_();
+  timed_->wait();
+  clock.read();
+  const int64_t before = nanoseconds_[1];
+  clock.enter(1, "one");
+  hold(*timed_);
+  clock.leave();
+  go_on_later();
+  timed_->wait();
+  clock.read();
+  EXPECT_GE(nanoseconds_[1] - before, kHeldNanoseconds / 2);
+}
+
+double seconds_of_phases() {
+  char* text = nullptr;
+  EXPECT_OK(shardrec_metrics_text(&text));
+  const std::string all = text;
+  shardrec_text_free(text);
+  double sum = 0;
+  for (size_t at = 0; (at = all.find("shardrec_phase_seconds_total{", at)) != std::string::npos;) {
+    at = all.find('}', at);
+    sum += std::strtod(all.c_str() + at + 1, nullptr);
+  }
+  return sum;
+}
+
+TEST_F(EventClocks, CountThePhasesOfSteps) {
+  const auto begun = of_plugin<int64_t(const char*)>("simt_ranges_begun");
+  const auto open = of_plugin<int64_t()>("simt_open_ranges");
+  Rank device(0);
+  ASSERT_EQ(device.status(), SHARDREC_OK) << shardrec_last_error();
+  ASSERT_OK(shardrec_lookup_set_stream(device.lookup(), caller_.number()));
+  std::array<int64_t, embedding::kPhases> before{};
+  for (size_t p = 0; p < before.size(); ++p) before[p] = begun(embedding::kPhaseNames[p]);
+  Batch batch;
+  const auto gradient = memory_->allocate(batch.gradient.size() * sizeof(float));
+  const auto on_device = matrix_at(gradient->data, true);
+  stream_->wait();
+  const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+  const auto lengths = vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+  const auto out = matrix_at(batch.out.data(), false);
+  ASSERT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
+  ASSERT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
+  compute::device::require(compute::device::table().fill(caller_.handle(), gradient->data, 0,
+                                                         batch.gradient.size() * sizeof(float)),
+                           "write gradients");
+  HeldStreamsTest::hold();
+  std::thread later([&] { go_on_later(); });
+  EXPECT_OK(shardrec_lookup_set_gradient(device.lookup(), 0, &on_device));
+  EXPECT_OK(shardrec_lookup_backward(device.lookup()));
+  later.join();
+  ASSERT_OK(shardrec_collection_synchronize(device.tables()));
+  const double seconds = seconds_of_phases();
+  EXPECT_GT(seconds, 0);
+  EXPECT_LT(seconds, std::chrono::duration<double>(kHeld).count() / 2)
+      << "what the caller's stream did before backward is not the library's time";
+  for (size_t p = 0; p < before.size(); ++p) {
+    EXPECT_GT(begun(embedding::kPhaseNames[p]), before[p]) << embedding::kPhaseNames[p];
+  }
+  EXPECT_EQ(open(), 0);
+}
+
+}  // namespace
+}  // namespace shardrec::test
