@@ -55,8 +55,9 @@ class OnDevice : public testing::Test {
       if (std::string(SHARDREC_CUDA_ON_CPU).empty()) GTEST_SKIP() << "CUDA on the CPU is not built";
       plugins_.emplace("SHARDREC_PLUGIN_PATH", SHARDREC_CUDA_ON_CPU);
     }
-    const Finished found = run({"bench", "lookup", "--device", "cuda", "--rows", "4", "--tables",
-                                "1", "--batch", "1", "--pooling", "1", "--seconds", "0"});
+    const Finished found =
+        run({"bench", "step", "--device", "cuda", "--rows", "4", "--tables", "1", "--ranks", "2",
+             "--batch", "2", "--pooling", "1", "--seconds", "0"});
     if (!plugins_ && found.exit_code != 0) GTEST_SKIP() << "no GPU: " << found.err;
     ASSERT_EQ(found.exit_code, 0) << found.err;
   }
@@ -174,7 +175,31 @@ TEST_F(OnDevice, BenchMeasuresStepsThere) {
   EXPECT_EQ(json.at("device"), "cuda");
   EXPECT_EQ(json.at("ids"), 2 * 16 * 3);
   EXPECT_GT(json.at("update_ms_median"), 0);
-  EXPECT_TRUE(json.at("forward_share").is_null()) << "the probe knows the host's memory only";
+  EXPECT_TRUE(json.at("forward_share").is_null()) << "no probe knows what ranks exchange";
+}
+
+// Shares of what the device itself gathers, which is probed first.
+TEST_F(OnDevice, BenchOfOneRankSaysHowMuchOfTheDevicesMemoryItUses) {
+  const Environment memory("SHARDREC_SIMT_MEMORY", "40000000");
+  const std::vector<std::string> shape{
+      "bench",   "lookup", "--tables", "2",         "--rows",    "500", "--dim",     "16",
+      "--batch", "64",     "--ids",    "zipf:1.05", "--batches", "2",   "--seconds", "0.05"};
+  std::vector<std::string> on_device = shape;
+  on_device.insert(on_device.end(), {"--device", "cuda"});
+  const Finished result = run(on_device);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json json = result.json();
+  for (const char* share : {"forward_share", "update_share", "backward_share"}) {
+    EXPECT_GT(json.at(share), 0) << share;
+  }
+  double phases = 0;
+  for (const char* phase : {"route", "index_plan", "lookup", "gradient", "update"}) {
+    phases += json.at(std::string(phase) + "_ms_median").get<double>();
+  }
+  EXPECT_GT(phases, 0);
+  const nlohmann::json cpu = run(shape).json();
+  for (const char* same : {"ids", "unique_rows", "bytes_min"})
+    EXPECT_EQ(json.at(same), cpu.at(same));
 }
 
 TEST_F(OnDevice, VersionNamesThem) {

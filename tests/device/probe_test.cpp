@@ -23,7 +23,8 @@ TEST(ProbeOfDevice, MeasuresEachCopyAndEachSizeOfRows) {
     EXPECT_EQ(profile.at("machine"), nlohmann::json({{"device", "cuda:0"},
                                                      {"name", "CUDA on the CPU"},
                                                      {"compute_capability", "9.0"},
-                                                     {"memory_bytes", 8000000}}));
+                                                     {"memory_bytes", 8000000},
+                                                     {"l2_bytes", 4 << 20}}));
     EXPECT_EQ(profile.at("table_bytes"), 1 << 20);
     EXPECT_GT(profile.at("seconds"), 0);
     EXPECT_TRUE(profile.at("quiet").is_boolean());

@@ -59,10 +59,14 @@ class Bench {
     std::cout << bench_report(options_, ranks, probed_ ? &*probed_ : nullptr) << "\n" << std::flush;
   }
 
+  static std::optional<ProbedMemory> memory_of(const BenchOptions& options) {
+    if (options.tables_on.on_cpu()) return ProbedMemory::cached();
+    if (options.ranks > 1) return std::nullopt;  // no probe knows their exchange
+    return ProbedMemory::of_device(options.tables_on.device_of(group_of(options), 0));
+  }
+
   const BenchOptions& options_;
-  // What is kept is of the host's memory.
-  const std::optional<ProbedMemory> probed_ =
-      options_.tables_on.on_cpu() ? ProbedMemory::cached() : std::nullopt;
+  const std::optional<ProbedMemory> probed_ = memory_of(options_);
 };
 
 int bench(BenchOptions options) {
@@ -118,7 +122,9 @@ void add_shape_options(CLI::App* command, BenchOptions& o) {
                  "returned, as C and C++ hosts can allow. --no-borrow: each call has read what it "
                  "was given when it returns, as hosts whose memory moves need")
       ->default_str("true");
-  add_device_option(command, o.device, kTablesOnHelp);
+  add_device_option(command, o.device,
+                    std::string(kTablesOnHelp) +
+                        ". On a device the batches, outputs and gradients are there too");
   command->add_option("--threads", o.threads, "Per rank; default: processors / ranks")
       ->check(CLI::Range(1, 4096));
   command

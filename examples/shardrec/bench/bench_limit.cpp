@@ -38,14 +38,20 @@ std::optional<ProbedMemory> ProbedMemory::cached() {
   return ProbedMemory(*json);
 }
 
+ProbedMemory ProbedMemory::of_device(int64_t device) {
+  return ProbedMemory(probe_device(static_cast<int32_t>(device)));
+}
+
 ProbedMemory::ProbedMemory(const std::string& json) {
   const auto profile = nlohmann::json::parse(json);
-  l3_bytes_ = profile.at("machine").at("l3_bytes");
+  const auto& machine = profile.at("machine");
+  of_device_ = machine.contains("device");
+  cache_bytes_ = machine.at(of_device_ ? "l2_bytes" : "l3_bytes");
   for (const auto& row : profile.at("rows")) {
     rates_.push_back({.gather = row.at("access") == "gather",
                       .row_bytes = row.at("row_bytes"),
                       .bag_length = row.at("bag_length"),
-                      .threads = row.at("threads"),
+                      .threads = row.value("threads", 0),
                       .gb_per_second = row.at("gb_per_second")});
   }
 }
@@ -56,13 +62,14 @@ std::optional<double> ProbedMemory::gather(double row_bytes, double bag_length, 
     return std::tuple(ratio(rate.bag_length, bag_length), ratio(rate.row_bytes, row_bytes));
   };
   for (const Rate& rate : rates_) {
-    if (!rate.gather || rate.threads != threads) continue;
+    if (!rate.gather || (rate.threads != threads && !of_device_)) continue;
     if (nearest == nullptr || farness(rate) < farness(*nearest)) nearest = &rate;
   }
   return nearest == nullptr ? std::nullopt : std::optional(nearest->gb_per_second);
 }
 
 std::optional<double> ProbedMemory::update(double row_bytes, int threads) const {
+  if (of_device_) return gather(row_bytes, 1, threads);
   const Rate* nearest = nullptr;
   for (const Rate& rate : rates_) {
     if (rate.gather || rate.threads != threads) continue;
@@ -81,8 +88,8 @@ LeastTraffic least_traffic(const BenchOptions& options, const std::vector<double
   double different = 0;
   for (size_t t = 0; t < tables.size(); ++t) different += unique_rows[t] * row_bytes(t);
   // The C library tells of all third-level caches of a package together.
-  const double cache = probed != nullptr && probed->l3_bytes() > 0
-                           ? probed->l3_bytes()
+  const double cache = probed != nullptr && probed->cache_bytes() > 0
+                           ? probed->cache_bytes()
                            : static_cast<double>(std::max(0L, sysconf(_SC_LEVEL3_CACHE_SIZE)));
   const std::vector<double>& fetched = different <= cache ? unique_rows : ids;
 

@@ -11,31 +11,36 @@
 
 namespace shardrec::cli {
 
-// This machine's profile as the library keeps it (shardrec/probe.h).
+// What a probe found of the memory that the tables are in (shardrec/probe.h).
 class ProbedMemory {
  public:
-  // Empty: nothing was probed, or what was kept is not used.
+  // This machine's, as the library keeps it. Empty: nothing was probed, or what was kept is not used.
   static std::optional<ProbedMemory> cached();
-  // json: of shardrec_probe_cached.
+  // Probes a device, in about a second.
+  static ProbedMemory of_device(int64_t device);
+  // json: of shardrec_probe_cached, shardrec_probe_device.
   explicit ProbedMemory(const std::string& json);
 
   // GB/s of the fastest way with exactly so many threads, of the nearest bag length (bags are
-  // ignored for updates), then the nearest row size; empty: not probed with so many threads.
+  // ignored for updates), then the nearest row size; empty: not probed with so many threads. A device has
+  // no threads, and what it gathers is what its updates are held against.
   [[nodiscard]] std::optional<double> gather(double row_bytes, double bag_length,
                                              int threads) const;
   [[nodiscard]] std::optional<double> update(double row_bytes, int threads) const;
-  [[nodiscard]] double l3_bytes() const { return l3_bytes_; }  // 0: unknown
+  // Of the cache that is shared by all of its processors; 0: unknown.
+  [[nodiscard]] double cache_bytes() const { return cache_bytes_; }
 
  private:
   struct Rate {
     bool gather;
     double row_bytes;
     double bag_length;
-    int threads;
+    int threads;  // 0: a device's
     double gb_per_second;
   };
   std::vector<Rate> rates_;
-  double l3_bytes_ = 0;
+  double cache_bytes_ = 0;
+  bool of_device_ = false;
 };
 
 struct LeastTraffic {

@@ -36,11 +36,11 @@ Plan make_plan(const BenchOptions& options, const Model& model) {
   return Plan(model, topology, planner);
 }
 
-Collection make_tables(const BenchOptions& options, Comm& comm, int rank) {
+Collection make_tables(const BenchOptions& options, Comm& comm, int64_t device) {
   CollectionOptions tables;
   if (options.threads > 0) tables.threads(options.threads);
   tables.output_dtype(options.output_dtype)
-      .device(options.tables_on.device_of(group_of(options), rank))
+      .device(device)
       .forward_compression(options.forward_compression)
       .backward_compression(options.backward_compression);
   const Model model = make_model(options);
@@ -73,16 +73,24 @@ LineBytes make_gradient(shardrec_dtype dtype, size_t count) {
 BenchRank::BenchRank(const BenchOptions& options, Comm& comm, int rank)
     : comm_(comm),
       output_dtype_(parse_output_dtype(options.output_dtype)),
+      device_(options.tables_on.device_of(group_of(options), rank)),
       size_(slice_of(options.shape.batch, options.ranks, rank).size()),
       started_(bench_now()),
-      tables_(make_tables(options, comm, rank)),
+      tables_(make_tables(options, comm, device_)),
       lookup_(tables_, LookupOptions().borrow(options.borrow)),
       create_seconds_(bench_now() - started_),
       ids_(options.shape.tables.size()),
-      unique_rows_(options.shape.tables.size()) {
+      unique_rows_(options.shape.tables.size()),
+      tensors_(device_) {
   make_batches(options, rank);
-  gradient_ = make_gradient(output_dtype_, static_cast<size_t>(size_ * width_));
-  out_.resize(gradient_.size());
+  for (const BenchBatch& batch : batches_) {
+    batch_ids_.push_back(tensors_.place(batch.ids));
+    batch_lengths_.push_back(tensors_.place(batch.lengths));
+  }
+  gradient_bytes_ = make_gradient(output_dtype_, static_cast<size_t>(size_ * width_));
+  out_bytes_.resize(gradient_bytes_.size());
+  out_ = tensors_.place(out_bytes_, output_dtype_, size_, width_);
+  gradient_ = tensors_.place(gradient_bytes_, output_dtype_, size_, width_);
 }
 
 void BenchRank::make_batches(const BenchOptions& options, int rank) {
@@ -105,22 +113,20 @@ void BenchRank::make_batches(const BenchOptions& options, int rank) {
 }
 
 StepTimes BenchRank::step(int64_t number) {
-  const BenchBatch& batch = batches_[static_cast<size_t>(number) % batches_.size()];
-  const Vector values(batch.ids);
-  const Vector lengths(batch.lengths);
-  const Matrix out(out_.data(), output_dtype_, size_, width_);
-  const Matrix gradient(gradient_.data(), output_dtype_, size_, width_);
+  const size_t batch = static_cast<size_t>(number) % batches_.size();
   const BenchPhases before = phases();
   comm_.barrier();
 
   const double cpu = bench_cpu();
   const double t0 = bench_now();
-  lookup_.begin(size_, values, lengths);
+  lookup_.begin(size_, batch_ids_[batch], batch_lengths_[batch]);
   const double t1 = bench_now();
-  lookup_.forward(0, out);
+  lookup_.forward(0, out_);
+  tables_.synchronize();
   const double t2 = bench_now();
-  lookup_.set_gradient(0, gradient);
+  lookup_.set_gradient(0, gradient_);
   lookup_.backward();
+  tables_.synchronize();
   const double t3 = bench_now();
 
   StepTimes times{.begin = t1 - t0,

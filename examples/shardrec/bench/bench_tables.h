@@ -4,12 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <shardrec/shardrec.hpp>
 #include <utility>
 #include <vector>
 
 #include "bench/bench_options.h"
+#include "bench/bench_tensors.h"
 
 namespace shardrec::cli {
 
@@ -26,30 +26,13 @@ inline constexpr std::array<std::pair<const char*, shardrec_collection_stat>, 8>
 }};
 using BenchPhases = std::array<double, kBenchPhases.size()>;
 
-struct StepTimes {  // seconds
+struct StepTimes {  // seconds; each until what was called for is over
   double begin = 0;
   double forward = 0;   // begin and forward: with the validation of the batch
   double backward = 0;  // set_gradient and backward, with the building of the index plan
   double cpu = 0;       // of the whole process, from this rank's begin to the end of its backward
   BenchPhases phases{};
 };
-
-// Bytes that begin a cache line, as hosts keep their matrices.
-template <typename T>
-struct LineAllocator {
-  using value_type = T;
-  LineAllocator() = default;
-  template <typename U>
-  explicit LineAllocator(const LineAllocator<U>& /*other*/) {}
-  T* allocate(size_t count) {
-    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t{64}));
-  }
-  void deallocate(T* memory, size_t /*count*/) noexcept {
-    ::operator delete(memory, std::align_val_t{64});
-  }
-  bool operator==(const LineAllocator& /*other*/) const = default;
-};
-using LineBytes = std::vector<std::byte, LineAllocator<std::byte>>;
 
 class BenchRank {
  public:
@@ -75,6 +58,7 @@ class BenchRank {
 
   Comm& comm_;
   shardrec_dtype output_dtype_;
+  int64_t device_;     // of the tables
   int64_t size_;       // samples of this rank
   int64_t width_ = 0;  // columns of the output
   double started_;     // when the tables began to be made
@@ -84,8 +68,13 @@ class BenchRank {
   std::vector<BenchBatch> batches_;
   std::vector<double> ids_;
   std::vector<double> unique_rows_;
-  LineBytes out_;
-  LineBytes gradient_;
+  LineBytes out_bytes_;
+  LineBytes gradient_bytes_;
+  BenchTensors tensors_;
+  std::vector<Vector> batch_ids_;  // of the batches that rotate
+  std::vector<Vector> batch_lengths_;
+  Matrix out_ = nullptr;
+  Matrix gradient_ = nullptr;
 };
 
 }  // namespace shardrec::cli

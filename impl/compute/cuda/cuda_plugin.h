@@ -59,6 +59,7 @@ typedef struct shardrec_cuda_device {
   int32_t capability_major;  // 9 of compute capability 9.0
   int32_t capability_minor;
   uint64_t bytes;      // of its memory
+  int64_t l2_bytes;    // of its cache
   int64_t free_bytes;  // now; -1 where open_device was not called: to ask would take memory of it
 } shardrec_cuda_device;
 

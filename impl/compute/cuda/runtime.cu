@@ -46,6 +46,7 @@ shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   out->capability_major = properties.major;
   out->capability_minor = properties.minor;
   out->bytes = properties.totalGlobalMem;
+  out->l2_bytes = properties.l2CacheSize;
   if (!is_opened(device)) return cudaSuccess;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();

@@ -14,7 +14,8 @@ DeviceDescription describe(int32_t index) {
       .index = index,
       .name = device.name,
       .capability = core::sentence(device.capability_major, ".", device.capability_minor),
-      .bytes = device.bytes};
+      .bytes = device.bytes,
+      .l2_bytes = device.l2_bytes};
   if (device.free_bytes >= 0) description.free_bytes = static_cast<uint64_t>(device.free_bytes);
   return description;
 }

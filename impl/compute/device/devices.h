@@ -13,6 +13,7 @@ struct DeviceDescription {
   std::string name;
   std::string capability;              // compute capability: "9.0"
   uint64_t bytes = 0;                  // of its memory
+  int64_t l2_bytes = 0;                // of its cache
   std::optional<uint64_t> free_bytes;  // known once this process has begun to use the device
 };
 

@@ -225,6 +225,7 @@ std::string profile_to_json(const DeviceProfile& profile) {
   json.key("name").text(profile.device.name);
   json.key("compute_capability").text(profile.device.capability);
   json.key("memory_bytes").integer(static_cast<int64_t>(profile.device.bytes));
+  json.key("l2_bytes").integer(profile.device.l2_bytes);
   json.end_object();
   json.key("table_bytes").integer(profile.table_bytes);
   json.key("seconds").number(profile.seconds);
