@@ -104,7 +104,7 @@ typedef struct shardrec_cuda_table {
                                               shardrec_cuda_event *second, float *out);
   // Ranges of the calling thread for NVIDIA's profilers (NVTX), in the domain "shardrec"; they nest.
   void (*begin_range)(const char *name);
-  void (*end_range)(void);
+  void (*end_range)();
 
   // Streams as numbers: the value of a cudaStream_t. Those of callers are of the event's device; 0 is its
   // legacy default stream.
