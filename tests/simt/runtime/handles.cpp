@@ -1,6 +1,10 @@
 #include "handles.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <map>
+#include <new>
 #include <vector>
 
 #include "simt/control.h"
@@ -39,6 +43,13 @@ Gate& gate() {
 Table& table() {
   static Table& all = *new Table;
   return all;
+}
+
+bool is_idle(int device) noexcept {
+  const QuietLock lock(table().mutex);
+  return std::all_of(table().streams.begin(), table().streams.end(), [&](const auto& each) {
+    return each.second.stream->device() != device || each.second.stream->is_idle();
+  });
 }
 
 }  // namespace
@@ -82,15 +93,19 @@ Stream* legacy_stream(int device) {
   return entry.stream;
 }
 
-void wait_for_device(int device) {
-  std::vector<RecordingPointer> recordings;
-  {
-    const QuietLock lock(table().mutex);
-    for (const auto& [handle, entry] : table().streams) {
-      if (entry.stream->device() == device) recordings.push_back(entry.stream->record());
+void wait_for_device(int device) noexcept {
+  try {
+    std::vector<RecordingPointer> recordings;
+    {
+      const QuietLock lock(table().mutex);
+      for (const auto& [handle, entry] : table().streams) {
+        if (entry.stream->device() == device) recordings.push_back(entry.stream->record());
+      }
     }
+    for (const auto& recording : recordings) recording->wait();
+  } catch (const std::bad_alloc&) {  // to give memory back takes none
+    while (!is_idle(device)) sched_yield();
   }
-  for (const auto& recording : recordings) recording->wait();
 }
 
 cudaEvent_t add_event(std::unique_ptr<Event> event) {

@@ -34,7 +34,7 @@ Stream* remove_stream(cudaStream_t handle) noexcept;
 // for there.
 Stream* legacy_stream(int device);
 // Marks all that was enqueued on the device, and waits for it.
-void wait_for_device(int device);
+void wait_for_device(int device) noexcept;
 
 cudaEvent_t add_event(std::unique_ptr<Event> event);
 Event* find_event(cudaEvent_t handle) noexcept;

@@ -1,5 +1,8 @@
 // Calls that allocate, copy and fill.
+#include <sched.h>
+
 #include <cstring>
+#include <new>
 #include <vector>
 
 #include "calls.h"
@@ -57,6 +60,17 @@ cudaError_t free_now(void* address) {
   const DeviceAccess access;
   discard_device_memory(address);
   return cudaSuccess;
+}
+
+// As the last operation so far. CUDA needs no memory of the host to free memory: then it is waited for.
+void discard_in_order(void* address, Stream& stream) {
+  try {
+    stream.enqueue(Access::kMemory, [address] { discard_device_memory(address); });
+  } catch (const std::bad_alloc&) {
+    while (!stream.is_idle()) sched_yield();
+    const DeviceAccess access;
+    discard_device_memory(address);
+  }
 }
 
 cudaError_t free_pinned(void* address) {
@@ -155,7 +169,7 @@ cudaError_t cudaFreeAsync(void* address, cudaStream_t handle) {
       freed = cudaErrorInvalidValue;
     } else {
       simt::retire_device_memory(address);
-      stream->enqueue(simt::Access::kMemory, [address] { simt::discard_device_memory(address); });
+      simt::discard_in_order(address, *stream);
     }
   }
   return call([&] { return freed; });
