@@ -98,13 +98,13 @@ void Lookup::begin(const BatchArguments& arguments) {
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
   verdict_ = routed_.route(batch_, verdict_, collection_->backend(), outgoing.buffer);
   collection_->finish_writing();
+  operations.done();  // behind what is posted nothing may fail
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer.owner());
   outgoing.posted = true;
   turn_ = 1 - turn_;
   state_ = State::kBegun;
-  operations.done();
 
   Counters& counters = collection_->counters();
   counters.ids_sent.fetch_add(routed_.ids_sent(), std::memory_order_relaxed);

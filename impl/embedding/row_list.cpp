@@ -281,8 +281,8 @@ void read_rows(Collection& collection, const RowList& list, const core::Matrix& 
         if (!rest.empty()) throw_malformed(static_cast<size_t>(owner), kName);
       }
     }
+    collection.settle();
   });
-  collection.settle();
 }
 
 void write_rows(Collection& collection, const RowList& list, const core::Matrix& values_in_rows,
@@ -335,8 +335,8 @@ void write_rows(Collection& collection, const RowList& list, const core::Matrix&
                     true);
       }
     }
+    collection.settle();
   });
-  collection.settle();
 }
 
 }  // namespace shardrec::embedding

@@ -207,8 +207,8 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
     const auto requests = exchange_requests(collection, mine, kName);
     const auto replies = exchange_replies(collection, requests, kName);
     take_replies(collection, mine, replies, out, kName);
+    collection.settle();
   });
-  collection.settle();
 }
 
 void write_rows(Collection& collection, const RowRange& range, const core::Matrix& values) {
@@ -226,8 +226,8 @@ void write_rows(Collection& collection, const RowRange& range, const core::Matri
         apply_write(collection, incoming[source], source, kName, applying);
       }
     }
+    collection.settle();
   });
-  collection.settle();
 }
 
 }  // namespace shardrec::embedding
