@@ -2030,7 +2030,8 @@ extern "C" {
     /// control: progress and cancellation, NULL for none.
     /// out_text: freed by the caller; a JSON object in the form of shardrec_probe's, of
     /// "version"       1
-    /// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes"}
+    /// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
+    ///                 "l2_bytes"}
     /// "table_bytes"   that the rows were spread over
     /// "seconds"       that it took
     /// "quiet"         false: other work disturbed the measurement

@@ -181,7 +181,8 @@ pub fn probe_cached() -> Result<String> {
 /// control: progress and cancellation, None for none.
 /// A JSON object in the form of [`probe`](crate::probe)'s, of
 /// "version"       1
-/// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes"}
+/// "machine"       {"device": "cuda:0", "name", "compute_capability": "9.0", "memory_bytes",
+///                 "l2_bytes"}
 /// "table_bytes"   that the rows were spread over
 /// "seconds"       that it took
 /// "quiet"         false: other work disturbed the measurement
