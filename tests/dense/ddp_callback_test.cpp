@@ -71,6 +71,7 @@ TEST(DdpCallback, ComesPerBucketInTheirOrderAndCallsInsideItAreRefused) {
 }
 
 struct Exchange {
+  shardrec_ddp* ddp = nullptr;
   std::vector<float> got;
   shardrec_status answer = SHARDREC_OK;
 };
@@ -83,13 +84,14 @@ shardrec_status negate(void* context, int32_t bucket, const shardrec_tensor* buf
     exchange.got.push_back(data[i]);
     data[i] = -100 - static_cast<float>(bucket);
   }
+  EXPECT_EQ(shardrec_ddp_wait(exchange.ddp), SHARDREC_INVALID_STATE) << "inside a hook";
   return bucket == 1 ? exchange.answer : SHARDREC_OK;
 }
 
 TEST(DdpHook, TakesThePlaceOfTheExchange) {
   run_ranks(2, [](shardrec_comm* comm, int rank) {
     HostSet set(comm, small_buckets(), {2, 3});
-    Exchange exchange;
+    Exchange exchange{.ddp = set.ddp};
     ASSERT_OK(shardrec_ddp_set_hook(set.ddp, negate, &exchange));
     ASSERT_OK(shardrec_ddp_commit(set.ddp));
     const auto own = static_cast<float>(rank);
@@ -109,7 +111,7 @@ TEST(DdpHook, TakesThePlaceOfTheExchange) {
 TEST(DdpHook, AnotherStatusEndsTheStepAndTheCommunicator) {
   run_ranks(2, [](shardrec_comm* comm, int) {
     HostSet set(comm, small_buckets(), {2, 3});
-    Exchange exchange{.got = {}, .answer = SHARDREC_IO_ERROR};
+    Exchange exchange{.ddp = set.ddp, .got = {}, .answer = SHARDREC_IO_ERROR};
     ASSERT_OK(shardrec_ddp_set_hook(set.ddp, negate, &exchange));
     ASSERT_OK(shardrec_ddp_commit(set.ddp));
     // What a hook returned; or a peer's failure, where that was faster.
@@ -123,7 +125,7 @@ TEST(DdpHook, AnotherStatusEndsTheStepAndTheCommunicator) {
 TEST(DdpHook, IsSetOnAllRanksOrOnNone) {
   run_ranks(2, [](shardrec_comm* comm, int rank) {
     HostSet set(comm, nullptr, {2});
-    Exchange exchange;
+    Exchange exchange{.ddp = set.ddp};
     ASSERT_OK(shardrec_ddp_set_hook(set.ddp, rank == 1 ? negate : nullptr, &exchange));
     EXPECT_EQ(shardrec_ddp_commit(set.ddp), SHARDREC_MISMATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), "hook")) << shardrec_last_error();

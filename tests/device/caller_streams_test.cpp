@@ -100,6 +100,40 @@ TEST_F(CallerStreams, MeanNothingOnTheCpu) {
   EXPECT_EQ(shardrec_collection_synchronize(nullptr), SHARDREC_INVALID_HANDLE);
 }
 
+// Also where the device fails in the last operation of begin: it can be called again.
+TEST_F(CallerStreams, BeginIsCalledAgainAfterAFailure) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        constexpr int kIllegalAddress = 700;
+        const auto fail_operation = of_plugin<void(int64_t, int)>("simt_fail_operation");
+        const auto repair = of_plugin<void()>("simt_repair_devices");
+        int failures = 0;
+        for (bool failed = true; failed; failures += failed ? 1 : 0) {
+          Rank rank(0);
+          Batch batch;
+          const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+          const auto lengths =
+              vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+          const auto begin = [&] {
+            return shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr);
+          };
+          fail_operation(failures + 1, kIllegalAddress);
+          const shardrec_status status = begin();
+          fail_operation(0, kIllegalAddress);
+          repair();
+          failed = status != SHARDREC_OK;
+          const shardrec_status again = failed ? begin() : SHARDREC_OK;
+          if (again == SHARDREC_OK) continue;
+          std::fprintf(stderr, "operation %d: %s\n", failures + 1, shardrec_last_error());
+          std::_Exit(1);
+        }
+        std::fprintf(stderr, "%d failures\n", failures);
+        std::_Exit(failures > 3 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "failures");
+}
+
 // A device stays broken for its process: another one finds out.
 TEST_F(CallerStreams, HearOfFailuresWhenTheyWait) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");

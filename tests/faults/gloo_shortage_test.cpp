@@ -127,9 +127,6 @@ bool run(const Case& test, int64_t k) {
   return fired;
 }
 
-// From one allocation that fails to the next, at first. A run takes half a second: tests/run --long tries more.
-int64_t stride() { return std::getenv("SHARDREC_TEST_EVERY_ALLOCATION") != nullptr ? 1 : 3; }
-
 class GlooShortage : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GlooShortage, EndsNoHostAndHoldsNobodyUp) {
@@ -147,9 +144,9 @@ TEST_P(GlooShortage, EndsNoHostAndHoldsNobodyUp) {
   int64_t tries = 0;
   while (run(GetParam(), k) && !HasFailure()) {
     ++tries;
-    k += stride() + k / (12 / stride());
+    k += kAllocationStride + k / (12 / kAllocationStride);
   }
-  EXPECT_GT(tries, 20 / stride()) << "the last was allocation " << k;
+  EXPECT_GT(tries, 20 / kAllocationStride) << "the last was allocation " << k;
   int64_t after = 0;
   SR_OK(shardrec_live_objects(&after));
   EXPECT_EQ(after, before);

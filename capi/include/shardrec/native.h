@@ -37,8 +37,9 @@ SHARDREC_API shardrec_status shardrec_ddp_set_callback(shardrec_ddp *ddp,
 /* Takes the place of the exchange of gradients, of all buckets in their order, on the threads of
  * shardrec_ddp_callback. buffer: [elements], the bucket's dtype, this rank's gradients (zeros of what it
  * did not use), to be overwritten with the reduced ones, the same on every rank; valid during the call.
- * It may block, in collectives of another communicator for example. DDP_AVERAGE, DDP_FACTOR and
- * DDP_COMPRESSION do not apply. Another status than OK ends the step and the communicator. */
+ * It may block, in collectives of another communicator for example; what a callback may not call is
+ * refused here too. DDP_AVERAGE, DDP_FACTOR and DDP_COMPRESSION do not apply. Another status than OK ends
+ * the step and the communicator. */
 typedef shardrec_status (*shardrec_ddp_hook)(void *context, int32_t bucket,
                                              const shardrec_tensor *buffer);
 

@@ -45,9 +45,9 @@ SHARDREC_API void shardrec_trace_stop(void);
  * rank, a thread per collection; the calls ("begin", "forward", "backward", "accumulate", "skip") and
  * inside them the phases ("route", "input exchange", "lookup", "output exchange", "gradient",
  * "gradient exchange", "index plan", "update"). Of collections on a device it shows when the host called
- * for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no events. out_text: freed by the
- * caller. Of ranks in several processes, `shardrec trace merge` makes one trace, by what is in
- * otherData:
+ * for them; in Nsight Systems they are NVTX ranges, with the kernels beside them. Without a trace, no
+ * events. out_text: freed by the caller. Of ranks in several processes, `shardrec trace merge` makes one
+ * trace, by what is in otherData:
  *   start_steady_nanoseconds   of this process' monotonic clock, where ts is 0
  *   start_unix_nanoseconds     the same moment by the wall clock
  *   clocks                     of the last 16 communicators between processes, measured when they were
