@@ -1,12 +1,13 @@
 #include "compute/cuda/bag_index.h"
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/stream.h"
 
 namespace shardrec::compute::cuda {
 
 shardrec_cuda_error load_bag_index() {
-  const cudaError_t error = load(read_bag_lengths);
+  cudaError_t error = load(read_bag_lengths);
+  if (error == cudaSuccess) error = load_exclusive_sum<uint64_t>();
   return error != cudaSuccess ? error : load(write_bag_index);
 }
 

@@ -1,5 +1,5 @@
 #include "compute/cuda/batch.h"
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/stream.h"
 
@@ -8,6 +8,7 @@ namespace shardrec::compute::cuda {
 shardrec_cuda_error load_batch() {
   cudaError_t error = load(read_lengths_of_features);
   if (error == cudaSuccess) error = load(read_bags_of_samples);
+  if (error == cudaSuccess) error = load_sort_pairs<uint64_t, uint32_t>();
   return error != cudaSuccess ? error : load(write_sorted_samples);
 }
 

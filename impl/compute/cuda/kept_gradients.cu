@@ -1,4 +1,4 @@
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/kept_gradients.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/stream.h"
@@ -7,6 +7,7 @@ namespace shardrec::compute::cuda {
 
 shardrec_cuda_error load_kept_gradients() {
   cudaError_t error = load(mark_new_rows);
+  if (error == cudaSuccess) error = load_exclusive_sum<uint32_t>();
   if (error == cudaSuccess) error = load(merge_kept_rows);
   if (error == cudaSuccess) error = load(add_kept_gradients<float>);
   return error != cudaSuccess ? error : load(add_kept_gradients<float4>);

@@ -1,4 +1,4 @@
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/routing_write.h"
 #include "compute/cuda/stream.h"
@@ -18,7 +18,7 @@ shardrec_cuda_error load_routing() {
     const cudaError_t error = load(kernel);
     if (error != cudaSuccess) return error;
   }
-  return cudaSuccess;
+  return load_exclusive_sum<uint64_t>();
 }
 
 shardrec_cuda_error count_ids(shardrec_cuda_stream* stream, shardrec_cuda_id_routing* routing) {

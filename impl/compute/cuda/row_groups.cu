@@ -1,4 +1,4 @@
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/row_groups.h"
 #include "compute/cuda/stream.h"
@@ -11,6 +11,8 @@ template <class Key, class Value>
 struct Grouping {
   static cudaError_t load_all() {
     cudaError_t error = load(write_occurrences<Key, Value>);
+    if (error == cudaSuccess) error = load_sort_pairs<Key, Value>();
+    if (error == cudaSuccess) error = load_exclusive_sum<uint32_t>();
     if (error == cudaSuccess) error = load(mark_heads<Key>);
     return error != cudaSuccess ? error : load(list_rows<Key, Value>);
   }

@@ -24,16 +24,21 @@ shardrec_cuda_error count_devices(int32_t* out) {
   return error;
 }
 
-// The devices that open_device has begun to use, as far as their numbers fit here.
-constexpr int32_t kNotedDevices = 64;
-std::atomic<uint64_t> opened_devices{0};
+// Devices, as far as their numbers fit.
+class DeviceSet {
+ public:
+  void add(int32_t device) {
+    if (device < kMost) devices_.fetch_or(uint64_t{1} << device);
+  }
+  bool has(int32_t device) const { return device < kMost && (devices_.load() >> device & 1) != 0; }
 
-void note_opened(int32_t device) {
-  if (device < kNotedDevices) opened_devices.fetch_or(uint64_t{1} << device);
-}
-bool is_opened(int32_t device) {
-  return device < kNotedDevices && (opened_devices.load() >> device & 1) != 0;
-}
+ private:
+  static constexpr int32_t kMost = 64;
+  std::atomic<uint64_t> devices_{0};
+};
+
+DeviceSet opened_devices;  // open_device has begun to use them
+DeviceSet loaded_devices;  // and they have all kernels
 
 shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   *out = {.free_bytes = -1};
@@ -47,7 +52,7 @@ shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   out->capability_minor = properties.minor;
   out->bytes = properties.totalGlobalMem;
   out->l2_bytes = properties.l2CacheSize;
-  if (!is_opened(device)) return cudaSuccess;
+  if (!opened_devices.has(device)) return cudaSuccess;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   size_t free_bytes = 0;
@@ -63,8 +68,11 @@ shardrec_cuda_error open_device(int32_t device) {
   // The first call that needs the device makes what the process keeps there.
   const cudaError_t error = cudaFree(nullptr);
   if (error != cudaSuccess) return error;
-  note_opened(device);
-  return load_kernels();
+  opened_devices.add(device);
+  if (loaded_devices.has(device)) return cudaSuccess;
+  const shardrec_cuda_error loaded = load_kernels();
+  if (loaded == SHARDREC_CUDA_OK) loaded_devices.add(device);
+  return loaded;
 }
 
 shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void** out) {

@@ -1,4 +1,4 @@
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/slot_sums.h"
 #include "compute/cuda/stream.h"
@@ -12,6 +12,7 @@ constexpr int kFewLevels = 4;  // a machine has no more GPUs
 
 shardrec_cuda_error load_slot_sums() {
   cudaError_t error = load(mark_slot_rows);
+  if (error == cudaSuccess) error = load_exclusive_sum<uint32_t>();
   if (error == cudaSuccess) error = load(write_sum_indexes);
   if (error == cudaSuccess) error = load(add_slot_gradients<kFewLevels>);
   return error != cudaSuccess ? error : load(add_slot_gradients<SHARDREC_CUDA_SUM_LEVELS>);

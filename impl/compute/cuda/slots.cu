@@ -1,4 +1,4 @@
-#include "compute/cuda/cub.h"
+#include "compute/cuda/cub_loading.h"
 #include "compute/cuda/operations.h"
 #include "compute/cuda/slots.h"
 #include "compute/cuda/stream.h"
@@ -10,6 +10,7 @@ shardrec_cuda_error load_slots() {
   if (error == cudaSuccess) error = load(pack_slot_gradients);
   if (error == cudaSuccess) error = load(check_slot_indexes);
   if (error == cudaSuccess) error = load(count_slot_bits);
+  if (error == cudaSuccess) error = load_exclusive_sum<uint32_t>();
   return error != cudaSuccess ? error : load(unpack_slot_rows);
 }
 

@@ -1,11 +1,13 @@
 // Calls about devices and kernels.
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "calls.h"
 #include "memory.h"
 #include "quiet.h"
 #include "simt.h"
+#include "simt/control.h"
 
 namespace simt {
 namespace {
@@ -17,11 +19,13 @@ bool is_device(int device) { return device >= 0 && device < device_count(); }
 
 struct FunctionSettings {
   int dynamic_shared_bytes = kMostSharedBytesUnasked;
+  std::set<int> loaded_on;  // devices
 };
 
 struct Functions {
   QuietMutex mutex;
   std::map<const void*, FunctionSettings> settings;
+  int64_t loaded_by_launches = 0;
 };
 
 Functions& functions() {
@@ -29,9 +33,14 @@ Functions& functions() {
   return all;
 }
 
-FunctionSettings settings_of(const void* function) {
+// Of shared memory per block; loads the function onto the current device, if it is not there.
+int most_shared_bytes(const void* function, bool launched) {
   const QuietLock lock(functions().mutex);
-  return functions().settings[function];
+  FunctionSettings& settings = functions().settings[function];
+  if (settings.loaded_on.insert(current_device()).second && launched) {
+    ++functions().loaded_by_launches;
+  }
+  return settings.dynamic_shared_bytes;
 }
 
 // As cudaLaunchKernel() finds them.
@@ -44,7 +53,7 @@ cudaError_t check_shape(const Shape& shape, const void* function) {
       shape.block.x > kMostThreads) {
     return cudaErrorInvalidConfiguration;
   }
-  const auto most = static_cast<size_t>(settings_of(function).dynamic_shared_bytes);
+  const auto most = static_cast<size_t>(most_shared_bytes(function, true));
   return shape.shared_bytes > most ? cudaErrorInvalidValue : cudaSuccess;
 }
 
@@ -215,7 +224,12 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* fu
                    .localSizeBytes = 0,
                    .maxThreadsPerBlock = static_cast<int>(simt::kMostThreads),
                    .numRegs = 32,
-                   .maxDynamicSharedSizeBytes = simt::settings_of(function).dynamic_shared_bytes};
+                   .maxDynamicSharedSizeBytes = simt::most_shared_bytes(function, false)};
     return cudaSuccess;
   });
+}
+
+int64_t simt_kernels_loaded_by_launches(void) {
+  const simt::QuietLock lock(simt::functions().mutex);
+  return simt::functions().loaded_by_launches;
 }

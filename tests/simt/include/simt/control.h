@@ -38,6 +38,10 @@ SIMT_VISIBLE void simt_go_on(void);
 SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
 SIMT_VISIBLE int64_t simt_open_ranges(void);
 
+// Kernels that came onto a device when they were launched there first, not before by
+// cudaFuncGetAttributes().
+SIMT_VISIBLE int64_t simt_kernels_loaded_by_launches(void);
+
 // Allocations of device and pinned memory that were not freed; streams and events not destroyed.
 SIMT_VISIBLE int64_t simt_live_allocations(void);
 SIMT_VISIBLE int64_t simt_live_handles(void);
