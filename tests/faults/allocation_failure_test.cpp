@@ -32,6 +32,7 @@ struct Case {
   int threads = 1;
   Shortage shortage = Shortage::kOnce;
   bool of_device = false;  // it is the device's memory that runs out
+  bool of_rows = false;    // only while rows of a table are read and written
 };
 
 struct Handles {
@@ -72,8 +73,14 @@ class Rank {
     SR_EXPECT_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
     prepare(test);
     of_device_ = test.of_device;
-    if (rank_ == 0) begin_shortage(k, test.shortage);
-    train();
+    const auto begin = [&] {
+      if (rank_ == 0) begin_shortage(k, test.shortage);
+    };
+    if (!test.of_rows) begin();
+    if (create()) {
+      if (test.of_rows) begin();
+      if (read_and_write_rows(test.of_rows ? 1 : kTables) && !test.of_rows) train();
+    }
     if (rank_ == 0) outcome_.fired = stop_shortage();
     finish();
   }
@@ -136,25 +143,26 @@ class Rank {
     return false;
   }
 
-  void train() {
+  bool create() {
     if (!make("plan", [&] {
           return shardrec_plan_collective(comm_, handles_.model, handles_.plan_options,
                                           &handles_.plan);
         })) {
-      return;
+      return false;
     }
     if (!make("create", [&] {
           return shardrec_collection_create(comm_, handles_.model, handles_.plan, handles_.options,
                                             &handles_.tables);
         })) {
-      return;
+      return false;
     }
     note(0);
-    if (!make("lookup",
-              [&] { return shardrec_lookup_create(handles_.tables, nullptr, &handles_.lookup); })) {
-      return;
-    }
-    if (!read_and_write_rows() || !exchange_tensors()) return;
+    return make("lookup",
+                [&] { return shardrec_lookup_create(handles_.tables, nullptr, &handles_.lookup); });
+  }
+
+  void train() {
+    if (!exchange_tensors()) return;
     for (int step = 0; step < kSteps; ++step) {
       if (!train_step(step)) return;
       note(step + 1);
@@ -162,13 +170,13 @@ class Rank {
   }
 
   // Writes back what was read: the tables stay as they are.
-  bool read_and_write_rows() {
+  bool read_and_write_rows(int32_t tables) {
     for (size_t i = 0; i < ids_.size(); ++i) {
       ids_[i] = static_cast<int64_t>(i * 5 + static_cast<size_t>(rank_)) % kRows;
     }
     const shardrec_tensor ids = vector_of(ids_);
     const shardrec_tensor rows = matrix(out_.data(), static_cast<int64_t>(ids_.size()), kDim);
-    for (int32_t table = 0; table < kTables; ++table) {
+    for (int32_t table = 0; table < tables; ++table) {
       if (!make("read_rows",
                 [&] {
                   return shardrec_collection_read_rows(handles_.tables, table,
@@ -277,9 +285,11 @@ void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_
   const auto whole = train(test, kNever);
   for (const Outcome& outcome : whole) {
     ASSERT_TRUE(outcome.alive) << outcome.calls;
-    ASSERT_EQ(outcome.step, kSteps);
+    ASSERT_EQ(outcome.step, test.of_rows ? 0 : kSteps);
   }
-  ASSERT_NE(whole[0].digests[0], whole[0].digests[1]);
+  if (!test.of_rows) {
+    ASSERT_NE(whole[0].digests[0], whole[0].digests[1]);
+  }
   // oneTBB does not survive a thread that cannot be started: they are started before.
   std::optional<core::Threads> started;
   if (test.threads > 1) started.emplace(2 * kRanks * test.threads);
@@ -295,7 +305,7 @@ void expect_out_of_memory_at_each(const Case& test, int64_t least_usable, int64_
     for (size_t rank = 0; rank < kRanks; ++rank) {
       const Outcome& outcome = outcomes[rank];
       if (outcome.alive) {
-        EXPECT_EQ(outcome.step, kSteps);
+        EXPECT_EQ(outcome.step, whole[rank].step);
       }
       if (outcome.step >= 0) {
         EXPECT_EQ(outcome.digest, whole[rank].digests[static_cast<size_t>(outcome.step)])
@@ -320,6 +330,16 @@ TEST_P(AllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
   expect_out_of_memory_at_each(GetParam(), 40, 10);
 }
 
+// Of the host, while rows are read and written: all ranks fail, or none.
+class RowsAllocationFailure : public ::testing::TestWithParam<Case> {};
+
+TEST_P(RowsAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
+#ifdef SHARDREC_THREAD_SANITIZER
+  GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
+#endif
+  expect_out_of_memory_at_each(GetParam(), -1, 20);
+}
+
 class DeviceAllocationFailure : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DeviceAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
@@ -334,6 +354,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, AllocationFailure,
                                            Case{SHARDREC_SHARDING_MIXED, 2, Shortage::kOnce},
                                            Case{SHARDREC_SHARDING_COLUMN_WISE, 1,
                                                 Shortage::kOnce}));
+
+INSTANTIATE_TEST_SUITE_P(Cases, RowsAllocationFailure,
+                         ::testing::Values(Case{SHARDREC_SHARDING_COLUMN_WISE, 1, Shortage::kOnce,
+                                                false, true}));
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, DeviceAllocationFailure,
