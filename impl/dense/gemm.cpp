@@ -1,7 +1,6 @@
 #include "dense/gemm.h"
 
 #include <atomic>
-#include <bit>
 #include <exception>
 #include <mutex>
 
@@ -19,7 +18,7 @@ Gemm load() {
       .needed = "layers need",
       .package = "libshardrec's OpenBLAS plug-in (built with libopenblas-serial-dev)"};
   const core::LoadedPlugin loaded = core::load_plugin(plugin);
-  const auto fill = std::bit_cast<shardrec_gemm_plugin_function>(loaded.function);
+  const auto fill = reinterpret_cast<shardrec_gemm_plugin_function>(loaded.function);
   Gemm table{};
   table.size = sizeof table;
   table.abi = SHARDREC_GEMM_ABI;

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -33,7 +32,7 @@ Table load(const EngineRow& engine) {
                             .needed = sentence("the engine \"", engine.name, "\" needs"),
                             .package = std::string(engine.package)};
   const core::LoadedPlugin loaded = core::load_plugin(plugin);
-  const auto fill = std::bit_cast<shardrec_transport_plugin_function>(loaded.function);
+  const auto fill = reinterpret_cast<shardrec_transport_plugin_function>(loaded.function);
   Table table{};
   table.size = sizeof table;
   table.abi = SHARDREC_TRANSPORT_ABI;

@@ -1,7 +1,6 @@
 #include "compute/device/plugin.h"
 
 #include <atomic>
-#include <bit>
 #include <mutex>
 
 #include "core/error.h"
@@ -17,7 +16,7 @@ Table load() {
                             .needed = "CUDA devices need",
                             .package = "libshardrec's CUDA plug-in (built with a CUDA Toolkit)"};
   const core::LoadedPlugin loaded = core::load_plugin(plugin);
-  const auto fill = std::bit_cast<shardrec_cuda_plugin_function>(loaded.function);
+  const auto fill = reinterpret_cast<shardrec_cuda_plugin_function>(loaded.function);
   Table table{};
   table.size = sizeof table;
   table.abi = SHARDREC_CUDA_ABI;

@@ -128,7 +128,7 @@ constexpr ProbeKernels all_kernels(std::index_sequence<kSize...>) {
 }
 
 extern const ProbeKernels kProbeKernels;
-const ProbeKernels kProbeKernels = all_kernels(std::make_index_sequence<kProbeRowSizes>());
+constexpr ProbeKernels kProbeKernels = all_kernels(std::make_index_sequence<kProbeRowSizes>());
 
 }  // namespace shardrec::compute::probe::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -238,12 +238,13 @@ void BucketedRows::write(const Task& task) const {
     uint32_t* const place = task.place;
     const int shift = part.shift;
     const float* const weights = block.weights;
+    constexpr size_t kAhead = kAheadBytes / sizeof(Entry);
     const auto put = [=](int64_t i, uint32_t ordinal) {
       const auto row = ids[i];
       Entry entry{.row = static_cast<Row>(row), .bag = ordinal};
       if constexpr (kWeighted) entry.weight = weights != nullptr ? weights[i] : 1.0F;
       Entry* const to = entries + place[static_cast<size_t>(row >> shift)]++;
-      __builtin_prefetch(to + kAheadBytes / sizeof(Entry), 1);
+      __builtin_prefetch(to + kAhead, 1);
       *to = entry;
     };
     int64_t id = task.from.id;
