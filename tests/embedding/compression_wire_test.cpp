@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
+#include "support/forwarding.h"
 #include "support/memory_link.h"
 #include "support/ranks.h"
 
@@ -32,66 +33,44 @@ struct Damage {
   bool in_place = true;  // else the rank takes the others for ranks of other processes
 };
 
-class DamagedChannel final : public comm::Channel {
+class DamagedChannel final : public test::ForwardingChannel {
  public:
   DamagedChannel(std::shared_ptr<comm::Channel> channel, Damage damage)
-      : channel_(std::move(channel)), damage_(std::move(damage)) {}
+      : ForwardingChannel(std::move(channel)), damage_(std::move(damage)) {}
 
   comm::Ticket post(const comm::Operation& operation, std::span<const comm::ConstBytes> send,
                     std::shared_ptr<const void> owner) override {
     name_ = operation.name;
-    return channel_->post(operation, send, std::move(owner));
+    return ForwardingChannel::post(operation, send, std::move(owner));
   }
   void receive(comm::Ticket ticket, std::span<comm::ConstBytes> received) override {
-    channel_->receive(ticket, received);
+    ForwardingChannel::receive(ticket, received);
     if (name_ != damage_.operation) return;
     const auto size = static_cast<size_t>(std::ssize(received[0]) + damage_.bytes);
     copy_.assign(size, std::byte{0});
     std::copy_n(received[0].begin(), std::min(size, received[0].size()), copy_.begin());
     received[0] = copy_;
   }
-  void release(comm::Ticket ticket) noexcept override { channel_->release(ticket); }
-  void reclaim(comm::Ticket ticket) override { channel_->reclaim(ticket); }
 
  private:
-  std::shared_ptr<comm::Channel> channel_;
   Damage damage_;
   std::string name_;
   std::vector<std::byte> copy_;
 };
 
-class DamagedRank final : public Communicator {
+class DamagedRank final : public test::ForwardingRank {
  public:
   DamagedRank(std::shared_ptr<Communicator> inner, Damage damage)
-      : inner_(std::move(inner)), damage_(std::move(damage)) {}
+      : ForwardingRank(std::move(inner)), damage_(std::move(damage)) {}
 
-  int rank() const noexcept override { return inner_->rank(); }
-  int size() const noexcept override { return inner_->size(); }
-  int ranks_per_node() const noexcept override { return inner_->ranks_per_node(); }
-  int ranks_in_process() const noexcept override { return inner_->ranks_in_process(); }
-  int default_threads() const noexcept override { return inner_->default_threads(); }
-  void set_default_threads(int threads) noexcept override { inner_->set_default_threads(threads); }
   bool reads_in_place() const noexcept override { return damage_.in_place; }
   std::shared_ptr<comm::Channel> open_channel(comm::Purpose purpose) override {
-    auto channel = inner_->open_channel(purpose);
+    auto channel = ForwardingRank::open_channel(purpose);
     if (purpose != comm::Purpose::kOutput) return channel;
     return std::make_shared<DamagedChannel>(std::move(channel), damage_);
   }
-  std::shared_ptr<Communicator> split(int color, int key) override {
-    return inner_->split(color, key);
-  }
-  comm::Deadlines deadlines() const override { return inner_->deadlines(); }
-  void set_deadlines(const comm::Deadlines& deadlines) override {
-    inner_->set_deadlines(deadlines);
-  }
-  void abort(const std::string& reason) noexcept override { inner_->abort(reason); }
-  void fail(std::string_view operation) noexcept override { inner_->fail(operation); }
-  void check() const override { inner_->check(); }
-  void leave() noexcept override { inner_->leave(); }
-  void disconnect() noexcept override { inner_->disconnect(); }
 
  private:
-  std::shared_ptr<Communicator> inner_;
   Damage damage_;
 };
 
