@@ -81,9 +81,13 @@ class Backend {
   virtual void set(Mark& /*mark*/) {}
   virtual void follow(const Mark& /*mark*/) {}
 
-  // Between its memory and the host's, or inside either; from the memory() of another device, where
-  // bodies are shared.
+  // Between its memory and the host's, or inside either.
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+  // From the memory() of another device (Mark::device()), where bodies are shared.
+  virtual void copy_from_device(int32_t /*device*/, std::byte* to, const std::byte* from,
+                                size_t bytes) {
+    copy(to, from, bytes);
+  }
 
   virtual void fill(const InitialRows& rows) = 0;
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "shardrec/tensor.h"
 
@@ -35,6 +36,8 @@ class Memory {
   // At least `bytes` bytes of any content; some more where it will grow, so that steps of about one
   // size allocate nothing.
   virtual std::unique_ptr<MemoryBlock> allocate(size_t bytes) = 0;
+  // Does freeing a block wait for more than its own users? Buffers free those that they have outgrown late then.
+  virtual bool freeing_waits() const noexcept { return false; }
   // Zeros that take no memory until they are written, where the device can do that: for tables.
   virtual std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) = 0;
 
@@ -51,6 +54,7 @@ class Buffer {
   // empty.
   std::byte* resize(size_t bytes) {
     if (block_ == nullptr || block_->size < bytes) {
+      if (block_ != nullptr && memory_->freeing_waits()) outgrown_.push_back(std::move(block_));
       block_.reset();  // before the new allocation: the contents are not kept
       block_ = memory_->allocate(bytes);
     }
@@ -69,6 +73,7 @@ class Buffer {
  private:
   std::shared_ptr<Memory> memory_;
   std::unique_ptr<MemoryBlock> block_;
+  std::vector<std::unique_ptr<MemoryBlock>> outgrown_;  // freed with the buffer
 };
 
 // The memory of the CPU's back end, which is the host's.

@@ -14,8 +14,6 @@ nlohmann::json capabilities() {
   return nlohmann::json::parse(take(text));
 }
 
-bool is_on_cpu() { return std::strstr(compute::device::table().library, "CPU") != nullptr; }
-
 TEST(CapabilitiesOfDevices, DescribeEachDeviceAndUseNone) {
   if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as many devices as are asked for";
   expect_in_child("SHARDREC_SIMT_DEVICES", "3", [] {

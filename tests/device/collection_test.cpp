@@ -104,6 +104,40 @@ TEST_F(CollectionOnDevice, SaysThatMemoryOfTheDeviceRanOutAndLeaksNone) {
   EXPECT_EQ(live_allocations(), before);
 }
 
+// What was told once is not told again: CUDA keeps errors for each thread.
+TEST_F(CollectionOnDevice, TrainsAfterMemoryRanOut) {
+  auto* const fail_allocation = of_plugin<void(int64_t)>("simt_fail_allocation");
+  if (fail_allocation == nullptr) GTEST_SKIP() << "only CUDA on the CPU fails on demand";
+  Rank rank(0);
+  Batch batch;
+  const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+  const auto lengths = vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+  const auto out = matrix_at(batch.out.data(), false);
+  const auto gradient = matrix_at(batch.gradient.data(), false);
+  fail_allocation(1);
+  ASSERT_EQ(shardrec_lookup_begin(rank.lookup(), kBatch, &ids, &lengths, nullptr),
+            SHARDREC_OUT_OF_MEMORY);
+  fail_allocation(0);
+  for (int step = 0; step < 2; ++step) rank.step(ids, lengths, out, gradient);
+}
+
+// No memory of a device that nobody asked for: a context takes hundreds of megabytes.
+TEST(CollectionOnOneOfDevices, UsesNoOther) {
+  if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as many devices as are asked for";
+  expect_in_child("SHARDREC_SIMT_DEVICES", "3", [] {
+    Rank rank(1);
+    Batch batch;
+    const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
+    const auto lengths =
+        vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
+    const auto out = matrix_at(batch.out.data(), false);
+    const auto gradient = matrix_at(batch.gradient.data(), false);
+    for (int step = 0; step < 2; ++step) rank.step(ids, lengths, out, gradient);
+    ASSERT_OK(shardrec_collection_synchronize(rank.tables()));
+    EXPECT_EQ(of_plugin<uint64_t()>("simt_devices_with_contexts")(), 0b010U);
+  });
+}
+
 // A device stays broken for its process: another one finds out.
 TEST_F(CollectionOnDevice, SaysThatTheDeviceFailed) {
   if (of_plugin<void(int64_t, int)>("simt_fail_operation") == nullptr) {

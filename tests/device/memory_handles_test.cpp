@@ -311,7 +311,7 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
          fail_allocation_(1);
          return shardrec_copy(&to, &apart, other.number());
        },
-       SHARDREC_OUT_OF_MEMORY, "pin 32 bytes"},
+       SHARDREC_OUT_OF_MEMORY, "pin 64 bytes"},
       {"copy from no device", [&] { return copy_of([](auto& t) { t.device_id = 7; }); },
        SHARDREC_INVALID_ARGUMENT, "device 7 does not exist"},
       {"copy from a negative device", [&] { return copy_of([](auto& t) { t.device_id = -1; }); },

@@ -150,6 +150,13 @@ std::vector<Expected> cases() {
       "values with negative shape", [](Batch& b) { b.values_tensor.shape[0] = -5; }, -5,
       "must not be negative");
   twisted("values with a stride", [](Batch& b) { b.values_tensor.stride[0] = 2; }, 2, "stride 2");
+  twisted(
+      "values at an odd address",
+      [](Batch& b) {
+        b.values_tensor.data = static_cast<char*>(b.values_tensor.data) + 1;
+        b.values_tensor.shape[0] -= 1;
+      },
+      SHARDREC_INT64, "values has data that is not aligned to its dtype, int64");
   twisted("values without data", [](Batch& b) { b.values_tensor.data = nullptr; }, {}, "data NULL");
   twisted(
       "more ids than 2^31 - 1", [](Batch& b) { b.values_tensor.shape[0] = int64_t{1} << 40; },

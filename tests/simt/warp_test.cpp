@@ -264,6 +264,7 @@ TEST(Orders, ThreadsAndBlocksRunAscendingDescendingOrMixed) {
   std::vector<unsigned> ascending(192);
   std::iota(ascending.begin(), ascending.end(), 0U);
   Queue queue;
+  simt_set_order(0, 0);
   EXPECT_EQ(turns(queue), ascending);
   simt_set_order(1, 0);
   EXPECT_EQ(turns(queue), std::vector<unsigned>(ascending.rbegin(), ascending.rend()));

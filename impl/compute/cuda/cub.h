@@ -16,6 +16,10 @@
 
 namespace shardrec::compute::cuda {
 
+// CUB returns the last error of the thread, of whichever call: one that its caller has heard of (memory ran
+// out) must not be found again. Those that break a device come back by themselves.
+inline void forget_earlier_errors() { cudaGetLastError(); }
+
 #if !defined(__CUDACC__)
 template <class T>
 void exclusive_sum_of_list(const T* in, T* out, int64_t count) {
@@ -50,6 +54,7 @@ void sort_list(const Key* keys, Key* sorted_keys, const Value* values, Value* so
 template <class T>
 cudaError_t exclusive_sum(void* room, size_t& room_bytes, const T* in, T* out, int64_t count,
                           cudaStream_t stream) {
+  forget_earlier_errors();
 #if defined(__CUDACC__)
   return cub::DeviceScan::ExclusiveSum(room, room_bytes, in, out, count, stream);
 #else
@@ -57,7 +62,8 @@ cudaError_t exclusive_sum(void* room, size_t& room_bytes, const T* in, T* out, i
     room_bytes = 1;
     return cudaSuccess;
   }
-  return simt::launch(exclusive_sum_of_list<T>, dim3(1), dim3(1), 0, stream, in, out, count);
+  simt::launch(exclusive_sum_of_list<T>, dim3(1), dim3(1), 0, stream, in, out, count);
+  return cudaPeekAtLastError();
 #endif
 }
 
@@ -66,6 +72,7 @@ template <class Key, class Value>
 cudaError_t sort_pairs(void* room, size_t& room_bytes, const Key* keys, Key* sorted_keys,
                        const Value* values, Value* sorted_values, int64_t count, int begin_bit,
                        int end_bit, cudaStream_t stream) {
+  forget_earlier_errors();
 #if defined(__CUDACC__)
   return cub::DeviceRadixSort::SortPairs(room, room_bytes, keys, sorted_keys, values, sorted_values,
                                          count, begin_bit, end_bit, stream);
@@ -74,8 +81,9 @@ cudaError_t sort_pairs(void* room, size_t& room_bytes, const Key* keys, Key* sor
     room_bytes = 1;
     return cudaSuccess;
   }
-  return simt::launch(sort_list<Key, Value>, dim3(1), dim3(1), 0, stream, keys, sorted_keys, values,
-                      sorted_values, count, begin_bit, end_bit);
+  simt::launch(sort_list<Key, Value>, dim3(1), dim3(1), 0, stream, keys, sorted_keys, values,
+               sorted_values, count, begin_bit, end_bit);
+  return cudaPeekAtLastError();
 #endif
 }
 

@@ -59,20 +59,21 @@ cudaError_t load_sort_pairs() {
     const size_t key_bytes = aligned_bytes(static_cast<size_t>(count) * sizeof(Key));
     const size_t value_bytes = aligned_bytes(static_cast<size_t>(count) * sizeof(Value));
     const size_t list_bytes = 2 * (key_bytes + value_bytes);
-    const auto sort = [&](unsigned char* room, size_t& bytes, unsigned char* lists,
-                          cudaStream_t stream) {
-      unsigned char* const values = lists + 2 * key_bytes;
-      return sort_pairs(room, bytes, reinterpret_cast<const Key*>(lists),
-                        reinterpret_cast<Key*>(lists + key_bytes),
-                        reinterpret_cast<const Value*>(values),
-                        reinterpret_cast<Value*>(values + value_bytes), count, 0,
-                        static_cast<int>(8 * sizeof(Key)), stream);
+    const auto sort = [&](void* room, size_t& bytes, Key* keys, Key* sorted_keys, Value* values,
+                          Value* sorted_values, cudaStream_t stream) {
+      return sort_pairs<Key, Value>(room, bytes, keys, sorted_keys, values, sorted_values, count, 0,
+                                    static_cast<int>(8 * sizeof(Key)), stream);
     };
     size_t room = 0;
-    cudaError_t error = sort(nullptr, room, nullptr, nullptr);
+    cudaError_t error = sort(nullptr, room, nullptr, nullptr, nullptr, nullptr, nullptr);
     if (error == cudaSuccess) {
       error = run_on_zeros(list_bytes + room, [&](unsigned char* memory, cudaStream_t stream) {
-        return sort(memory + list_bytes, room, memory, stream);
+        const auto keys = [&](size_t offset) { return reinterpret_cast<Key*>(memory + offset); };
+        const auto values = [&](size_t offset) {
+          return reinterpret_cast<Value*>(memory + 2 * key_bytes + offset);
+        };
+        return sort(memory + list_bytes, room, keys(0), keys(key_bytes), values(0),
+                    values(value_bytes), stream);
       });
     }
     if (error != cudaSuccess) return error;

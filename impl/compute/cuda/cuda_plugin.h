@@ -112,10 +112,13 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*record_caller)(shardrec_cuda_event *event, int64_t stream);
   shardrec_cuda_error (*caller_follows)(int64_t stream, shardrec_cuda_event *event);
 
-  // Between memories of devices and pinned memory. Memory of the host that is not pinned works as well,
+  // Inside the memory of the stream's device, and between it and pinned memory. Memory of the host that is not pinned works as well,
   // but may take the caller's time.
   shardrec_cuda_error (*copy)(shardrec_cuda_stream *stream, void *to, const void *from,
                               uint64_t bytes);
+  // From memory of another device to that of the stream's.
+  shardrec_cuda_error (*copy_from_device)(shardrec_cuda_stream *stream, void *to, int32_t device,
+                                          const void *from, uint64_t bytes);
   shardrec_cuda_error (*fill)(shardrec_cuda_stream *stream, void *to, uint8_t byte, uint64_t bytes);
 
   // Operations: in the order of the stream. Lists lie in the device's memory.

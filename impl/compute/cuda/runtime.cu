@@ -90,10 +90,16 @@ shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
 
 shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
   *out = nullptr;
+  const CurrentDevice current(any_entered_device());
+  if (current.error() != cudaSuccess) return current.error();
   return cudaHostAlloc(out, bytes, cudaHostAllocPortable);
 }
 
-shardrec_cuda_error release_pinned(void* memory) { return cudaFreeHost(memory); }
+shardrec_cuda_error release_pinned(void* memory) {
+  const CurrentDevice current(any_entered_device());
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaFreeHost(memory);
+}
 
 shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
   *out = nullptr;
@@ -166,6 +172,8 @@ shardrec_cuda_error record(shardrec_cuda_event* event, shardrec_cuda_stream* str
 }
 
 shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
   return cudaEventSynchronize(event->event);
 }
 
@@ -205,6 +213,14 @@ shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* fro
   return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream);
 }
 
+shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int32_t device,
+                                     const void* from, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->stream);
+}
+
 shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, uint64_t bytes) {
   if (bytes == 0) return cudaSuccess;
   const CurrentDevice current(stream->device);
@@ -238,6 +254,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.record_caller = record_caller;
   table.caller_follows = caller_follows;
   table.copy = copy;
+  table.copy_from_device = copy_from_device;
   table.fill = fill;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include "compute/cuda/contexts.h"
 #include "compute/cuda/cuda_plugin.h"
 
 struct shardrec_cuda_stream {
@@ -20,14 +21,9 @@ namespace shardrec::compute::cuda {
 // Makes a device the calling thread's current one for as long as this lives.
 class CurrentDevice {
  public:
-  explicit CurrentDevice(int device) {
-    error_ = cudaGetDevice(&before_);
-    if (error_ != cudaSuccess || before_ == device) return;
-    error_ = cudaSetDevice(device);
-    changed_ = error_ == cudaSuccess;
-  }
+  explicit CurrentDevice(int device) : error_(enter_device(device)) {}
   ~CurrentDevice() {
-    if (changed_) cudaSetDevice(before_);
+    if (error_ == cudaSuccess) leave_device();
   }
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
@@ -35,9 +31,7 @@ class CurrentDevice {
   cudaError_t error() const { return error_; }
 
  private:
-  int before_ = 0;
-  bool changed_ = false;
-  cudaError_t error_ = cudaSuccess;
+  const cudaError_t error_;
 };
 
 }  // namespace shardrec::compute::cuda

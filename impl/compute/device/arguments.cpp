@@ -20,22 +20,19 @@ void Arguments::begin(size_t bytes) {
   used_ = 0;
   Room& room = rooms_[current_];
   room.read.wait();
-  if (room.memory == nullptr || room.memory->size() < bytes) {
-    room.memory.reset();
-    room.memory = std::make_unique<PinnedMemory>(bytes + bytes / 16);
-  }
+  room.memory.resize(bytes);
   on_device_.resize(bytes);
 }
 
 const void* Arguments::add(const void* list, size_t bytes) {
   const size_t at = used_;
-  if (bytes != 0) std::memcpy(rooms_[current_].memory->data() + at, list, bytes);
+  if (bytes != 0) std::memcpy(rooms_[current_].memory.data() + at, list, bytes);
   used_ += bytes_of<std::byte>(bytes);
   return on_device_.data() + at;
 }
 
 void Arguments::send() {
-  stream_->copy(on_device_.data(), rooms_[current_].memory->data(), used_);
+  stream_->copy(on_device_.data(), rooms_[current_].memory.data(), used_);
   rooms_[current_].read.record(*stream_);
 }
 

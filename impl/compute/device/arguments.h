@@ -45,7 +45,7 @@ class Arguments {
   // While the device reads one, the other is written.
   struct Room {
     explicit Room(int32_t device) : read(device) {}
-    std::unique_ptr<PinnedMemory> memory;
+    PinnedRoom memory;
     Event read;
   };
 

@@ -94,6 +94,10 @@ class DeviceBackend final : public Backend {
   void copy(std::byte* to, const std::byte* from, size_t bytes) override {
     stream_->copy(to, from, bytes);
   }
+  void copy_from_device(int32_t device, std::byte* to, const std::byte* from,
+                        size_t bytes) override {
+    stream_->copy_from_device(device, to, from, bytes);
+  }
   void fill(const InitialRows& rows) override { device::fill(rows, *stream_); }
   void copy_to_host(std::span<const RowTransfer> transfers) override {
     transfers_.to_host(transfers);

@@ -47,7 +47,7 @@ class Copier {
       stream_.copy(to.data, from.data, to.bytes(to.size()));
     } else if (on_cpu(from)) {
       for_pieces(to, [&](RowTensor piece, int64_t first) {
-        from.copy_out(first * from.columns, piece.size(), pinned_->data());
+        from.copy_out(first * from.columns, piece.size(), pinned_.data());
         copy_rows(piece, beside(piece));
         stream_.wait();
       });
@@ -55,7 +55,7 @@ class Copier {
       for_pieces(from, [&](RowTensor piece, int64_t first) {
         copy_rows(beside(piece), piece);
         stream_.wait();
-        to.copy_in(first * to.columns, piece.size(), pinned_->data());
+        to.copy_in(first * to.columns, piece.size(), pinned_.data());
       });
     } else {
       copy_rows(to, from);
@@ -74,10 +74,7 @@ class Copier {
     const auto at_once = std::min<int64_t>(
         there.rows, std::max<int64_t>(1, static_cast<int64_t>(kPieceBytes / row_bytes)));
     const size_t needed = static_cast<size_t>(at_once) * row_bytes;
-    if (pinned_ == nullptr || pinned_->size() < needed) {
-      pinned_.reset();
-      pinned_ = std::make_unique<PinnedMemory>(needed);
-    }
+    pinned_.resize(needed);
     for (int64_t first = 0; first < there.rows; first += at_once) {
       RowTensor piece = there;
       piece.data += first * stride_bytes(there);
@@ -89,7 +86,7 @@ class Copier {
   // The same rows one behind the other in pinned memory.
   RowTensor beside(const RowTensor& piece) const {
     RowTensor compact = piece;
-    compact.data = pinned_->data();
+    compact.data = pinned_.data();
     compact.stride = piece.columns;
     return compact;
   }
@@ -117,7 +114,7 @@ class Copier {
 
   Stream stream_;
   CallerOrder caller_order_;
-  std::unique_ptr<PinnedMemory> pinned_;
+  PinnedRoom pinned_;
 };
 
 // Copiers by device and stream: copies of one stream never wait for another stream.

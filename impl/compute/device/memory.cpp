@@ -1,5 +1,7 @@
 #include "compute/device/memory.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -15,6 +17,9 @@ std::byte* allocate_pinned(size_t bytes) {
           core::sentence("pin ", bytes, " bytes of the host's memory"));
   return static_cast<std::byte*>(data);
 }
+
+// All that was outgrown is together no more than this.
+size_t size_with_growth(size_t bytes) { return std::bit_ceil(std::max<size_t>(bytes, 64)); }
 
 struct DeviceBlock final : MemoryBlock {
   DeviceBlock(std::shared_ptr<Stream> stream, size_t bytes) : stream_(std::move(stream)) {
@@ -61,8 +66,9 @@ class PinnedHostMemory final : public Memory {
  public:
   shardrec_device_type device() const noexcept override { return SHARDREC_DEVICE_CPU; }
   std::unique_ptr<MemoryBlock> allocate(size_t bytes) override {
-    return std::make_unique<PinnedBlock>(bytes + bytes / 16 + 1);
+    return std::make_unique<PinnedBlock>(size_with_growth(bytes));
   }
+  bool freeing_waits() const noexcept override { return true; }
   std::unique_ptr<MemoryBlock> allocate_zeros(size_t bytes) override {
     auto block = std::make_unique<PinnedBlock>(bytes + 1);
     std::memset(block->data, 0, block->size);
@@ -79,5 +85,12 @@ std::shared_ptr<Memory> make_memory(std::shared_ptr<Stream> stream) {
 std::shared_ptr<Memory> make_pinned_memory() { return std::make_shared<PinnedHostMemory>(); }
 
 PinnedMemory::PinnedMemory(size_t bytes) : data_(allocate_pinned(bytes)), size_(bytes) {}
+
+std::byte* PinnedRoom::resize(size_t bytes) {
+  if (blocks_.empty() || blocks_.back().size() < bytes) {
+    blocks_.emplace_back(size_with_growth(bytes));
+  }
+  return blocks_.back().data();
+}
 
 }  // namespace shardrec::compute::device

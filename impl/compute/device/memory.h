@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <vector>
 
 #include "compute/buffer.h"
 #include "compute/device/stream.h"
@@ -32,6 +33,18 @@ class PinnedMemory {
   };
   std::unique_ptr<std::byte, Deleter> data_;
   size_t size_;
+};
+
+// Such memory that grows. What it has outgrown is given back with it, not before: to give pinned memory back
+// is to wait for all that the devices do.
+class PinnedRoom {
+ public:
+  // At least so many bytes, of any content, valid until the next call. Throws OUT_OF_MEMORY.
+  std::byte* resize(size_t bytes);
+  std::byte* data() const noexcept { return blocks_.empty() ? nullptr : blocks_.back().data(); }
+
+ private:
+  std::vector<PinnedMemory> blocks_;  // the last one is in use
 };
 
 }  // namespace shardrec::compute::device

@@ -10,10 +10,7 @@ Results::Results(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)), on_device_(make_memory(stream_)), there_(stream_->device()) {}
 
 void* Results::begin_bytes(size_t bytes, uint8_t byte) {
-  if (on_host_ == nullptr || on_host_->size() < bytes) {
-    on_host_.reset();
-    on_host_ = std::make_unique<PinnedMemory>(bytes + bytes / 16 + 1);
-  }
+  on_host_.resize(bytes);
   void* const room = on_device_.resize(bytes);
   require(table().fill(stream_->handle(), room, byte, bytes),
           core::sentence("clear results on device ", stream_->device()));
@@ -22,10 +19,10 @@ void* Results::begin_bytes(size_t bytes, uint8_t byte) {
 }
 
 const std::byte* Results::fetch_bytes() {
-  stream_->copy(on_host_->data(), on_device_.data(), bytes_);
+  stream_->copy(on_host_.data(), on_device_.data(), bytes_);
   there_.record(*stream_);
   there_.wait();
-  return on_host_->data();
+  return on_host_.data();
 }
 
 }  // namespace shardrec::compute::device

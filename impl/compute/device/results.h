@@ -36,7 +36,7 @@ class Results {
 
   std::shared_ptr<Stream> stream_;
   Buffer on_device_;
-  std::unique_ptr<PinnedMemory> on_host_;
+  PinnedRoom on_host_;
   Event there_;
   size_t bytes_ = 0;
 };

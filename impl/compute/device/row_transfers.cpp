@@ -23,14 +23,6 @@ void RowTransfers::from_host(std::span<const RowTransfer> transfers) {
   }
 }
 
-std::byte* RowTransfers::pinned(size_t bytes) {
-  if (pinned_ == nullptr || pinned_->size() < bytes) {
-    pinned_.reset();
-    pinned_ = std::make_unique<PinnedMemory>(bytes + bytes / 16);
-  }
-  return pinned_->data();
-}
-
 void RowTransfers::copy(const shardrec_cuda_row_copy& rows) {
   require(table().copy_rows(stream_->handle(), &rows),
           core::sentence("copy rows on device ", stream_->device()));
@@ -59,7 +51,7 @@ void RowTransfers::to_host(const RowTransfer& transfer) {
         .to_numbers = nullptr,
         .rows = transfer.rows,
         .row_bytes = static_cast<int64_t>(row_bytes)});
-  std::byte* const here = pinned(all);
+  std::byte* const here = pinned_.resize(all);
   stream_->copy(here, side_by_side, all);
   stream_->wait();
   RowTransfer rest = transfer;
@@ -89,7 +81,7 @@ void RowTransfers::from_host(const RowTransfer& transfer) {
   const size_t bytes = element_bytes(to.element);
   const size_t row_bytes = static_cast<size_t>(transfer.width) * bytes;
   const size_t all = static_cast<size_t>(transfer.rows) * row_bytes;
-  std::byte* const here = pinned(all);
+  std::byte* const here = pinned_.resize(all);
   RowTransfer first = transfer;
   first.to = {.data = here, .element = to.element, .stride = static_cast<size_t>(transfer.width)};
   host_.convert_on_host({&first, 1});

@@ -23,7 +23,6 @@ class RowTransfers {
   void from_host(std::span<const RowTransfer> transfers);
 
  private:
-  std::byte* pinned(size_t bytes);
   void list_last_of_each(const int64_t* numbers, int64_t rows);
   void copy(const shardrec_cuda_row_copy& rows);
   void to_host(const RowTransfer& transfer);
@@ -33,7 +32,7 @@ class RowTransfers {
   Backend& host_;
   Arguments arguments_;
   Buffer rows_;  // side by side, on the device
-  std::unique_ptr<PinnedMemory> pinned_;
+  PinnedRoom pinned_;
   std::vector<int64_t> numbers_;
   std::vector<int64_t> order_;
 };

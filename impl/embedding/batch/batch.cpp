@@ -1,6 +1,7 @@
 #include "embedding/batch/batch.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shardrec::embedding {
 namespace {
@@ -30,6 +31,9 @@ Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t l
   }
   if (limit >= 0 && size != limit) return bad(Defect::kShape, size, limit);
   if (size > 0 && tensor->data == nullptr) return bad(Defect::kNoData, 0);
+  if (std::bit_cast<uintptr_t>(tensor->data) % core::dtype_size(tensor->dtype) != 0) {
+    return bad(Defect::kAlignment, tensor->dtype);
+  }
   return verdict;
 }
 

@@ -1,5 +1,7 @@
 #include "embedding/batch/verdict.h"
 
+#include "core/tensor.h"
+
 namespace shardrec::embedding {
 namespace {
 
@@ -61,6 +63,9 @@ std::string describe(const Verdict& v) {
       return sentence(name, " has stride ", v.value, ", it must be compact (1)");
     case Defect::kNoData:
       return name + " has data NULL";
+    case Defect::kAlignment:
+      return sentence(name, " has data that is not aligned to its dtype, ",
+                      core::dtype_name(static_cast<shardrec_dtype>(v.value)));
     case Defect::kTooMany:
       return v.argument != Argument::kValues
                  ? sentence(v.position < 0 ? name : element, " is ", v.value, ", at most ", v.limit,

@@ -34,6 +34,7 @@ enum class Defect : uint8_t {
   kNegativeShape,      // value
   kStride,             // value: stride
   kNoData,             // data is NULL
+  kAlignment,          // data is not at a multiple of its dtype's size; value: dtype
   kTooMany,            // value: ids; limit
   kNegativeLength,     // feature, position, value
   kLongLength,         // feature, position, value; limit: ids

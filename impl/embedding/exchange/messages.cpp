@@ -81,6 +81,7 @@ std::span<const comm::ConstBytes> ReceivedBodies::open(std::span<const comm::Con
   }
   if (own_ == nullptr) return bodies_;
   reached_.assign(messages.size(), 0);
+  devices_.assign(messages.size(), -1);
   shared_.clear();
   if (backend_.shares_bodies()) open_shared(messages);
   copy_others();
@@ -100,7 +101,8 @@ void ReceivedBodies::open_shared(std::span<const comm::ConstBytes> messages) {
     backend_.follow(shared->written());
     shared->add_reader(read);
     bodies_[m] = {shared->at(bodies_[m].data()), bodies_[m].size()};
-    reached_[m] = shared->written().device() == read->device() ? 1 : 0;
+    devices_[m] = shared->written().device();
+    reached_[m] = devices_[m] == read->device() ? 1 : 0;
     shared_.push_back(std::move(shared));
   }
 }
@@ -117,7 +119,11 @@ void ReceivedBodies::copy_others() {
     if (reached_[m] != 0) continue;
     const size_t size = body.size();
     std::byte* const next = to + room_of(body);
-    backend_.copy(to, body.data(), size);
+    if (devices_[m] < 0) {
+      backend_.copy(to, body.data(), size);
+    } else {
+      backend_.copy_from_device(devices_[m], to, body.data(), size);
+    }
     body = {to, size};
     to = next;
   }

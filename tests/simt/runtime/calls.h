@@ -17,6 +17,8 @@ namespace simt {
 
 int current_device() noexcept;
 void set_current_device(int device) noexcept;
+// A device is used: CUDA would make a context on it now, if there is none.
+void note_context(int device) noexcept;
 
 // Keeps the error for cudaGetLastError(), and returns it.
 cudaError_t keep_error(cudaError_t error) noexcept;
@@ -24,8 +26,9 @@ cudaError_t keep_error(cudaError_t error) noexcept;
 // NoDevice, InsufficientDriver; NotPermitted in a host function, which may not call the runtime.
 cudaError_t availability() noexcept;
 
+// Of calls that ask what a device is, and do not use it.
 template <class Body>
-cudaError_t call(Body body) noexcept {
+cudaError_t ask(Body body) noexcept {
   cudaError_t error = availability();
   if (error == cudaSuccess) error = error_of_device(current_device());
   if (error == cudaSuccess) {
@@ -39,6 +42,12 @@ cudaError_t call(Body body) noexcept {
     }
   }
   return keep_error(error);
+}
+
+template <class Body>
+cudaError_t call(Body body) noexcept {
+  if (availability() == cudaSuccess) note_context(current_device());
+  return ask(body);
 }
 
 // The stream of the handle, or why there is none.

@@ -114,13 +114,14 @@ cudaError_t cudaSetDevice(int device) {
   if (error == cudaSuccess && !simt::is_device(device)) error = cudaErrorInvalidDevice;
   if (error == cudaSuccess) {
     simt::set_current_device(device);
+    simt::note_context(device);
     error = simt::error_of_device(device);
   }
   return simt::keep_error(error);
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  return call([&]() -> cudaError_t {
+  return simt::ask([&]() -> cudaError_t {
     if (value == nullptr) return cudaErrorInvalidValue;
     if (!simt::is_device(device)) return cudaErrorInvalidDevice;
     switch (attribute) {
@@ -166,7 +167,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return call([&]() -> cudaError_t {
+  return simt::ask([&]() -> cudaError_t {
     if (properties == nullptr) return cudaErrorInvalidValue;
     if (!simt::is_device(device)) return cudaErrorInvalidDevice;
     *properties = {.name = "CUDA on the CPU",
@@ -184,7 +185,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  return call([&]() -> cudaError_t {
+  return simt::ask([&]() -> cudaError_t {
     if (least != nullptr) *least = 0;
     if (greatest != nullptr) *greatest = -5;
     return cudaSuccess;

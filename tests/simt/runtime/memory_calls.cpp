@@ -96,6 +96,10 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   }
   if (const cudaError_t error = check_kind(kind, target, source); error != cudaSuccess)
     return error;
+  // Memory of pools, which other devices do not reach unasked, goes by cudaMemcpyPeerAsync().
+  for (const MemoryRange& range : {target, source}) {
+    if (range.is_device() && range.device != stream->device()) return cudaErrorInvalidValue;
+  }
   if (source.kind == MemoryKind::kPageable) {
     stream->enqueue(Access::kDevice, [to, bytes, staging = Staging(from, bytes)] {
       std::memcpy(to, staging.data(), bytes);
@@ -107,6 +111,21 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
     stream->synchronize();
     return error_of_device(stream->device());
   }
+  return cudaSuccess;
+}
+
+cudaError_t copy_between_devices(void* to, int to_device, const void* from, int from_device,
+                                 size_t bytes, cudaStream_t handle) {
+  Stream* stream = nullptr;
+  if (const cudaError_t error = stream_of(handle, stream); error != cudaSuccess) return error;
+  const auto is_of = [bytes](const MemoryRange& range, int device) {
+    return range.is_device() && range.device == device && bytes <= range.bytes_left;
+  };
+  if (bytes == 0) return cudaSuccess;
+  if (!is_of(find_memory(to), to_device) || !is_of(find_memory(from), from_device)) {
+    return cudaErrorInvalidValue;
+  }
+  stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
 
@@ -220,6 +239,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   return call([&] { return simt::copy(to, from, bytes, kind, stream); });
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device,
+                                size_t bytes, cudaStream_t stream) {
+  return call(
+      [&] { return simt::copy_between_devices(to, to_device, from, from_device, bytes, stream); });
 }
 
 cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t handle) {

@@ -38,6 +38,9 @@ SIMT_VISIBLE void simt_go_on(void);
 SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
 SIMT_VISIBLE int64_t simt_open_ranges(void);
 
+// Bit by bit: the devices that the process has a context on, as CUDA would make them.
+SIMT_VISIBLE uint64_t simt_devices_with_contexts(void);
+
 // Kernels that came onto a device when they were launched there first, not before by
 // cudaFuncGetAttributes().
 SIMT_VISIBLE int64_t simt_kernels_loaded_by_launches(void);
