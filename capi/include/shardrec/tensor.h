@@ -34,7 +34,7 @@ typedef enum shardrec_dtype {
 /* A view; its layout is frozen. It is copied on entry; the memory behind data stays the caller's.
  * Unless a function says otherwise, no call keeps data after it has returned.
  * shape and stride count elements; all strides zero means compact, row-major. A dimension of size
- * zero is allowed, and then data may be NULL or dangling. */
+ * zero is allowed, and then data may be NULL or dangling; else it is aligned to its dtype. */
 typedef struct shardrec_tensor {
   void *data;
   int32_t device_type; /* shardrec_device_type */

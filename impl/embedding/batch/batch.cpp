@@ -30,7 +30,8 @@ Verdict check_vector(const shardrec_tensor* tensor, Argument argument, int64_t l
     return bad(Defect::kStride, tensor->stride[0]);
   }
   if (limit >= 0 && size != limit) return bad(Defect::kShape, size, limit);
-  if (size > 0 && tensor->data == nullptr) return bad(Defect::kNoData, 0);
+  if (size == 0) return verdict;
+  if (tensor->data == nullptr) return bad(Defect::kNoData, 0);
   if (std::bit_cast<uintptr_t>(tensor->data) % core::dtype_size(tensor->dtype) != 0) {
     return bad(Defect::kAlignment, tensor->dtype);
   }
