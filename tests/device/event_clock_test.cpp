@@ -106,27 +106,30 @@ TEST_F(EventClocks, CountThePhasesOfSteps) {
   const auto ids = vector_at(batch.ids.data(), SHARDREC_INT64, batch.ids.size(), false);
   const auto lengths = vector_at(batch.lengths.data(), SHARDREC_INT32, batch.lengths.size(), false);
   const auto out = matrix_at(batch.out.data(), false);
-  // Once more where the processor had other things to do.
-  double least = std::chrono::duration<double>(kHeld).count();
-  for (int round = 0; round < 4 && least >= std::chrono::duration<double>(kHeld).count() / 2;
-       ++round) {
+  const auto seconds_of_step = [&](bool held) {
     const double counted = seconds_of_phases();
-    ASSERT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
-    ASSERT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
+    EXPECT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
+    EXPECT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
     compute::device::require(compute::device::table().fill(caller_.handle(), gradient->data, 0,
                                                            batch.gradient.size() * sizeof(float)),
                              "write gradients");
-    HeldStreamsTest::hold();
+    if (held) HeldStreamsTest::hold();
     std::thread later([&] { go_on_later(); });
     EXPECT_OK(shardrec_lookup_set_gradient(device.lookup(), 0, &on_device));
     EXPECT_OK(shardrec_lookup_backward(device.lookup()));
     later.join();
-    ASSERT_OK(shardrec_collection_synchronize(device.tables()));
-    const double seconds = seconds_of_phases() - counted;
-    EXPECT_GT(seconds, 0);
-    least = std::min(least, seconds);
+    EXPECT_OK(shardrec_collection_synchronize(device.tables()));
+    return seconds_of_phases() - counted;
+  };
+  // Once more where the processor had other things to do.
+  constexpr double kHalf = std::chrono::duration<double>(kHeld).count() / 2;
+  double longer = kHalf;
+  for (int round = 0; round < 4 && longer >= kHalf; ++round) {
+    const double without = seconds_of_step(false);
+    EXPECT_GT(without, 0);
+    longer = std::min(longer, seconds_of_step(true) - without);
   }
-  EXPECT_LT(least, std::chrono::duration<double>(kHeld).count() / 2)
+  EXPECT_LT(longer, kHalf)
       << "what the caller's stream did before backward is not the library's time";
   for (size_t p = 0; p < before.size(); ++p) {
     EXPECT_GT(begun(embedding::kPhaseNames[p]), before[p]) << embedding::kPhaseNames[p];
