@@ -337,7 +337,7 @@ TEST_P(RowsAllocationFailure, IsOutOfMemoryAndLeavesEverythingWhole) {
 #ifdef SHARDREC_THREAD_SANITIZER
   GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced";
 #endif
-  expect_out_of_memory_at_each(GetParam(), -1, 20);
+  expect_out_of_memory_at_each(GetParam(), -kAllocationStride, 20);
 }
 
 class DeviceAllocationFailure : public ::testing::TestWithParam<Case> {};
