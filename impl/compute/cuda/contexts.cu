@@ -8,7 +8,6 @@
 namespace shardrec::compute::cuda {
 namespace {
 
-constexpr int kMostDevices = 64;
 std::array<std::atomic<CUcontext>, kMostDevices> contexts{};
 
 // The driver's functions, by way of the runtime: the plug-in is not linked to it.
@@ -79,11 +78,14 @@ void leave_device() {
   driver().pop(&unused);
 }
 
+bool is_entered(int device) {
+  return device >= 0 && device < kMostDevices &&
+         contexts[static_cast<size_t>(device)].load(std::memory_order_acquire) != nullptr;
+}
+
 int any_entered_device() {
   for (int device = 0; device < kMostDevices; ++device) {
-    if (contexts[static_cast<size_t>(device)].load(std::memory_order_acquire) != nullptr) {
-      return device;
-    }
+    if (is_entered(device)) return device;
   }
   return 0;
 }

@@ -112,8 +112,8 @@ typedef struct shardrec_cuda_table {
   shardrec_cuda_error (*record_caller)(shardrec_cuda_event *event, int64_t stream);
   shardrec_cuda_error (*caller_follows)(int64_t stream, shardrec_cuda_event *event);
 
-  // Inside the memory of the stream's device, and between it and pinned memory. Memory of the host that is not pinned works as well,
-  // but may take the caller's time.
+  // Inside the memory of the stream's device, and between it and pinned memory. Memory of the host that
+  // is not pinned works as well, but may take the caller's time.
   shardrec_cuda_error (*copy)(shardrec_cuda_stream *stream, void *to, const void *from,
                               uint64_t bytes);
   // From memory of another device to that of the stream's.

@@ -12,7 +12,6 @@ struct Grouping {
   static cudaError_t load_all() {
     cudaError_t error = load(write_occurrences<Key, Value>);
     if (error == cudaSuccess) error = load_sort_pairs<Key, Value>();
-    if (error == cudaSuccess) error = load_exclusive_sum<uint32_t>();
     if (error == cudaSuccess) error = load(mark_heads<Key>);
     return error != cudaSuccess ? error : load(list_rows<Key, Value>);
   }
@@ -76,7 +75,7 @@ shardrec_cuda_error load_row_groups() {
       if (error != cudaSuccess) return error;
     }
   }
-  return cudaSuccess;
+  return load_exclusive_sum<uint32_t>();
 }
 
 shardrec_cuda_error group_rows(shardrec_cuda_stream* stream, shardrec_cuda_row_grouping* grouping) {

@@ -24,21 +24,9 @@ shardrec_cuda_error count_devices(int32_t* out) {
   return error;
 }
 
-// Devices, as far as their numbers fit.
-class DeviceSet {
- public:
-  void add(int32_t device) {
-    if (device < kMost) devices_.fetch_or(uint64_t{1} << device);
-  }
-  bool has(int32_t device) const { return device < kMost && (devices_.load() >> device & 1) != 0; }
-
- private:
-  static constexpr int32_t kMost = 64;
-  std::atomic<uint64_t> devices_{0};
-};
-
-DeviceSet opened_devices;  // open_device has begun to use them
-DeviceSet loaded_devices;  // and they have all kernels
+// Bit by bit, the devices that have all kernels.
+std::atomic<uint64_t> loaded_devices{0};
+static_assert(kMostDevices == 64);
 
 shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   *out = {.free_bytes = -1};
@@ -52,7 +40,7 @@ shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
   out->capability_minor = properties.minor;
   out->bytes = properties.totalGlobalMem;
   out->l2_bytes = properties.l2CacheSize;
-  if (!opened_devices.has(device)) return cudaSuccess;
+  if (!is_entered(device)) return cudaSuccess;
   const CurrentDevice current(device);
   if (current.error() != cudaSuccess) return current.error();
   size_t free_bytes = 0;
@@ -68,10 +56,10 @@ shardrec_cuda_error open_device(int32_t device) {
   // The first call that needs the device makes what the process keeps there.
   const cudaError_t error = cudaFree(nullptr);
   if (error != cudaSuccess) return error;
-  opened_devices.add(device);
-  if (loaded_devices.has(device)) return cudaSuccess;
+  const uint64_t bit = uint64_t{1} << device;
+  if ((loaded_devices.load() & bit) != 0) return cudaSuccess;
   const shardrec_cuda_error loaded = load_kernels();
-  if (loaded == SHARDREC_CUDA_OK) loaded_devices.add(device);
+  if (loaded == SHARDREC_CUDA_OK) loaded_devices.fetch_or(bit);
   return loaded;
 }
 

@@ -80,8 +80,7 @@ std::span<const comm::ConstBytes> ReceivedBodies::open(std::span<const comm::Con
     bodies_[m] = messages[m].subspan(heads.empty() ? 0 : heads[m]);
   }
   if (own_ == nullptr) return bodies_;
-  reached_.assign(messages.size(), 0);
-  devices_.assign(messages.size(), -1);
+  copied_from_.assign(messages.size(), kHost);
   shared_.clear();
   if (backend_.shares_bodies()) open_shared(messages);
   copy_others();
@@ -101,8 +100,8 @@ void ReceivedBodies::open_shared(std::span<const comm::ConstBytes> messages) {
     backend_.follow(shared->written());
     shared->add_reader(read);
     bodies_[m] = {shared->at(bodies_[m].data()), bodies_[m].size()};
-    devices_[m] = shared->written().device();
-    reached_[m] = devices_[m] == read->device() ? 1 : 0;
+    const int32_t device = shared->written().device();
+    copied_from_[m] = device == read->device() ? kNowhere : device;
     shared_.push_back(std::move(shared));
   }
 }
@@ -110,19 +109,19 @@ void ReceivedBodies::open_shared(std::span<const comm::ConstBytes> messages) {
 void ReceivedBodies::copy_others() {
   size_t bytes = 0;
   for (size_t m = 0; m < bodies_.size(); ++m) {
-    if (reached_[m] == 0) bytes += room_of(bodies_[m]);
+    if (copied_from_[m] != kNowhere) bytes += room_of(bodies_[m]);
   }
   if (bytes == 0) return;
   std::byte* to = own_->resize(bytes);
   for (size_t m = 0; m < bodies_.size(); ++m) {
     comm::ConstBytes& body = bodies_[m];
-    if (reached_[m] != 0) continue;
+    if (copied_from_[m] == kNowhere) continue;
     const size_t size = body.size();
     std::byte* const next = to + room_of(body);
-    if (devices_[m] < 0) {
+    if (copied_from_[m] == kHost) {
       backend_.copy(to, body.data(), size);
     } else {
-      backend_.copy_from_device(devices_[m], to, body.data(), size);
+      backend_.copy_from_device(copied_from_[m], to, body.data(), size);
     }
     body = {to, size};
     to = next;

@@ -80,8 +80,9 @@ class ReceivedBodies {
   compute::Backend& backend_;
   std::unique_ptr<compute::Buffer> own_;  // null: bodies are read where they came
   std::vector<comm::ConstBytes> bodies_;
-  std::vector<char> reached_;     // by message: is the body where operations read it?
-  std::vector<int32_t> devices_;  // by message: the device that its body is on; -1: the host
+  static constexpr int32_t kHost = -1;
+  static constexpr int32_t kNowhere = -2;  // operations read it where it is
+  std::vector<int32_t> copied_from_;       // by message: the device that its body is copied from
   // What was opened last. It is held on to, for the case that an exchange fails while operations read.
   std::vector<std::shared_ptr<SharedBodies>> shared_;
 };
