@@ -1,6 +1,8 @@
 // Rows between a device and the host: as the CPU's back end moves them inside the host's memory.
 #include "compute/device/row_transfers.h"
 
+#include <cstring>
+
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -16,13 +18,10 @@ using compute::uniform;
 
 class RowTransfersOnDevice : public DeviceTest {
  protected:
-  // Rows of 40 elements with a gap, any bits but those of NaNs.
-  static constexpr int64_t kRows = 40;
-  static constexpr size_t kBytes = kRows * 64 * 4;
-
-  std::vector<std::byte> random_rows(Element element) {
-    std::vector<std::byte> rows(kBytes);
-    const size_t elements = kBytes / element_bytes(element);
+  // Room for so many rows of at most 40 elements with a gap, any bits but those of NaNs.
+  std::vector<std::byte> random_rows(Element element, int64_t most) {
+    std::vector<std::byte> rows(static_cast<size_t>(most) * 48 * element_bytes(element));
+    const size_t elements = rows.size() / element_bytes(element);
     const std::vector<float> numbers =
         compute::numbers_of(random_, elements, compute::Numbers::kOrdinary);
     cpu_->convert_on_host(
@@ -33,25 +32,24 @@ class RowTransfersOnDevice : public DeviceTest {
     return rows;
   }
 
-  std::vector<int64_t> random_numbers(int64_t rows) {
+  std::vector<int64_t> random_numbers(int64_t rows, int64_t most) {
     std::vector<int64_t> numbers;
-    for (int64_t i = 0; i < rows; ++i) numbers.push_back(uniform(random_, 0, kRows - 1));
+    for (int64_t i = 0; i < rows; ++i) numbers.push_back(uniform(random_, 0, most - 1));
     return numbers;
   }
 
   void compare(bool to_host, Element on_device, Element on_host, int64_t width, bool from_numbers,
-               bool to_numbers, bool spread) {
+               bool to_numbers, bool spread, int64_t rows, int64_t most) {
     const size_t stride = static_cast<size_t>(width) + static_cast<size_t>(uniform(random_, 0, 5));
     const size_t shift = static_cast<size_t>(uniform(random_, 0, 2));  // elements
-    const int64_t rows = uniform(random_, 0, kRows);
-    const std::vector<int64_t> from_list = random_numbers(rows);
-    const std::vector<int64_t> to_list = random_numbers(rows);
+    const std::vector<int64_t> from_list = random_numbers(rows, most);
+    const std::vector<int64_t> to_list = random_numbers(rows, most);
     const Element from_element = to_host ? on_device : on_host;
     const Element to_element = to_host ? on_host : on_device;
-    std::vector<std::byte> from = random_rows(from_element);
-    std::vector<std::byte> to = random_rows(to_element);
-    Array from_there(*this, from.data(), kBytes);
-    Array to_there(*this, to.data(), kBytes);
+    std::vector<std::byte> from = random_rows(from_element, most);
+    std::vector<std::byte> to = random_rows(to_element, most);
+    Array from_there(*this, from.data(), from.size());
+    Array to_there(*this, to.data(), to.size());
     const auto transfer = [&](const void* source, void* target) {
       return RowTransfer{
           .from = {.data =
@@ -105,11 +103,50 @@ TEST_F(RowTransfersOnDevice, AreThoseOfTheCpu) {
         for (const int64_t width : {1, 3, 8, 40}) {
           for (int options = 0; options < 8; ++options) {
             ASSERT_NO_FATAL_FAILURE(compare(to_host, on_device, on_host, width, (options & 1) != 0,
-                                            (options & 2) != 0, (options & 4) != 0));
+                                            (options & 2) != 0, (options & 4) != 0,
+                                            uniform(random_, 0, 40), 40));
           }
         }
       }
     }
+  }
+}
+
+// While the host converts one piece the next one travels: neither is in the other's way.
+TEST_F(RowTransfersOnDevice, TravelInPieces) {
+  constexpr int64_t kRows = 30000;  // of 160 bytes, more than four pieces
+  for (const bool to_host : {true, false}) {
+    for (const Element on_device : {Element::kFloat32, Element::kFloat16}) {
+      for (const int options : {0, 1, 2, 3}) {
+        ASSERT_NO_FATAL_FAILURE(compare(to_host, on_device, Element::kFloat32, 40,
+                                        (options & 1) != 0, (options & 2) != 0, false, kRows,
+                                        kRows));
+      }
+    }
+  }
+}
+
+// A row that is larger than a piece is one.
+TEST_F(RowTransfersOnDevice, TakeRowsLargerThanPieces) {
+  constexpr int64_t kWidth = 600'000;
+  for (const bool to_host : {true, false}) {
+    const std::vector<float> from =
+        compute::numbers_of(random_, 3 * kWidth, compute::Numbers::kOrdinary);
+    std::vector<float> to(from.size());
+    Array from_there(*this, from.data(), from.size() * sizeof(float));
+    Array to_there(*this, to.data(), to.size() * sizeof(float));
+    const RowTransfer transfer{
+        .from = {.data = to_host ? from_there.data() : from.data(), .stride = kWidth},
+        .to = {.data = to_host ? static_cast<void*>(to.data()) : to_there.data(), .stride = kWidth},
+        .rows = 3,
+        .width = kWidth};
+    if (to_host) {
+      transfers_->to_host({&transfer, 1});
+    } else {
+      transfers_->from_host({&transfer, 1});
+      std::memcpy(to.data(), to_there.bytes().data(), to.size() * sizeof(float));
+    }
+    EXPECT_TRUE(to == from) << (to_host ? "to the host" : "from the host");
   }
 }
 

@@ -1,4 +1,4 @@
-// Some neighbouring columns of a row of floats: four, where addresses allow 16 bytes at once, or one.
+// Some neighbouring columns of a row: four or eight, where addresses allow vectors, or one.
 #pragma once
 
 #include "compute/cuda/rows.h"
@@ -19,27 +19,39 @@ SHARDREC_DEVICE void load_columns(const float* from, float (&x)[kColumns]) {
   }
 }
 
-// Writes numbers [i, i + kColumns) of a list of this type, rounded to nearest. Four of them are one
-// store: the list allows it.
+// Two numbers of a 16-bit type, rounded to nearest, side by side.
+SHARDREC_DEVICE uint32_t nearest_halves(int32_t element, float x, float y) {
+  return element == SHARDREC_CUDA_FLOAT16
+             ? math::nearest_half<math::Float16>(x) | math::nearest_half<math::Float16>(y) << 16
+             : math::nearest_half<math::Bfloat16>(x) | math::nearest_half<math::Bfloat16>(y) << 16;
+}
+
+// Writes numbers [i, i + kColumns) of a list of this type, rounded to nearest. Four or eight of them are
+// stores of 16 bytes, or of all of them where they are less: the list allows it.
 template <int kColumns>
 SHARDREC_DEVICE void store_columns(void* list, int32_t element, int64_t i,
                                    const float (&x)[kColumns]) {
-  static_assert(kColumns == 1 || kColumns == 4);
+  static_assert(kColumns == 1 || kColumns == 4 || kColumns == 8);
   if constexpr (kColumns == 1) {
-    store_number(list, element, i, x[0]);
+    store_number(global(list), element, i, x[0]);
   } else if (element == SHARDREC_CUDA_FLOAT32) {
-    // One store: of a plain assignment, the compiler may make one for each number.
-    __stcg(reinterpret_cast<float4*>(global(static_cast<float*>(list)) + i),
-           make_float4(x[0], x[1], x[2], x[3]));
-  } else {
-    uint32_t half[kColumns];
+    // One store each: of a plain assignment, the compiler may make one for each number.
+    auto* const to = reinterpret_cast<float4*>(global(static_cast<float*>(list)) + i);
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      half[c] = element == SHARDREC_CUDA_FLOAT16 ? math::nearest_half<math::Float16>(x[c])
-                                                 : math::nearest_half<math::Bfloat16>(x[c]);
+    for (int c = 0; c < kColumns; c += 4) {
+      __stcg(to + c / 4, make_float4(x[c], x[c + 1], x[c + 2], x[c + 3]));
     }
-    __stcg(reinterpret_cast<uint2*>(global(static_cast<uint16_t*>(list)) + i),
-           make_uint2(half[0] | half[1] << 16, half[2] | half[3] << 16));
+  } else {
+    uint16_t* const to = global(static_cast<uint16_t*>(list)) + i;
+    const uint32_t first = nearest_halves(element, x[0], x[1]);
+    const uint32_t second = nearest_halves(element, x[2], x[3]);
+    if constexpr (kColumns == 4) {
+      __stcg(reinterpret_cast<uint2*>(to), make_uint2(first, second));
+    } else {
+      __stcg(reinterpret_cast<uint4*>(to),
+             make_uint4(first, second, nearest_halves(element, x[4], x[5]),
+                        nearest_halves(element, x[6], x[7])));
+    }
   }
 }
 

@@ -6,7 +6,7 @@
 // each sum is one thread's, in the order of the ids.
 #pragma once
 
-#include "compute/cuda/rows.h"
+#include "compute/cuda/columns.h"
 
 namespace shardrec::compute::cuda {
 
@@ -83,17 +83,19 @@ SHARDREC_DEVICE void put_out(const shardrec_cuda_lookup& job, int64_t item, int6
                              uint32_t ids, float (&sum)[Row::kColumns]) {
   const int64_t at = item * job.out_stride + column;
   if constexpr (kPlain) {
-    static_assert(Row::kColumns % 4 == 0);
-    float* const out = static_cast<float*>(global(job.out)) + at;
-#pragma unroll
-    for (int c = 0; c < Row::kColumns; c += 4) {
-      *reinterpret_cast<float4*>(out + c) = make_float4(sum[c], sum[c + 1], sum[c + 2], sum[c + 3]);
-    }
+    store_columns(job.out, SHARDREC_CUDA_FLOAT32, at, sum);
   } else {
-    const float divisor = job.mean != 0 && ids != 0 ? static_cast<float>(ids) : 1.0F;
+    if (job.mean != 0 && ids != 0) {
 #pragma unroll
-    for (int c = 0; c < Row::kColumns; ++c) {
-      store_number(global(job.out), job.out_element, at + c, __fdiv_rn(sum[c], divisor));
+      for (int c = 0; c < Row::kColumns; ++c) sum[c] = __fdiv_rn(sum[c], static_cast<float>(ids));
+    }
+    if (Row::kColumns != 1 && job.out_vectors != 0) {
+      store_columns(job.out, job.out_element, at, sum);
+    } else {
+#pragma unroll
+      for (int c = 0; c < Row::kColumns; ++c) {
+        store_number(global(job.out), job.out_element, at + c, sum[c]);
+      }
     }
   }
 #pragma unroll

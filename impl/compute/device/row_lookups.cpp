@@ -15,12 +15,24 @@ static_assert(SHARDREC_CUDA_FLOAT32 == static_cast<int>(Element::kFloat32) &&
               SHARDREC_CUDA_FLOAT16 == static_cast<int>(Element::kFloat16) &&
               SHARDREC_CUDA_BFLOAT16 == static_cast<int>(Element::kBfloat16));
 
+bool rows_in_vectors(const TableRows& table) {
+  return in_vectors(table.data, table.stride, table.width, table.element);
+}
+
+bool outputs_in_vectors(const TableRows& table, const shardrec_cuda_lookup& lookup) {
+  const auto element = static_cast<Element>(lookup.out_element);
+  const size_t bytes_of_thread =
+      kVectorBytes / element_bytes(table.element) * element_bytes(element);
+  return rows_in_vectors(table) &&
+         in_vectors(lookup.out, static_cast<size_t>(lookup.out_stride), table.width, element,
+                    std::min(bytes_of_thread, kVectorBytes));
+}
+
 shardrec_cuda_lookup_kind kind_of(const TableRows& table, const shardrec_cuda_lookup& lookup) {
-  const bool vectors = in_vectors(table.data, table.stride, table.width, table.element);
-  const bool plain = vectors && lookup.mean == 0 && lookup.out_element == SHARDREC_CUDA_FLOAT32 &&
-                     in_vectors(lookup.out, static_cast<size_t>(lookup.out_stride), table.width,
-                                Element::kFloat32);
-  return {.element = static_cast<int32_t>(table.element), .vectors = vectors, .plain = plain};
+  return {.element = static_cast<int32_t>(table.element),
+          .vectors = rows_in_vectors(table),
+          .plain = lookup.out_vectors != 0 && lookup.mean == 0 &&
+                   lookup.out_element == SHARDREC_CUDA_FLOAT32};
 }
 
 // As many as a row has vectors, or numbers, rounded up to a power of two.
@@ -45,6 +57,7 @@ void RowLookups::clear() {
 
 void RowLookups::add(const TableRows& table, shardrec_cuda_lookup lookup) {
   if (lookup.items == 0) return;
+  lookup.out_vectors = outputs_in_vectors(table, lookup);
   const shardrec_cuda_lookup_kind kind = kind_of(table, lookup);
   auto to = std::find_if(kinds_.begin(), kinds_.end(),
                          [&](const Kind& known) { return same(known.kind, kind); });

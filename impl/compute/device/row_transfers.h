@@ -1,9 +1,10 @@
-// Rows between the memory of a device and the host's (compute::RowTransfer), through pinned memory. Rows
-// are converted on the host.
+// Rows between the memory of a device and the host's (compute::RowTransfer), through pinned memory, in
+// pieces: while the host converts one, the next one is on its way.
 //
 // Thread rule: that of the stream.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <vector>
@@ -28,11 +29,17 @@ class RowTransfers {
   void to_host(const RowTransfer& transfer);
   void from_host(const RowTransfer& transfer);
 
+  // The two pieces that are under way at once.
+  struct Half {
+    PinnedRoom room;
+    Event copied;
+  };
+
   std::shared_ptr<Stream> stream_;
   Backend& host_;
   Arguments arguments_;
   Buffer rows_;  // side by side, on the device
-  PinnedRoom pinned_;
+  std::array<Half, 2> halves_;
   std::vector<int64_t> numbers_;
   std::vector<int64_t> order_;
 };

@@ -27,6 +27,9 @@ typedef struct shardrec_cuda_lookup {
   void *out;
   int64_t out_stride;  // elements
   int32_t out_element;
+  // May a thread store all that it has of an output (the columns in 16 bytes of a row of the table) by
+  // stores of 16 bytes, or by one that is shorter?
+  int32_t out_vectors;
   int32_t ids_are_64;
   int32_t mean;
   // Threads that read a row together, 4, 8, 16 or 32. A block of threads looks up
