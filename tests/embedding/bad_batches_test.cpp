@@ -58,6 +58,11 @@ void put_on_strange_device(shardrec_tensor& tensor) {
   tensor.device_id = 7;
 }
 
+// Nobody reads it there.
+void shift_data(shardrec_tensor& tensor, size_t bytes) {
+  tensor.data = static_cast<char*>(tensor.data) + bytes;
+}
+
 struct Expected {
   std::string name;
   std::function<void(Batch&)> spoil;
@@ -151,12 +156,11 @@ std::vector<Expected> cases() {
       "must not be negative");
   twisted("values with a stride", [](Batch& b) { b.values_tensor.stride[0] = 2; }, 2, "stride 2");
   twisted(
-      "values at an odd address",
-      [](Batch& b) {
-        b.values_tensor.data = static_cast<char*>(b.values_tensor.data) + 1;
-        b.values_tensor.shape[0] -= 1;
-      },
-      SHARDREC_INT64, "values has data that is not aligned to its dtype, int64");
+      "values at an odd address", [](Batch& b) { shift_data(b.values_tensor, 1); }, SHARDREC_INT64,
+      "values has data that is not aligned to its dtype, int64");
+  twisted(
+      "lengths between two addresses", [](Batch& b) { shift_data(b.lengths_tensor, 4); },
+      SHARDREC_INT64, "lengths has data that is not aligned to its dtype, int64");
   twisted("values without data", [](Batch& b) { b.values_tensor.data = nullptr; }, {}, "data NULL");
   twisted(
       "more ids than 2^31 - 1", [](Batch& b) { b.values_tensor.shape[0] = int64_t{1} << 40; },
@@ -187,6 +191,9 @@ std::vector<Expected> cases() {
       "weights as int64", [](Batch& b) { b.weights_tensor.dtype = SHARDREC_INT64; },
       "FLOAT32 is accepted");
   weighted("weights on CUDA", [](Batch& b) { put_on_strange_device(b.weights_tensor); }, "weights");
+  weighted(
+      "weights at an odd address", [](Batch& b) { shift_data(b.weights_tensor, 2); },
+      "weights has data that is not aligned to its dtype, float32");
   weighted(
       "weights without data", [](Batch& b) { b.weights_tensor.data = nullptr; },
       "weights has data NULL");
