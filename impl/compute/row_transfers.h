@@ -37,8 +37,8 @@ struct RowTransfer {
 // Callers move at most so many bytes at once, or one row that is larger: a back end keeps no more
 // memory for it.
 inline constexpr size_t kMostTransferred = size_t{4} << 20;
-constexpr int64_t rows_at_once(size_t row_bytes) {
-  return row_bytes >= kMostTransferred ? 1 : static_cast<int64_t>(kMostTransferred / row_bytes);
+constexpr int64_t rows_at_once(size_t row_bytes, size_t most = kMostTransferred) {
+  return row_bytes >= most ? 1 : static_cast<int64_t>(most / row_bytes);
 }
 
 }  // namespace shardrec::compute

@@ -22,7 +22,7 @@ struct Piece {
 class Pieces {
  public:
   Pieces(int64_t rows, size_t row_bytes)
-      : rows_(rows), height_(std::max<int64_t>(1, static_cast<int64_t>(kPieceBytes / row_bytes))) {}
+      : rows_(rows), height_(rows_at_once(row_bytes, kPieceBytes)) {}
 
   int64_t count() const { return (rows_ + height_ - 1) / height_; }
   Piece at(int64_t i) const {
