@@ -4,7 +4,6 @@
 #include <bit>
 #include <utility>
 
-#include "compute/device/wrong_values.h"
 #include "core/error.h"
 
 namespace shardrec::compute::device {
@@ -21,6 +20,7 @@ BatchChecks::BatchChecks(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
       arguments_(stream_),
       results_(stream_),
+      wrong_values_(stream_),
       work_(make_memory(stream_)),
       room_(make_memory(stream_)) {}
 
@@ -53,12 +53,11 @@ void BatchChecks::read_lengths(std::span<const BagLengths> features,
     checked[f] = {};
     checked[f].sum = static_cast<int64_t>(found[f].sum);
     if (found[f].wrong == 0) continue;
-    WrongValues values(*stream_);
     int64_t position = feature.first + first_wrong(found[f].wrong);
     WrongInteger& wrong = checked[f].wrong;
-    if (feature.are_offsets) wrong.before = values.of(feature.given, position++);
+    if (feature.are_offsets) wrong.before = wrong_values_.of(feature.given, position++);
     wrong.position = position;
-    wrong.value = values.of(feature.given, position);
+    wrong.value = wrong_values_.of(feature.given, position);
   }
 }
 
@@ -117,7 +116,7 @@ void BatchChecks::sort_samples(std::span<const SamplesByBag> features,
     wrong[f] = {};
     if (found[f].wrong == 0) continue;
     wrong[f].position = features[f].first + first_wrong(found[f].wrong);
-    wrong[f].value = WrongValues(*stream_).of(features[f].bag_of, wrong[f].position);
+    wrong[f].value = wrong_values_.of(features[f].bag_of, wrong[f].position);
   }
 }
 

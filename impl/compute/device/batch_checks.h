@@ -11,6 +11,7 @@
 #include "compute/device/arguments.h"
 #include "compute/device/results.h"
 #include "compute/device/tiles.h"
+#include "compute/device/wrong_values.h"
 
 namespace shardrec::compute::device {
 
@@ -27,6 +28,7 @@ class BatchChecks {
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Results results_;
+  WrongValues wrong_values_;
   Buffer work_;  // keys and numbers of samples, unsorted and sorted
   Buffer room_;
   std::vector<shardrec_cuda_bag_lengths> lengths_;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "compute/device/wrong_values.h"
 #include "core/error.h"
 
 namespace shardrec::compute::device {
@@ -35,6 +34,7 @@ IdRouting::IdRouting(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
       arguments_(stream_),
       results_(stream_),
+      wrong_values_(stream_),
       sums_(make_memory(stream_)),
       places_(make_memory(stream_)),
       room_(make_memory(stream_)) {}
@@ -209,7 +209,7 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
     if (wrong == 0) continue;
     const int64_t position = feature.first + first_wrong(wrong);
     checked[f].wrong.position = position;
-    checked[f].wrong.value = WrongValues(*stream_).of(feature.ids, position);
+    checked[f].wrong.value = wrong_values_.of(feature.ids, position);
   }
   const auto of_blocks = found.subspan(2 * features.size());
   for (size_t b = 0; b < counts.size(); ++b) {

@@ -12,6 +12,7 @@
 #include "compute/device/interval_blocks.h"
 #include "compute/device/results.h"
 #include "compute/device/tiles.h"
+#include "compute/device/wrong_values.h"
 #include "compute/routing_operations.h"
 
 namespace shardrec::compute::device {
@@ -49,6 +50,7 @@ class IdRouting {
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Results results_;
+  WrongValues wrong_values_;
   Buffer sums_;    // of strips, then of blocks
   Buffer places_;  // of features of many blocks
   Buffer room_;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "compute/device/bag_index.h"
-#include "compute/device/wrong_values.h"
 #include "core/error.h"
 
 namespace shardrec::compute::device {
@@ -24,7 +23,7 @@ size_t code_bytes_of(const CodedIds& block) {
 }  // namespace
 
 ReceivedBlocks::ReceivedBlocks(std::shared_ptr<Stream> stream)
-    : stream_(std::move(stream)), arguments_(stream_), results_(stream_) {}
+    : stream_(std::move(stream)), arguments_(stream_), results_(stream_), wrong_values_(stream_) {}
 
 void ReceivedBlocks::check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) {
   bags_.clear();
@@ -73,7 +72,7 @@ void ReceivedBlocks::expand_ids(std::span<const CodedIds> blocks, std::span<Wron
     if (found[b] == 0) continue;
     wrong[b].position = first_wrong(found[b]);
     const size_t bytes = code_bytes_of(blocks[b]);
-    wrong[b].value = WrongValues(*stream_).of_code(
+    wrong[b].value = wrong_values_.of_code(
         blocks[b].codes + static_cast<size_t>(wrong[b].position) * bytes, bytes);
   }
 }

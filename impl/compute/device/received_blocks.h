@@ -10,6 +10,7 @@
 #include "compute/device/arguments.h"
 #include "compute/device/results.h"
 #include "compute/device/tiles.h"
+#include "compute/device/wrong_values.h"
 #include "compute/routing_operations.h"
 
 namespace shardrec::compute::device {
@@ -25,6 +26,7 @@ class ReceivedBlocks {
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Results results_;
+  WrongValues wrong_values_;
   std::vector<shardrec_cuda_bags> bags_;
   std::vector<shardrec_cuda_coded_ids> coded_;
   Tiles tiles_;

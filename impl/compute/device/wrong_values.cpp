@@ -7,10 +7,11 @@ namespace shardrec::compute::device {
 // Little-endian, as the formats of messages are.
 template <class T>
 int64_t WrongValues::fetch(const void* at, size_t bytes) {
-  stream_.copy(value_.data(), at, bytes);
-  stream_.wait();
+  std::byte* const fetched = value_.resize(sizeof(T));
+  stream_->copy(fetched, at, bytes);
+  stream_->wait();
   T value = 0;
-  std::memcpy(&value, value_.data(), bytes);
+  std::memcpy(&value, fetched, bytes);
   return value;
 }
 

@@ -1,11 +1,13 @@
 // The values of integers that an operation found wrong, fetched from where they lie: there are few, and
-// whoever gave them gets an error.
+// whoever gave them gets an error. Its memory stays: to give pinned memory back is to wait for all devices.
 //
 // Thread rule: that of the stream.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "compute/batch_operations.h"
 #include "compute/device/memory.h"
@@ -17,7 +19,7 @@ constexpr int64_t first_wrong(uint64_t told) { return static_cast<int64_t>(~told
 
 class WrongValues {
  public:
-  explicit WrongValues(Stream& stream) : stream_(stream), value_(sizeof(int64_t)) {}
+  explicit WrongValues(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
 
   // All wait for the stream.
   int64_t of(const Integers& integers, int64_t position);
@@ -28,8 +30,8 @@ class WrongValues {
   template <class T>
   int64_t fetch(const void* at, size_t bytes);
 
-  Stream& stream_;
-  PinnedMemory value_;
+  std::shared_ptr<Stream> stream_;
+  PinnedRoom value_;
 };
 
 }  // namespace shardrec::compute::device
