@@ -75,7 +75,7 @@ class Backend {
   // when they may, and when they have; else there are none.
   virtual bool shares_bodies() const { return false; }
   virtual std::shared_ptr<Mark> make_mark() { return nullptr; }
-  // The one that is set when what others have shared was read.
+  // The one that is set when what others have sent or share was read; null: wait() waits for that too.
   virtual std::shared_ptr<Mark> read_mark() { return nullptr; }
   // Sets one of its own marks behind the operations so far; operations from now on follow any mark.
   virtual void set(Mark& /*mark*/) {}

@@ -197,10 +197,13 @@ void Collection::finish_writing() {
 }
 
 void Collection::finish_reading() {
-  if (backend_->shares_bodies()) {
-    backend_->set(*backend_->read_mark());
-  } else {
+  const std::shared_ptr<compute::Mark> read = backend_->read_mark();
+  if (read == nullptr) {
     backend_->wait();
+  } else if (backend_->shares_bodies()) {
+    backend_->set(*read);
+  } else {
+    read->wait();  // for the copies of what was received, and not for what is computed with them
   }
 }
 

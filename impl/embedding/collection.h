@@ -169,7 +169,8 @@ class Collection {
   void synchronize() { backend_->wait(); }
   void finish_operations() noexcept;
   // Peers that read messages now find what operations have written into them; or may write into those
-  // that operations have read. Waits for the operations, unless peers do so on the device.
+  // that operations have read. Waits for the operations that wrote or read them, unless peers do so on the
+  // device.
   void finish_writing();
   void finish_reading();
 

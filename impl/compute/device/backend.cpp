@@ -196,7 +196,7 @@ class DeviceBackend final : public Backend {
   bool peers_in_process_;
   CallerOrder caller_order_;
   std::optional<EventClock> clock_;
-  std::shared_ptr<Mark> read_ = make_mark();
+  std::shared_ptr<Mark> read_ = std::make_shared<EventMark>(stream_->device());
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;
   std::unique_ptr<Backend> cpu_;

@@ -126,6 +126,8 @@ void ReceivedBodies::copy_others() {
     body = {to, size};
     to = next;
   }
+  if (backend_.shares_bodies()) return;
+  if (const auto read = backend_.read_mark(); read != nullptr) backend_.set(*read);
 }
 
 }  // namespace shardrec::embedding

@@ -1,8 +1,13 @@
 // Calls about streams and events.
+#include <atomic>
+
 #include "calls.h"
+#include "simt/control.h"
 
 namespace simt {
 namespace {
+
+std::atomic<int64_t> stream_waits{0};
 
 cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
   return call([&]() -> cudaError_t {
@@ -47,10 +52,13 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     if (const cudaError_t error = simt::stream_of(handle, stream); error != cudaSuccess) {
       return error;
     }
+    simt::stream_waits.fetch_add(1);
     stream->synchronize();
     return simt::error_of_device(stream->device());
   });
 }
+
+int64_t simt_stream_waits(void) { return simt::stream_waits.load(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call([&]() -> cudaError_t {

@@ -33,6 +33,8 @@ SIMT_VISIBLE void simt_repair_devices(void);
 // all streams go on.
 SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
+// Calls of cudaStreamSynchronize() so far.
+SIMT_VISIBLE int64_t simt_stream_waits(void);
 
 // Ranges of this name (NVTX) that were begun so far, and those of all threads that were not ended.
 SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
