@@ -59,6 +59,28 @@ TEST_F(EventClocks, CountWhatTheStreamSpendsFromPlaceToPlace) {
   EXPECT_LT(nanoseconds_[3], kHeldNanoseconds / 2) << "it began behind what was of no kind";
 }
 
+// A lookup is destroyed, which reads the clock, while another one of its collection is in a call.
+TEST_F(EventClocks, AreReadByAnyThread) {
+  EventClock clock(timed_, nanoseconds_);
+  std::atomic<bool> over{false};
+  std::thread other([&] {
+    while (!over) clock.read();
+  });
+  for (int i = 0; i < 300; ++i) {
+    clock.enter(1, "one");
+    clock.leave();
+  }
+  over = true;
+  other.join();
+  clock.enter(2, "two");
+  hold(*timed_);
+  clock.leave();
+  go_on_later();
+  timed_->wait();
+  clock.read();
+  EXPECT_GE(nanoseconds_[2], kHeldNanoseconds / 2) << "it counts still";
+}
+
 // More places than there is room for: the oldest are forgotten, nobody waits, and later ones count.
 TEST_F(EventClocks, ForgetTheOldestOfTooManyPlaces) {
   EventClock clock(timed_, nanoseconds_);

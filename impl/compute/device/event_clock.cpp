@@ -27,7 +27,8 @@ void EventClock::leave() noexcept {
 }
 
 void EventClock::put(std::optional<size_t> kind) noexcept {
-  read();
+  const std::lock_guard lock(mutex_);
+  count_what_is_over();
   if (failed_) return;
   if (end_ - first_ == kPlaces) ++first_;
   Place& here = place(end_);
@@ -40,6 +41,11 @@ void EventClock::put(std::optional<size_t> kind) noexcept {
 }
 
 void EventClock::read() noexcept {
+  const std::lock_guard lock(mutex_);
+  count_what_is_over();
+}
+
+void EventClock::count_what_is_over() noexcept {
   while (!failed_ && end_ - first_ >= 2) {
     const Place& from = place(first_);
     if (from.kind.has_value()) {

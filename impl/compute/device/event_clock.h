@@ -1,4 +1,6 @@
 // The clock of a stream's operations: an event where a kind begins or ends, read when it is over.
+//
+// Thread rule: enter() and leave() by the thread of the stream; read() by any.
 #pragma once
 
 #include <array>
@@ -6,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 
@@ -35,14 +38,16 @@ class EventClock final : public OperationClock {
 
   Place& place(size_t number) noexcept { return places_[number % kPlaces]; }
   void put(std::optional<size_t> kind) noexcept;
+  void count_what_is_over() noexcept;
 
   std::shared_ptr<Stream> stream_;
   std::span<std::atomic<int64_t>> nanoseconds_;
+  std::mutex mutex_;  // guards what follows, up to kind_
   std::array<Place, kPlaces> places_;
   size_t first_ = 0;  // the oldest place that is not counted
   size_t end_ = 0;
-  std::optional<size_t> kind_;  // that was entered
   bool failed_ = false;
+  std::optional<size_t> kind_;  // that was entered
 };
 
 }  // namespace shardrec::compute::device
