@@ -179,7 +179,8 @@ shardrec_tensor compact_view(void* data, shardrec_dtype dtype, std::span<const i
   for (size_t d = shape.size(); d-- > 0;) {
     view.shape[d] = shape[d];
     view.stride[d] = stride;
-    stride *= shape[d];
+    // Too large where a tensor is empty for another size of it: no stride of it counts.
+    if (__builtin_mul_overflow(stride, shape[d], &stride)) stride = 0;
   }
   return view;
 }

@@ -294,12 +294,6 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
          return create(0, 64);
        },
        SHARDREC_OUT_OF_MEMORY, "out of memory"},
-      {"pinned allocation that fails",
-       [&] {
-         fail_allocation_(1);
-         return shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, &out);
-       },
-       SHARDREC_OUT_OF_MEMORY, "pin 65 bytes"},
       {"pinned memory for rows that lie apart",
        [&] {
          MemoryHandle fresh;
@@ -332,6 +326,26 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
   EXPECT_OK(shardrec_copy(&on_cpu, &good, 0)) << "as before";
   EXPECT_OK(create(0, 64));
   shardrec_memory_destroy(&out);
+}
+
+// A device that is full takes no memory of the host away.
+TEST_F(MemoryHandles, AreThereWithoutRoomToPinThem) {
+  MemoryHandle memory;
+  fail_allocation_(1);
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, memory.out()));
+  const shardrec_tensor zeros = tensor(memory, 0, SHARDREC_FLOAT32, {16});
+  EXPECT_EQ(std::bit_cast<uintptr_t>(zeros.data) % 64, 0);
+  EXPECT_EQ(std::memcmp(zeros.data, std::vector<float>(16).data(), 64), 0);
+}
+
+// No stride of an empty tensor counts: those that no number holds are 0.
+TEST_F(MemoryHandles, HaveEmptyTensorsOfAnySizes) {
+  MemoryHandle memory;
+  ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 64, memory.out()));
+  const shardrec_tensor empty = tensor(memory, 64, SHARDREC_FLOAT32, {0, INT64_MAX, 4});
+  EXPECT_EQ(empty.shape[1], INT64_MAX);
+  EXPECT_EQ(empty.stride[1], 4);
+  EXPECT_EQ(empty.stride[0], 0);
 }
 
 TEST_F(MemoryHandles, AreClosedOnce) {
