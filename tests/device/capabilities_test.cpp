@@ -4,6 +4,7 @@
 
 #include "device/device_arrays.h"
 #include "device/in_child.h"
+#include "device/rank_on_device.h"
 
 namespace shardrec::test {
 namespace {
@@ -52,17 +53,28 @@ TEST(CapabilitiesOfDevices, KnowWhatIsFreeOnThoseThatAreUsed) {
 TEST(CapabilitiesOfDevices, SayThatThereIsNoDeviceOrNoDriver) {
   if (!is_on_cpu())
     GTEST_SKIP() << "only CUDA on the CPU does without a driver when it is asked to";
-  for (const auto& [devices, reason] : {std::pair{"0", "no CUDA-capable device"},
-                                        std::pair{"-1", "driver version is insufficient"}}) {
+  for (const auto& [devices, reason] :
+       {std::pair{"0", "CUDA sees no devices"},
+        std::pair{"-1", "CUDA could not count its devices: CUDA driver version is insufficient"}}) {
     expect_in_child("SHARDREC_SIMT_DEVICES", devices, [text = reason] {
       const nlohmann::json found = capabilities();
       EXPECT_EQ(found.at("devices"), nlohmann::json({"cpu"}));
       EXPECT_EQ(found.at("cuda_devices").size(), 0U);
       const std::string missing = found.at("cuda_missing");
-      EXPECT_TRUE(missing.starts_with("CUDA could not count its devices: ")) << missing;
-      EXPECT_TRUE(contains(missing, text)) << missing;
+      EXPECT_TRUE(missing.starts_with(text)) << missing;
     });
   }
+}
+
+TEST(CapabilitiesOfDevices, AreWhatCallsSayWhereThereIsNoDevice) {
+  if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as few devices as are asked for";
+  expect_in_child("SHARDREC_SIMT_DEVICES", "0", [] {
+    const Rank rank(0);
+    EXPECT_EQ(rank.status(), SHARDREC_INVALID_ARGUMENT);
+    EXPECT_TRUE(contains(shardrec_last_error(),
+                         "device 0 does not exist: this process sees 0 CUDA devices"))
+        << shardrec_last_error();
+  });
 }
 
 TEST(CapabilitiesOfDevices, SayWhatToInstallWhereThereIsNoPlugin) {

@@ -8,6 +8,7 @@
 #if defined(__CUDACC__)
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/version.cuh>
 #else
 #include <algorithm>
 #include <numeric>
@@ -56,6 +57,9 @@ cudaError_t exclusive_sum(void* room, size_t& room_bytes, const T* in, T* out, i
                           cudaStream_t stream) {
   forget_earlier_errors();
 #if defined(__CUDACC__)
+#if CUB_VERSION < 200700
+  if (count > INT32_MAX) return cudaErrorNotSupported;  // before CUDA 12.8 it counts in int
+#endif
   return cub::DeviceScan::ExclusiveSum(room, room_bytes, in, out, count, stream);
 #else
   if (room == nullptr) {

@@ -21,7 +21,9 @@ shardrec_cuda_error count_devices(int32_t* out) {
   int count = 0;
   const cudaError_t error = cudaGetDeviceCount(&count);
   *out = error == cudaSuccess ? count : 0;
-  return error;
+  if (error != cudaErrorNoDevice) return error;
+  cudaGetLastError();  // an answer, and no failure of the next call
+  return cudaSuccess;
 }
 
 // Bit by bit, the devices that have all kernels.
