@@ -137,10 +137,12 @@ Copiers& copiers() {
 }
 
 std::shared_ptr<Copiers::Entry> find_copier(int32_t device, int64_t stream) {
-  const std::lock_guard lock(copiers().mutex);
-  const auto found = copiers().entries.find({device, stream});
-  return found == copiers().entries.end() ? std::make_shared<Copiers::Entry>(device)
-                                          : found->second;
+  {
+    const std::lock_guard lock(copiers().mutex);
+    const auto found = copiers().entries.find({device, stream});
+    if (found != copiers().entries.end()) return found->second;
+  }
+  return std::make_shared<Copiers::Entry>(device);  // the device may begin to be used
 }
 
 void keep_copier(int32_t device, int64_t stream, const std::shared_ptr<Copiers::Entry>& entry) {
