@@ -88,8 +88,8 @@ SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
                                                         const shardrec_options *options,
                                                         shardrec_collection **out);
 
-/* Destroys the handle and nulls the caller's copy. Not collective, never blocks; its lookups stay
- * destroyable. Since 0.1. */
+/* Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
+ * blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1. */
 SHARDREC_API void shardrec_collection_destroy(shardrec_collection **collection);
 
 /* Number of applied updates (accumulated lookups count once, with their update), the same on all

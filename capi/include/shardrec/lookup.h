@@ -47,7 +47,9 @@ SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collect
                                                     const shardrec_options *options,
                                                     shardrec_lookup **out);
 
-/* Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1. */
+/* Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
+ * device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
+ * when the devices of the process have nothing to do. Since 0.1. */
 SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
 
 /* From the next call on, tensors on the device of the collection are read and written in the order of

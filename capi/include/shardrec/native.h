@@ -63,8 +63,8 @@ typedef void (*shardrec_device_release)(void *context, int32_t device, void *mem
 
 /* Sets the allocator of the process for what is allocated from now on; both NULL: CUDA's. What an allocator
  * gave is given back to it, also after another one was set: it and its context live until every
- * collection on a device that was made meanwhile is destroyed. Any thread. Errors: INVALID_ARGUMENT (one
- * of both NULL). C and C++ only. Since 0.1. */
+ * collection on a device that was made meanwhile is destroyed with its lookups, and every memory of a
+ * device (memory.h). Any thread. Errors: INVALID_ARGUMENT (one of both NULL). C and C++ only. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_set_device_allocator(shardrec_device_allocate allocate,
                                                            shardrec_device_release release,
                                                            void *context);

@@ -904,8 +904,10 @@ extern "C" {
     pub fn shardrec_tensor_matrix(data: *mut c_void, dtype: shardrec_dtype, rows: i64, cols: i64, out: *mut shardrec_tensor) -> shardrec_status;
     /// Allocates memory, all zeros when the call returns, for work in any stream. type: SHARDREC_DEVICE_CUDA,
     /// or SHARDREC_DEVICE_CPU: memory that devices copy from and to without another copy, where the CUDA plug-in
-    /// and its driver are there, and plain memory elsewhere. device_id: 0 on the CPU. bytes: 0 or more; it
-    /// begins at a multiple of 64 bytes, on a device of 256. out: owned by the caller.
+    /// and its driver are there and have room for it, and plain memory elsewhere. It takes a context of CUDA,
+    /// which a process has of each device that it has used, and of device 0 where there is none: make it after
+    /// the collection where ranks have devices of their own. device_id: 0 on the CPU. bytes: 0 or more; it begins
+    /// at a multiple of 64 bytes, on a device of 256. out: owned by the caller.
     /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
     /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
     pub fn shardrec_memory_create(r#type: shardrec_device_type, device_id: i32, bytes: i64, out: *mut *mut shardrec_memory) -> shardrec_status;
@@ -1281,8 +1283,8 @@ extern "C" {
     /// plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
     /// TIMEOUT, ABORTED. Since 0.1.
     pub fn shardrec_collection_create(comm: *mut shardrec_comm, model: *const shardrec_model, plan: *const shardrec_plan, options: *const shardrec_options, out: *mut *mut shardrec_collection) -> shardrec_status;
-    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks; its lookups stay
-    /// destroyable. Since 0.1.
+    /// Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
+    /// blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1.
     pub fn shardrec_collection_destroy(collection: *mut *mut shardrec_collection);
     /// Number of applied updates (accumulated lookups count once, with their update), the same on all
     /// ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1.
@@ -1377,7 +1379,9 @@ extern "C" {
     /// keeps the collection's tables alive.
     /// Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1.
     pub fn shardrec_lookup_create(collection: *mut shardrec_collection, options: *const shardrec_options, out: *mut *mut shardrec_lookup) -> shardrec_status;
-    /// Destroys the handle and nulls the caller's copy. Not collective, never blocks. Since 0.1.
+    /// Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
+    /// device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
+    /// when the devices of the process have nothing to do. Since 0.1.
     pub fn shardrec_lookup_destroy(lookup: *mut *mut shardrec_lookup);
     /// From the next call on, tensors on the device of the collection are read and written in the order of
     /// this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must

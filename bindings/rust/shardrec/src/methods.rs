@@ -234,8 +234,10 @@ impl Control {
 impl Memory {
     /// Allocates memory, all zeros when the call returns, for work in any stream. type: SHARDREC_DEVICE_CUDA,
     /// or SHARDREC_DEVICE_CPU: memory that devices copy from and to without another copy, where the CUDA plug-in
-    /// and its driver are there, and plain memory elsewhere. device_id: 0 on the CPU. bytes: 0 or more; it
-    /// begins at a multiple of 64 bytes, on a device of 256.
+    /// and its driver are there and have room for it, and plain memory elsewhere. It takes a context of CUDA,
+    /// which a process has of each device that it has used, and of device 0 where there is none: make it after
+    /// the collection where ranks have devices of their own. device_id: 0 on the CPU. bytes: 0 or more; it begins
+    /// at a multiple of 64 bytes, on a device of 256.
     /// Errors: UNSUPPORTED (no CUDA plug-in), INVALID_ARGUMENT (no such device, an unknown type, negative
     /// bytes), OUT_OF_MEMORY, DEVICE_ERROR. May block while the device begins to be used. Since 0.1.
     pub fn new(kind: DeviceType, device_id: i32, bytes: i64) -> Result<Memory> {
