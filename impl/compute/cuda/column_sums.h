@@ -9,7 +9,6 @@
 
 namespace shardrec::compute::cuda {
 
-inline constexpr int kVirtualLanes = 16;
 inline constexpr int kMostGroups = kWarp / SHARDREC_CUDA_LEAST_ROW_LANES;
 static_assert(kWarp == 2 * kVirtualLanes);
 

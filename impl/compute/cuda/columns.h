@@ -7,15 +7,18 @@ namespace shardrec::compute::cuda {
 
 template <int kColumns>
 SHARDREC_DEVICE void load_columns(const float* from, float (&x)[kColumns]) {
-  static_assert(kColumns == 1 || kColumns == 4);
-  if constexpr (kColumns == 4) {
-    const float4 raw = *reinterpret_cast<const float4*>(global(from));
-    x[0] = raw.x;
-    x[1] = raw.y;
-    x[2] = raw.z;
-    x[3] = raw.w;
-  } else {
+  static_assert(kColumns == 1 || kColumns == 4 || kColumns == 8);
+  if constexpr (kColumns == 1) {
     x[0] = *global(from);
+  } else {
+#pragma unroll
+    for (int c = 0; c < kColumns; c += 4) {
+      const float4 raw = *reinterpret_cast<const float4*>(global(from) + c);
+      x[c] = raw.x;
+      x[c + 1] = raw.y;
+      x[c + 2] = raw.z;
+      x[c + 3] = raw.w;
+    }
   }
 }
 

@@ -3,8 +3,8 @@
 // lanes take some of its rows at once.
 #pragma once
 
+#include "compute/cuda/columns.h"
 #include "compute/cuda/cuda_plugin.h"
-#include "compute/cuda/rows.h"
 
 namespace shardrec::compute::cuda {
 
@@ -57,14 +57,6 @@ SHARDREC_DEVICE void list_items(const shardrec_cuda_gradients& job, int64_t chun
   put(above, kWarps + warp_index(), kThreads + thread);
 }
 
-template <class Row>
-SHARDREC_DEVICE const typename Row::Raw& gradient_at(const shardrec_cuda_gradients& job,
-                                                     int64_t row, int64_t column) {
-  return *reinterpret_cast<const typename Row::Raw*>(
-      static_cast<const unsigned char*>(global(job.gradient)) +
-      static_cast<size_t>(row * job.stride + column) * Row::kElementBytes);
-}
-
 // x = the sum of the gradients of the samples of a bag, in their order.
 template <class Row>
 SHARDREC_DEVICE void add_samples(const shardrec_cuda_gradients& job, int64_t bag, int64_t column,
@@ -75,22 +67,10 @@ SHARDREC_DEVICE void add_samples(const shardrec_cuda_gradients& job, int64_t bag
   for (int c = 0; c < Row::kColumns; ++c) x[c] = 0;
   for (uint32_t s = begin; s < end; ++s) {
     float of_sample[Row::kColumns];
-    Row::widen(gradient_at<Row>(job, global(job.samples)[s], column), of_sample);
+    Row::widen(raw_at<Row>(job.gradient, job.stride, global(job.samples)[s], column), of_sample);
 #pragma unroll
     for (int c = 0; c < Row::kColumns; ++c) {
       x[c] = s == begin ? of_sample[c] : __fadd_rn(x[c], of_sample[c]);
-    }
-  }
-}
-
-template <int kColumns>
-SHARDREC_DEVICE void store_floats(float* to, const float (&x)[kColumns]) {
-  if constexpr (kColumns == 1) {
-    *to = x[0];
-  } else {
-#pragma unroll
-    for (int c = 0; c < kColumns; c += 4) {
-      __stcg(reinterpret_cast<float4*>(to + c), make_float4(x[c], x[c + 1], x[c + 2], x[c + 3]));
     }
   }
 }
@@ -109,7 +89,7 @@ SHARDREC_DEVICE void put_gradient(const shardrec_cuda_gradients& job, int64_t ro
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) y[c] = x[c];
     divide(y, length);
-    store_floats(global(job.unscaled) + row * job.width + at, y);
+    store_columns(job.unscaled, SHARDREC_CUDA_FLOAT32, row * job.width + at, y);
   }
   divide(x, job.divisor);
   if (job.max_gradient != 0) {
@@ -117,7 +97,7 @@ SHARDREC_DEVICE void put_gradient(const shardrec_cuda_gradients& job, int64_t ro
     for (int c = 0; c < kColumns; ++c) x[c] = math::clamped(x[c], job.max_gradient);
   }
   divide(x, length);
-  store_floats(global(job.out) + row * job.width + at, x);
+  store_columns(job.out, SHARDREC_CUDA_FLOAT32, row * job.width + at, x);
 }
 
 // Packs the columns of one map of some rows of a chunk: `row`, row + step, ... below end.
@@ -134,7 +114,7 @@ SHARDREC_DEVICE void pack_rows(const shardrec_cuda_gradients& job, const PackedI
     typename Row::Raw raw[kAtOnce] = {};
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) {
-      if (row + k * step < end) raw[k] = gradient_at<Row>(job, item_of(k), column);
+      if (row + k * step < end) raw[k] = raw_at<Row>(job.gradient, job.stride, item_of(k), column);
     }
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k) Row::widen(raw[k], x[k]);

@@ -2,24 +2,9 @@
 #pragma once
 
 #include "compute/cuda/presence.h"
+#include "compute/cuda/tiles.h"
 
 namespace shardrec::compute::cuda {
-
-// Of `count` numbers at(first), at(first + 1), ..., ascending: how many are below `least`?
-template <class At>
-SHARDREC_DEVICE int64_t lower_bound(const At& at, int64_t first, int64_t count, int64_t least) {
-  int64_t below = 0;
-  while (count > 0) {
-    const int64_t half = count / 2;
-    if (at(first + below + half) < least) {
-      below += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return below;
-}
 
 // All bits of the lanes of the warp.
 SHARDREC_DEVICE uint64_t or_of_lanes(uint64_t bits) {
@@ -54,7 +39,7 @@ mark_bags(const shardrec_cuda_bag_bits* blocks, const int64_t* first_word, int32
   const shardrec_cuda_bag_bits block = blocks[b];
   const int64_t word = number - first_word[b];
   const auto sample_at = [&](int64_t i) { return int64_t{global(block.sample)[i]}; };
-  const int64_t bag = lower_bound(sample_at, 0, block.bags, word * 64);
+  const int64_t bag = count_below_of(sample_at, block.bags, word * 64);
   const uint64_t bits = or_of_lanes(bits_of_word(sample_at, bag, block.bags, word * 64));
   if (lane_index() == 0) global(block.bits)[word] = bits;
 }
@@ -76,7 +61,8 @@ SHARDREC_DEVICE uint64_t held_bags(const shardrec_cuda_sent_bags& block, int64_t
   const uint32_t begin = global(block.chunk_rows)[chunk];
   const uint32_t end = global(block.chunk_rows)[chunk + 1];
   const auto sample_at = [&](int64_t i) { return int64_t{global(block.sparse_lengths)[i].sample}; };
-  const int64_t at = begin + lower_bound(sample_at, begin, end - begin, first);
+  const int64_t at =
+      begin + count_below_of([&](int64_t i) { return sample_at(begin + i); }, end - begin, first);
   return or_of_lanes(bits_of_word(sample_at, at, end, first));
 }
 

@@ -11,6 +11,9 @@
 
 namespace shardrec::compute::cuda {
 
+// The virtual lanes of a sum over columns (kernels.h): column mod so many.
+inline constexpr int kVirtualLanes = 16;
+
 // The conversion of the hardware: the same number as math::widened for every pattern, a NaN's payload
 // aside.
 SHARDREC_DEVICE float widened_float16(uint32_t half) {
@@ -86,6 +89,15 @@ struct Bfloat16Single {
     x[0] = widened_bfloat16(raw);
   }
 };
+
+// What a lane loads of a list whose rows are `stride` numbers apart.
+template <class Row>
+SHARDREC_DEVICE const typename Row::Raw& raw_at(const void* list, int64_t stride, int64_t row,
+                                                int64_t column) {
+  return *reinterpret_cast<const typename Row::Raw*>(
+      static_cast<const unsigned char*>(global(list)) +
+      static_cast<size_t>(row * stride + column) * Row::kElementBytes);
+}
 
 // Writes x as number i of a list of this type, rounded to nearest.
 SHARDREC_DEVICE void store_number(void* list, int32_t element, int64_t i, float x) {

@@ -25,13 +25,13 @@ SHARDREC_DEVICE Tile own_tile(const shardrec_cuda_tiles& tiles) {
 // Item k of this thread, counted from the tile's first one.
 SHARDREC_DEVICE int item_of_tile(int k) { return k * kThreads + static_cast<int>(threadIdx.x); }
 
-// How many of `count` ascending numbers are below `bound`.
-template <class Number>
-SHARDREC_DEVICE int64_t count_below(const Number* numbers, int64_t count, Number bound) {
+// How many of `count` ascending numbers at(0), at(1), ... are below `bound`.
+template <class At, class Number>
+SHARDREC_DEVICE int64_t count_below_of(const At& at, int64_t count, Number bound) {
   int64_t first = 0;
   while (count > 0) {
     const int64_t half = count / 2;
-    if (numbers[first + half] < bound) {
+    if (at(first + half) < bound) {
       first += half + 1;
       count -= half + 1;
     } else {
@@ -39,6 +39,10 @@ SHARDREC_DEVICE int64_t count_below(const Number* numbers, int64_t count, Number
     }
   }
   return first;
+}
+template <class Number>
+SHARDREC_DEVICE int64_t count_below(const Number* numbers, int64_t count, Number bound) {
+  return count_below_of([=](int64_t i) { return numbers[i]; }, count, bound);
 }
 
 }  // namespace shardrec::compute::cuda

@@ -2,13 +2,11 @@
 // their sums over the parts of a table (compute::WeightGradients).
 #pragma once
 
+#include "compute/cuda/columns.h"
 #include "compute/cuda/presence.h"
-#include "compute/cuda/rows.h"
 
 namespace shardrec::compute::cuda {
 
-// The lanes of a sum over columns (kernels.h): column mod so many.
-inline constexpr int kSumLanes = 16;
 // Ids that a group has on their way.
 inline constexpr int kProductsAtOnce = 2;
 
@@ -30,36 +28,12 @@ SHARDREC_DEVICE int64_t id_at(const shardrec_cuda_weight_products& job, int64_t 
                              : int64_t{static_cast<const int32_t*>(global(job.ids))[i]};
 }
 
-template <class Row>
-SHARDREC_DEVICE const typename Row::Raw& row_at(const shardrec_cuda_weight_products& job,
-                                                int64_t row, int64_t column) {
-  return *reinterpret_cast<const typename Row::Raw*>(
-      static_cast<const unsigned char*>(global(job.table)) +
-      static_cast<size_t>(row * job.stride + column) * Row::kElementBytes);
-}
-
-template <int kColumns>
-SHARDREC_DEVICE void load_gradient(const float* from, float (&y)[kColumns]) {
-  if constexpr (kColumns == 1) {
-    y[0] = *from;
-  } else {
-#pragma unroll
-    for (int c = 0; c < kColumns; c += 4) {
-      const float4 raw = *reinterpret_cast<const float4*>(from + c);
-      y[c] = raw.x;
-      y[c + 1] = raw.y;
-      y[c + 2] = raw.z;
-      y[c + 3] = raw.w;
-    }
-  }
-}
-
 // The tree over the 16 lanes of a sum, Row::kColumns of which this thread has. All lanes of the warp call
 // it. The sum is that of the first thread of a group.
 template <class Row>
 SHARDREC_DEVICE float add_lanes(float (&lane)[Row::kColumns]) {
 #pragma unroll
-  for (int distance = kSumLanes / Row::kColumns / 2; distance > 0; distance /= 2) {
+  for (int distance = kVirtualLanes / Row::kColumns / 2; distance > 0; distance /= 2) {
 #pragma unroll
     for (int c = 0; c < Row::kColumns; ++c) {
       lane[c] = __fadd_rn(lane[c], __shfl_xor_sync(kAllLanes, lane[c], distance));
@@ -79,7 +53,7 @@ template <class Row>
 SHARDREC_KERNEL(2)
 multiply_rows(const shardrec_cuda_weight_products* jobs, const int64_t* first_block,
               int32_t count) {
-  constexpr int kLanes = kSumLanes / Row::kColumns;
+  constexpr int kLanes = kVirtualLanes / Row::kColumns;
   constexpr int kGroups = kThreads / kLanes;
   constexpr int kAtOnce = kProductsAtOnce;
   const int32_t number = last_start(first_block, count, blockIdx.x);
@@ -108,16 +82,17 @@ multiply_rows(const shardrec_cuda_weight_products* jobs, const int64_t* first_bl
       const shardrec_cuda_column_range range = global(job.ranges)[r];
       float sum[kAtOnce][Row::kColumns] = {};
       for (int64_t column = range.begin + lane * Row::kColumns; column < range.end;
-           column += kSumLanes) {
+           column += kVirtualLanes) {
         typename Row::Raw raw[kAtOnce];
 #pragma unroll
-        for (int k = 0; k < kAtOnce; ++k) raw[k] = row_at<Row>(job, row[k], column);
+        for (int k = 0; k < kAtOnce; ++k)
+          raw[k] = raw_at<Row>(job.table, job.stride, row[k], column);
 #pragma unroll
         for (int k = 0; k < kAtOnce; ++k) {
           float x[Row::kColumns];
           float y[Row::kColumns];
           Row::widen(raw[k], x);
-          load_gradient(gradient[k] + column, y);
+          load_columns(gradient[k] + column, y);
 #pragma unroll
           for (int c = 0; c < Row::kColumns; ++c) sum[k][c] = __fmaf_rn(x[c], y[c], sum[k][c]);
         }
