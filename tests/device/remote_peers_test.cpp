@@ -1,21 +1,16 @@
 // Messages to and from ranks of other processes, of tables on a device: the host waits for what it sends and
 // for copies of what it received, and for nothing that is computed with them.
-#include <vector>
-
 #include "comm/local/local_group.h"
 #include "device/device_arrays.h"
 #include "device/of_plugin.h"
+#include "device/rank_on_device.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "plan/plan.h"
 #include "support/forwarding.h"
-#include "support/ranks.h"
 
 namespace shardrec::test {
 namespace {
-
-constexpr int64_t kBatch = 8;
-constexpr int64_t kDim = 16;
 
 // It takes ranks, itself among them, for those of other processes.
 class RemoteRank final : public ForwardingRank {
@@ -43,7 +38,7 @@ class RemotePeers : public DeviceTest {
 
 TEST_F(RemotePeers, NobodyWaitsForTheUpdate) {
   plan::Model model;
-  plan::add_table(model, {.name = "t", .rows = 50, .dim = kDim});
+  plan::add_table(model, {.name = "t", .rows = kRows, .dim = kDim});
   plan::add_feature(model, {.name = "f", .table = 0, .pooling = SHARDREC_POOLING_SUM});
   const auto communicator =
       std::make_shared<RemoteRank>(comm::local::join(comm::local::make_group(1, 1), 0));
@@ -54,25 +49,13 @@ TEST_F(RemotePeers, NobodyWaitsForTheUpdate) {
       plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE),
       options);
   embedding::Lookup lookup(collection, {});
-  const std::vector<int64_t> ids{1, 2, 3, 4, 5, 6, 7, 49};
-  const std::vector<int32_t> lengths(kBatch, 1);
-  const std::vector<float> numbers(kBatch * kDim, 0.5F);
-  Array ids_there(*this, ids.data(), ids.size() * sizeof(int64_t));
-  Array lengths_there(*this, lengths.data(), lengths.size() * sizeof(int32_t));
-  Array numbers_there(*this, numbers.data(), numbers.size() * sizeof(float));
-  const auto on_device = [](shardrec_tensor tensor) {
-    tensor.device_type = SHARDREC_DEVICE_CUDA;
-    return tensor;
-  };
-  shardrec_tensor values{};
-  ASSERT_EQ(shardrec_tensor_vector(ids_there.data(), SHARDREC_INT64, kBatch, &values), SHARDREC_OK);
-  values = on_device(values);
-  shardrec_tensor bags{};
-  ASSERT_EQ(shardrec_tensor_vector(lengths_there.data(), SHARDREC_INT32, kBatch, &bags),
-            SHARDREC_OK);
-  bags = on_device(bags);
-  const shardrec_tensor out =
-      on_device(matrix(static_cast<float*>(numbers_there.data()), kBatch, kDim));
+  const Batch batch;
+  Array ids(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
+  Array lengths(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
+  Array numbers(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
+  const auto values = vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true);
+  const auto bags = vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true);
+  const auto out = matrix_at(numbers.data(), true);
   for (int step = 0; step < 3; ++step) {
     lookup.begin({.batch_size = kBatch, .values = &values, .lengths = &bags});
     lookup.forward(0, &out);

@@ -19,8 +19,9 @@
  * (shardrec_lookup_set_stream), and calls return before that has happened: what the caller enqueues there
  * afterwards finds the output written, and may overwrite what a call was given ("read before it returns"
  * below) - ids after begin, gradients after set_gradient or, with BORROW, both after backward. The host
- * waits in begin, forward and backward for sizes and for other ranks only. Of tensors on the CPU calls
- * return when they are through with them. An error on the device shows in that call or a later one
+ * waits in begin, forward and backward for sizes and for other ranks only, and where these are other
+ * processes for the messages to them, which are copied. Of tensors on the CPU calls return when they are
+ * through with them. An error on the device shows in that call or a later one
  * (shardrec_collection_synchronize waits for it) as DEVICE_ERROR: a batch that begin could not read there
  * was not begun, and in the middle of an exchange the communicator ends.
  *
