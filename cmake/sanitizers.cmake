@@ -12,7 +12,7 @@ endif()
 set(without_pointer_checks "")
 if(SHARDREC_SANITIZE MATCHES undefined)
   set(without_pointer_checks -fno-sanitize=alignment,null,object-size,pointer-overflow,vptr)
-  file(GLOB simd_sources impl/compute/cpu/simd*.cpp)
+  file(GLOB simd_sources impl/compute/cpu/kernels/simd*.cpp)
   set_property(SOURCE ${simd_sources} PROPERTY COMPILE_OPTIONS
     ${without_pointer_checks} -mllvm -asan-instrumentation-with-call-threshold=0)
 endif()

@@ -24,6 +24,7 @@ embedding::CollectionOptions collection_options(const shardrec_options* handle) 
       options.choice<shardrec_compression>(SHARDREC_OPTION_BACKWARD_COMPRESSION);
   out.lookups = static_cast<int>(options.i64(SHARDREC_OPTION_LOOKUPS));
   out.device = static_cast<int32_t>(options.i64(SHARDREC_OPTION_DEVICE));
+  if (out.device >= 0) out.backend = "cuda";
   if (const auto deduplicate = options.find_i64(SHARDREC_OPTION_DEDUPLICATE)) {
     out.deduplicate = *deduplicate != 0;
   }

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/mlp_file.h"
-#include "compute/cpu_target.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "core/tensor.h"
 #include "dense/loss.h"
 #include "dense_objects.h"

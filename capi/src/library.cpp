@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "comm/engines/engine.h"
-#include "compute/cpu_target.h"
-#include "compute/device/devices.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/devices.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "core/json.h"
@@ -21,9 +21,9 @@ namespace compute = shardrec::compute;
 
 namespace {
 
-void write_cuda(core::JsonWriter& json, const compute::device::FoundDevices& found) {
+void write_cuda(core::JsonWriter& json, const compute::cuda::host::FoundDevices& found) {
   json.key("cuda_devices").begin_array();
-  for (const compute::device::DeviceDescription& device : found.devices) {
+  for (const compute::cuda::host::DeviceDescription& device : found.devices) {
     json.begin_object();
     json.key("index").integer(device.index);
     json.key("name").text(device.name);
@@ -61,7 +61,7 @@ shardrec_status shardrec_capabilities(char** out_text) {
     json.key("engines").begin_array();
     for (const std::string_view engine : shardrec::comm::installed_engines()) json.text(engine);
     json.end_array();
-    const compute::device::FoundDevices cuda = compute::device::find_devices();
+    const compute::cuda::host::FoundDevices cuda = compute::cuda::host::find_devices();
     json.key("devices").begin_array().text("cpu");
     if (!cuda.devices.empty()) json.text("cuda");
     json.end_array();

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "compute/device/copies.h"
-#include "compute/device/held_memory.h"
+#include "compute/cuda/host/copies.h"
+#include "compute/cuda/host/held_memory.h"
 #include "core/tensor.h"
 #include "guard.h"
 #include "handle.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
-namespace device = shardrec::compute::device;
+namespace device = shardrec::compute::cuda::host;
 
 template <>
 struct shardrec::capi::Handle<shardrec_memory> {

@@ -1,6 +1,6 @@
 #include "shardrec/native.h"
 
-#include "compute/device/allocator.h"
+#include "compute/cuda/host/allocator.h"
 #include "core/log.h"
 #include "core/tensor.h"
 #include "dense_objects.h"
@@ -9,7 +9,7 @@
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;
-namespace device = shardrec::compute::device;
+namespace device = shardrec::compute::cuda::host;
 
 shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void* context) {
   return guard([&] {

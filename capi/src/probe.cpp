@@ -1,7 +1,7 @@
 #include "shardrec/probe.h"
 
-#include "compute/cpu_target.h"
-#include "compute/device/probe.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/probe.h"
 #include "compute/probe/probe.h"
 #include "compute/probe/profile_cache.h"
 #include "control_object.h"
@@ -33,7 +33,7 @@ shardrec_status shardrec_probe_device(int32_t device, shardrec_control* control_
     const auto control = shared_control(control_handle);
     compute::require_cpu_target();
     *out_text = copy_text(
-        compute::device::profile_to_json(compute::device::probe_device(device, control.get())));
+        compute::cuda::profile_to_json(compute::cuda::probe_device(device, control.get())));
   });
 }
 

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "compute/cpu_target.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "control_object.h"
 #include "guard.h"
 #include "model_object.h"

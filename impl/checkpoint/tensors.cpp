@@ -77,7 +77,7 @@ void for_each_chunk(const BoxTensor& box,
           .to = {buffer.data(), element, static_cast<size_t>(width)},
           .rows = rows,
           .width = width};
-      box.backend->copy_to_host({&transfer, 1});
+      box.backend->transfer().copy_to_host({&transfer, 1});
     }
     take(buffer);
   }
@@ -97,7 +97,7 @@ void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from
       .to = {to, element, static_cast<size_t>(box.stride)},
       .rows = rows.rows,
       .width = rows.cols};
-  box.backend->copy_from_host({&transfer, 1});
+  box.backend->transfer().copy_from_host({&transfer, 1});
 }
 
 void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,

@@ -1,12 +1,13 @@
-// A back end: what touches ids, rows and gradients, as operations on whole batches. What each does is
-// said where its struct is: operations.h, batch_operations.h, routing_operations.h, output_operations.h,
-// gradient_operations.h, slot_operations.h, row_groups.h, row_transfers.h.
+// A back end: what touches ids, rows and gradients, as families of operations on whole batches. A family
+// is an interface, and the plain structs that its operations take, in a header of its name
+// (routing_operations.h and its like); addresses in the structs are in the memory of the back end, lists
+// of structs are the host's. Back ends are made by their names (backends/registry.h).
 // Above it, a step decides on sizes, states and the order of things, and knows neither threads nor
 // instruction sets, nor what a row holds.
 //
-// The operations of a back end take place in the order of the calls, and may be over later than the
-// call: wait() returns when all are. A call copies the list of structs that it is given; what of the
-// host's memory they point to stays as it is until wait(). Where a call says so, its results are there
+// The operations of a back end, of all its families, take place in the order of the calls, and may be over
+// later than the call: wait() returns when all are. A call copies the list of structs that it is given; what
+// of the host's memory they point to stays as it is until wait(). Where a call says so, its results are there
 // when it returns. Those of the CPU are over when the call returns.
 //
 // Thread rule: one thread at a time.
@@ -18,20 +19,18 @@
 #include <memory>
 #include <span>
 
-#include "compute/batch_operations.h"
+#include "compute/assembly_operations.h"
 #include "compute/buffer.h"
 #include "compute/gradient_operations.h"
 #include "compute/kept_gradients.h"
+#include "compute/lookup_operations.h"
 #include "compute/mark.h"
 #include "compute/operation_clock.h"
-#include "compute/operations.h"
-#include "compute/output_operations.h"
 #include "compute/routing_operations.h"
-#include "compute/row_groups.h"
-#include "compute/row_transfers.h"
+#include "compute/row_operations.h"
 #include "compute/slot_operations.h"
+#include "compute/transfer_operations.h"
 #include "core/tensor.h"
-#include "core/threads.h"
 
 namespace shardrec::compute {
 
@@ -52,7 +51,7 @@ class Backend {
   // The devices whose tensors a caller may give.
   virtual core::DeviceSet caller_devices() const = 0;
   // Do operations reach all of the host's memory? Else what a caller has there is copied first, by
-  // copy() and copy_from_host().
+  // transfer().copy() and copy_from_host().
   virtual bool reaches_host() const = 0;
 
   // Returns when all operations are over. Throws what an operation threw that ended after its call;
@@ -81,112 +80,30 @@ class Backend {
   virtual void set(Mark& /*mark*/) {}
   virtual void follow(const Mark& /*mark*/) {}
 
-  // Between its memory and the host's, or inside either.
-  virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
-  // From the memory() of another device (Mark::device()), where bodies are shared.
-  virtual void copy_from_device(int32_t /*device*/, std::byte* to, const std::byte* from,
-                                size_t bytes) {
-    copy(to, from, bytes);
-  }
-
-  virtual void fill(const InitialRows& rows) = 0;
-
-  // Outside of steps: rows in memory() to the host's and back; rows in the host's memory to floats and
-  // back. Over when the call returns.
-  virtual void copy_to_host(std::span<const RowTransfer> transfers) = 0;
-  virtual void copy_from_host(std::span<const RowTransfer> transfers) = 0;
-  virtual void convert_on_host(std::span<const RowTransfer> transfers) = 0;
-
-  // Begin: the caller's batch. The results are by feature, and there when the call returns.
-  virtual void read_lengths(std::span<const BagLengths> features,
-                            std::span<CheckedLengths> checked) = 0;
-  virtual void sort_samples(std::span<const SamplesByBag> features,
-                            std::span<WrongInteger> wrong) = 0;
-
-  // Begin: ids to the owners of their rows, by feature. All results are there when the calls return.
-  // Checks the ids and counts what each block gets. The check of the ids of a feature all blocks of
-  // which hold all of them may be left to write_ids, unless an id of another feature is wrong.
-  virtual void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
-                         std::span<BlockCount> counts) = 0;
-  // Writes the blocks, in the forms and of the sizes that follow from the counts. checked: as counted
-  // before; a wrong id that is found now is added to it, and the blocks then hold anything.
-  virtual void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
-                         std::span<CheckedIds> checked) = 0;
-  virtual void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) = 0;
-
-  // Forward, on the owner of rows: what arrived. The results are by block, and there when the calls
-  // return.
-  virtual void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) = 0;
-  virtual void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) = 0;
-
-  // Forward, on the owner of rows.
-  virtual void sum_bags(std::span<const BagSums> blocks) = 0;
-  // output_bytes: of the whole output that the blocks are in.
-  virtual void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) = 0;
-
-  // On the rank that adds up the sums of its node, and on the source, which assembles outputs.
-  // rows[i] = the rows that sums[i] will have, there when the call returns; where they are written to
-  // is not read.
-  virtual void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) = 0;
-  virtual void add_on_nodes(std::span<const NodeSum> sums) = 0;
-  // rows[i] = all rows of counts[i], there when the call returns.
-  virtual void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) = 0;
-  virtual void assemble_bags(std::span<const PooledOutput> outputs) = 0;
-  virtual void assemble_sequences(std::span<const SequenceOutput> outputs) = 0;
-
-  // Rows of outputs or gradients in fewer bytes, while they travel.
-  virtual void encode_rows(std::span<const RowEncoding> blocks) = 0;
-  virtual void decode_rows(std::span<const RowDecoding> blocks) = 0;
-
-  // Backward, on the source; then the gradients of weights, on owners and on the source.
-  virtual void pack_bag_gradients(std::span<const BagGradients> blocks) = 0;
-  virtual void pack_sequence_gradients(std::span<const SequenceGradients> blocks) = 0;
-  virtual void take_weight_products(std::span<const WeightProducts> blocks) = 0;
-  virtual void sum_weight_products(std::span<const WeightGradients> features) = 0;
-
-  // Backward, on the owner. width: columns of the rows.
-  virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;
-  virtual std::unique_ptr<RowGroups> make_row_groups() = 0;
-  virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;
-
-  // The touched rows of a step, by shard: what the next five are about, until this is called again.
-  // Rows and gradients stay where they are until then.
-  virtual void open_rows(std::span<const TouchedRows> shards) = 0;
-  // The gradients of the rows, by shard: [rows, width] floats; null: not wanted.
-  virtual void sum_gradients(std::span<float* const> out) = 0;
-  // What the optimizers sum over columns (Kernels::row_sums), by shard.
-  virtual void sum_rows(std::span<const RowSums> shards) = 0;
-  // One optimizer step of each row, by shard. Throws before the first row has changed, or not at all.
-  virtual void update_rows(std::span<const RowStep> shards) = 0;
-  // Norms of the stored rows (Kernels::row_norms), by shard; then max_norm with norms over whole rows,
-  // by shard, [rows]; null: not wanted.
-  virtual void sum_norms(std::span<const RowSums> shards) = 0;
-  virtual void rescale_rows(std::span<const float* const> norms) = 0;
-
-  // Sums over the ranks: of statistics of rows that are cut by columns, and of gradients of rows that
-  // all ranks hold. good[i] (is slot i what it says?) and rows[i] (that sums[i] has; its room is not
-  // read) are there when the call returns.
-  virtual void find_rows(std::span<const RowSearch> searches) = 0;
-  virtual void add_row_totals(std::span<const RowTotals> shards) = 0;
-  virtual void pack_slots(std::span<const SlotPacking> slots) = 0;
-  virtual void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) = 0;
-  virtual void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) = 0;
-  virtual void add_slots(std::span<const SlotSum> sums) = 0;
-  virtual void unpack_slots(std::span<const SlotUnpacking> tables) = 0;
-  virtual void number_occurrences(const SingleOccurrences& rows) = 0;
+  // What operates on ids, rows and gradients.
+  TransferOperations& transfer() { return families_.transfer; }
+  RoutingOperations& routing() { return families_.routing; }
+  LookupOperations& lookup() { return families_.lookup; }
+  AssemblyOperations& assembly() { return families_.assembly; }
+  GradientOperations& gradients() { return families_.gradients; }
+  RowOperations& rows() { return families_.rows; }
+  SlotOperations& slots() { return families_.slots; }
 
  protected:
-  Backend() = default;
+  // Members of the class that is derived; none is used before that is made.
+  struct Families {
+    TransferOperations& transfer;
+    RoutingOperations& routing;
+    LookupOperations& lookup;
+    AssemblyOperations& assembly;
+    GradientOperations& gradients;
+    RowOperations& rows;
+    SlotOperations& slots;
+  };
+  explicit Backend(const Families& families) : families_(families) {}
+
+ private:
+  Families families_;
 };
-
-// The CPU's, with these kernels. memory: of what its operations leave for others.
-std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          std::shared_ptr<Memory> memory = cpu_memory());
-
-// What collections on the CPU are made with: the CPU's back end, until a test sets another.
-// peers_in_process: all ranks of the collection live in this process, and read each other's memory.
-using BackendFactory = std::unique_ptr<Backend> (*)(core::Threads& threads, bool peers_in_process);
-void set_backend_factory(BackendFactory factory) noexcept;
-std::unique_ptr<Backend> make_backend(core::Threads& threads, bool peers_in_process);
 
 }  // namespace shardrec::compute

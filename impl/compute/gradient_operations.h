@@ -1,13 +1,15 @@
-// Operations on the way of gradients from outputs to the owners of rows (operations.h).
+// The family of operations on the way of gradients from outputs to the owners of rows.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "compute/bags.h"
+#include "compute/kept_gradients.h"
 #include "compute/kernels.h"
-#include "compute/operations.h"
+#include "compute/table_rows.h"
 
 namespace shardrec::compute {
 
@@ -79,6 +81,49 @@ struct WeightGradients {
   std::span<const ProductTerm> terms;   // none: out is 0
   std::span<const int32_t> first_term;  // [intervals + 1]
   float* out = nullptr;
+};
+
+// Where the gradient rows of a block's bags lie: at data + r * stride, r the number of the bag among
+// those that are not empty (of a sequence, of the id) or, by_sample, of its sample.
+struct GradientBlock {
+  const Bags* bags = nullptr;
+  int64_t rows = 0;
+  const float* data = nullptr;
+  int64_t stride = 0;
+  bool by_sample = false;
+  const float** out = nullptr;  // [rows]: the address of each
+};
+
+// Rows that have one occurrence each, as a RowUpdate says it: run = 0, 1, 2, ..., rows; bags = 0, 1, 2,
+// ...; blocks = 0, 0, 0, ...
+struct SingleOccurrences {
+  int64_t rows = 0;
+  int64_t* run = nullptr;
+  uint32_t* bags = nullptr;
+  uint32_t* blocks = nullptr;
+};
+
+// When an operation is over, and the thread rule: backend.h.
+class GradientOperations {
+ public:
+  virtual ~GradientOperations() = default;
+  GradientOperations(const GradientOperations&) = delete;
+  GradientOperations& operator=(const GradientOperations&) = delete;
+
+  // On the source; then the gradients of weights, on owners and on the source.
+  virtual void pack_bag_gradients(std::span<const BagGradients> blocks) = 0;
+  virtual void pack_sequence_gradients(std::span<const SequenceGradients> blocks) = 0;
+  virtual void take_weight_products(std::span<const WeightProducts> blocks) = 0;
+  virtual void sum_weight_products(std::span<const WeightGradients> features) = 0;
+
+  // On the owner.
+  virtual void locate_gradients(std::span<const GradientBlock> blocks) = 0;
+  virtual void number_occurrences(const SingleOccurrences& rows) = 0;
+  // width: columns of the rows.
+  virtual std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) = 0;
+
+ protected:
+  GradientOperations() = default;
 };
 
 }  // namespace shardrec::compute

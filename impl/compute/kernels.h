@@ -25,6 +25,8 @@ namespace shardrec::compute {
 
 struct Prefetch;
 
+inline constexpr int64_t kLanes = 16;  // virtual lanes of a sum over columns
+
 // Ids as they travelled: int32 where the table has fewer than 2^31 rows, else int64. Already
 // rebased to the first row of the part, already checked.
 struct Ids {
@@ -213,17 +215,5 @@ struct Kernels {
   void (*add)(const float* x, float* sum, int64_t columns) noexcept;  // sum += x
   void (*divide)(float* x, float divisor, int64_t columns) noexcept;  // x /= divisor
 };
-
-// The CPU kernels in use: the best instruction set of this machine, or what SHARDREC_CPU_TARGET
-// names (read once). Never fails: a name that there is not means the best one, and is refused by
-// require_cpu_target() (cpu_target.h).
-const Kernels& cpu_kernels();
-
-// All sets that this machine can run, best last. For tests and capabilities.
-int cpu_kernel_count();
-const Kernels& cpu_kernels_at(int index);
-
-// Tests: use this set from now on (null: the default again). Not while other threads compute.
-void force_cpu_kernels(const Kernels* kernels);
 
 }  // namespace shardrec::compute

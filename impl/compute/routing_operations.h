@@ -1,7 +1,8 @@
-// Operations that send the ids of a batch to the ranks that own their rows, on the source, and take
-// them in, on the owner (operations.h). Ids travel in blocks: those of one feature that fall into
-// one range of rows of its table. A block has sections, each at a multiple of 8 bytes of a message:
-// bag lengths, dense or sparse (bags.h), ids less the first row of the range, and weights.
+// The family of operations that check a batch as its caller gave it (integers in, checked numbers out, and the
+// first one that is wrong), send its ids to the ranks that own their rows, on the source, and take them in,
+// on the owner. Ids travel in blocks: those of one feature that fall into one range of rows of its table. A
+// block has sections, each at a multiple of 8 bytes of a message: bag lengths, dense or sparse (bags.h), ids
+// less the first row of the range, and weights.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +10,49 @@
 #include <span>
 
 #include "compute/bags.h"
-#include "compute/batch_operations.h"
 #include "compute/kernels.h"
 #include "shardrec/options.h"
 
 namespace shardrec::compute {
+
+// int32 or int64.
+struct Integers {
+  const void* data = nullptr;
+  bool is_64 = false;
+};
+
+struct WrongInteger {
+  int64_t position = -1;  // -1: none is wrong
+  int64_t value = 0;
+  int64_t before = 0;  // of an offset: the one before it
+};
+
+// The lengths of the bags of one feature: of the given integers, those from `first` on, or the
+// differences of one more offsets. A length is wrong where it is not in [0, most], an offset where it
+// is less than the one before. Differences fit 32 bits: the caller has compared the last offset.
+struct BagLengths {
+  Integers given;
+  bool are_offsets = false;
+  int64_t first = 0;
+  int64_t bags = 0;
+  int64_t most = 0;         // of lengths
+  uint32_t* out = nullptr;  // [bags]
+};
+struct CheckedLengths {
+  int64_t sum = 0;  // of the lengths; of offsets, the last one
+  WrongInteger wrong;
+};
+
+// The samples of each bag of one feature, ascending: of sample s the bag is number bag_of[first + s].
+// A number is wrong where it is not in [0, bags).
+struct SamplesByBag {
+  Integers bag_of;
+  int64_t first = 0;
+  int64_t count = 0;  // of samples
+  int64_t bags = 0;
+  uint32_t* starts = nullptr;   // [bags + 1]: where the samples of each bag begin
+  uint32_t* samples = nullptr;  // [count]
+};
 
 // A block that the ids of an interval of rows go to.
 struct BlockTarget {
@@ -118,6 +157,39 @@ struct CodedIds {
   Ids unique_ids;
   int64_t unique = 0;
   void* out = nullptr;  // [count], as unique_ids
+};
+
+// When an operation is over, and the thread rule: backend.h. All results are the host's, and there when the
+// calls return.
+class RoutingOperations {
+ public:
+  virtual ~RoutingOperations() = default;
+  RoutingOperations(const RoutingOperations&) = delete;
+  RoutingOperations& operator=(const RoutingOperations&) = delete;
+
+  // Begin: the caller's batch. The results are by feature.
+  virtual void read_lengths(std::span<const BagLengths> features,
+                            std::span<CheckedLengths> checked) = 0;
+  virtual void sort_samples(std::span<const SamplesByBag> features,
+                            std::span<WrongInteger> wrong) = 0;
+
+  // Begin: ids to the owners of their rows, by feature.
+  // Checks the ids and counts what each block gets. The check of the ids of a feature all blocks of
+  // which hold all of them may be left to write_ids, unless an id of another feature is wrong.
+  virtual void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                         std::span<BlockCount> counts) = 0;
+  // Writes the blocks, in the forms and of the sizes that follow from the counts. checked: as counted
+  // before; a wrong id that is found now is added to it, and the blocks then hold anything.
+  virtual void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                         std::span<CheckedIds> checked) = 0;
+  virtual void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) = 0;
+
+  // Forward, on the owner of rows: what arrived. The results are by block.
+  virtual void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) = 0;
+  virtual void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) = 0;
+
+ protected:
+  RoutingOperations() = default;
 };
 
 }  // namespace shardrec::compute

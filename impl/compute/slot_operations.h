@@ -1,5 +1,5 @@
-// Operations on the touched rows of tables that all ranks hold and whose gradients they add up
-// (operations.h): the rows of a table are dealt out in slots, one for each rank.
+// The family of operations for sums over the ranks: of statistics of rows that are cut by columns, and of
+// gradients of rows that all ranks hold. The rows of such a table are dealt out in slots, one for each rank.
 #pragma once
 
 #include <cstddef>
@@ -67,15 +67,6 @@ struct SlotUnpacking {
   const float** gradients = nullptr;
 };
 
-// Rows that have one occurrence each, as a RowUpdate says it: run = 0, 1, 2, ..., rows; bags = 0, 1, 2,
-// ...; blocks = 0, 0, 0, ...
-struct SingleOccurrences {
-  int64_t rows = 0;
-  int64_t* run = nullptr;
-  uint32_t* bags = nullptr;
-  uint32_t* blocks = nullptr;
-};
-
 // Sums over whole rows: out = [rows, values], each the sum of the addends that have the row, from 0,
 // in their order. Row r of an addend, of [first, last), has its values at sums + (r - first) * stride.
 struct RowAddend {
@@ -89,6 +80,26 @@ struct RowTotals {
   int64_t values = 0;
   std::span<const RowAddend> addends;
   float* out = nullptr;
+};
+
+// When an operation is over, and the thread rule: backend.h. good[i] (is slot i what it says?) and rows[i] (that
+// sums[i] has; its room is not read) are there when the call returns.
+class SlotOperations {
+ public:
+  virtual ~SlotOperations() = default;
+  SlotOperations(const SlotOperations&) = delete;
+  SlotOperations& operator=(const SlotOperations&) = delete;
+
+  virtual void find_rows(std::span<const RowSearch> searches) = 0;
+  virtual void add_row_totals(std::span<const RowTotals> shards) = 0;
+  virtual void pack_slots(std::span<const SlotPacking> slots) = 0;
+  virtual void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) = 0;
+  virtual void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) = 0;
+  virtual void add_slots(std::span<const SlotSum> sums) = 0;
+  virtual void unpack_slots(std::span<const SlotUnpacking> tables) = 0;
+
+ protected:
+  SlotOperations() = default;
 };
 
 }  // namespace shardrec::compute

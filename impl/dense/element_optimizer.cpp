@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/error.h"
 #include "plan/optimizer_step.h"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 
 // Without a fused multiply-add in hardware vectors buy nothing here: such machines take the

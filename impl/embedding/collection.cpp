@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "comm/collective/agree.h"
-#include "compute/cpu_target.h"
-#include "compute/device/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/probe/profile_cache.h"
 #include "embedding/room.h"
 
@@ -24,8 +23,8 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
   // Every option is named here, so that a new one does not compile before it is decided on.
   // Thanks to the canonical order of sums, no bit depends on those that are left out.
   const auto& [seed, threads, divisor, divisor_value, lookups, output_dtype, deduplicate,
-               hierarchical, forward_compression, backward_compression, device, host_root] =
-      options;
+               hierarchical, forward_compression, backward_compression, backend, device,
+               host_root] = options;
   return {
       {"option SEED", static_cast<uint64_t>(seed)},
       {"option GRADIENT_DIVISOR", static_cast<uint64_t>(divisor)},
@@ -33,11 +32,11 @@ std::vector<comm::SharedValue> shared_options(const CollectionOptions& options) 
       {"option OUTPUT_DTYPE", static_cast<uint64_t>(output_dtype)},
       {"option FORWARD_COMPRESSION", static_cast<uint64_t>(forward_compression)},
       {"option BACKWARD_COMPRESSION", static_cast<uint64_t>(backward_compression)},
-      {"option DEVICE on the CPU (1) or not (0)", options.on_cpu() ? uint64_t{1} : uint64_t{0}}};
+      {"option DEVICE on the CPU (1) or not (0)", options.on_host() ? uint64_t{1} : uint64_t{0}}};
 }
 
 uint64_t host_bytes(const Layout& layout, const CollectionOptions& options) {
-  return options.on_cpu() ? shard_bytes(layout) : 0;
+  return options.on_host() ? shard_bytes(layout) : 0;
 }
 
 Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
@@ -74,9 +73,10 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
     const bool in_process = communicator_->reads_in_place();
-    backend_ = options_.on_cpu()
-                   ? compute::make_backend(*threads_, in_process)
-                   : compute::device::make_backend(options_.device, *threads_, in_process);
+    backend_ =
+        compute::backend_named(options_.backend)
+            .make(
+                {.threads = *threads_, .device = options_.device, .peers_in_process = in_process});
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
   });
   check_agreement(plan);

@@ -13,12 +13,14 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/collective/agree.h"
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
+#include "compute/backends/registry.h"
 #include "core/threads.h"
 #include "embedding/backward/update.h"
 #include "embedding/tables/layout.h"
@@ -45,10 +47,13 @@ struct CollectionOptions {
   // Of the output and of the gradient exchange (compression.h).
   shardrec_compression forward_compression = SHARDREC_COMPRESSION_NONE;
   shardrec_compression backward_compression = SHARDREC_COMPRESSION_NONE;
-  int32_t device = -1;  // CUDA device of the tables, and of the operations on them; -1: the CPU
+  // Of the tables, and of the operations on them (compute/backends/registry.h); device: number of the one that
+  // is meant, where the back end is one of devices.
+  std::string_view backend = compute::default_backend();
+  int32_t device = -1;
   std::string host_root = {};  // of core/host.h, for tests
 
-  bool on_cpu() const { return device < 0; }
+  bool on_host() const { return compute::backend_named(backend).on_host; }
 };
 
 // The options that decide which numbers come out: the ranks of a collection must bring the same,

@@ -226,9 +226,9 @@ void Lookup::weight_gradient(const shardrec_tensor* out) {
                                              backend.caller_devices());
   OperationsScope operations(*collection_, stream_);
   operations.touches(out);
-  backend.copy(static_cast<std::byte*>(static_cast<void*>(view.data())),
-               static_cast<const std::byte*>(static_cast<const void*>(values.data())),
-               values.size_bytes());
+  backend.transfer().copy(static_cast<std::byte*>(static_cast<void*>(view.data())),
+                          static_cast<const std::byte*>(static_cast<const void*>(values.data())),
+                          values.size_bytes());
   operations.done();
 }
 

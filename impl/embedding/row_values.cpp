@@ -54,7 +54,7 @@ void convert_rows(compute::Backend& backend, const Part& part, const Values& val
                               .cols = cols,
                               .spread = spread}));
         });
-        backend.convert_on_host(transfers);
+        backend.transfer().convert_on_host(transfers);
       });
 }
 
@@ -143,7 +143,7 @@ void StoredRows::copy_out(const RowNumbers& rows, std::byte* to) {
            .rows = piece.count,
            .width = column.width});
     }
-    backend_.copy_to_host(transfers_);
+    backend_.transfer().copy_to_host(transfers_);
   });
 }
 
@@ -161,7 +161,7 @@ void StoredRows::copy_in(const RowNumbers& rows, const std::byte* from) {
            .rows = piece.count,
            .width = column.width});
     }
-    backend_.copy_from_host(transfers_);
+    backend_.transfer().copy_from_host(transfers_);
   });
 }
 

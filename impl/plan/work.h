@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 #include "plan/plan.h"
 
 namespace shardrec::plan {

@@ -103,13 +103,13 @@ void ReplicaSync::average_pieces(embedding::Collection& collection) {
                                          .to = {values.data(), compute::Element::kFloat32, columns},
                                          .rows = rows,
                                          .width = width};
-      backend.copy_to_host({&to_host, 1});
+      backend.transfer().copy_to_host({&to_host, 1});
       of_replicas_.all_reduce(kOperation, comm::Reduction::kMean, values);
       const compute::RowTransfer back{.from = {values.data(), compute::Element::kFloat32, columns},
                                       .to = {piece.at_row(first), piece.element, piece.stride},
                                       .rows = rows,
                                       .width = width};
-      backend.copy_from_host({&back, 1});
+      backend.transfer().copy_from_host({&back, 1});
     }
   }
 }

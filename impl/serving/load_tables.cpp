@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "checkpoint/match.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/error.h"
 

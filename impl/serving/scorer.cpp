@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "checkpoint/store.h"
+#include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "dense/linear.h"
 
@@ -46,7 +47,9 @@ Scorer::Scorer(std::string directory, int64_t step, Settings settings, core::Con
     : directory_(std::move(directory)),
       settings_(std::move(settings)),
       environment_(environment),
-      workspaces_(open(step, control, nullptr)) {}
+      workspaces_(open(step, control, nullptr)) {
+  compute::memory_profile();  // kernels go by it from now on
+}
 
 // The newest may be replaced, and removed, while it is read: then the one that is newest by then.
 std::unique_ptr<const Version> Scorer::open(int64_t step, core::Control* control,

@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "compute/backends/registry.h"
 #include "compute/bags.h"
 #include "core/error.h"
 #include "embedding/batch/verdict.h"
@@ -35,7 +36,7 @@ int64_t id_at(const compute::Ids& ids, int64_t i) {
 }  // namespace
 
 Workspace::Workspace()
-    : backend_(compute::make_cpu_backend(compute::cpu_kernels(), threads_)),
+    : backend_(compute::backend_named("cpu").make({.threads = threads_})),
       batch_(compute::cpu_memory()) {}
 
 void Workspace::check(const embedding::BatchArguments& arguments, const Version& version,
@@ -168,7 +169,7 @@ void Workspace::look_up(const ServedTable& table, const Kept& kept, int64_t item
                     .out_element = element,
                     .out_stride = static_cast<size_t>(out.stride),
                     .mean = mean});
-    backend_->look_up_outputs(blocks_, output_bytes);
+    backend_->lookup().look_up_outputs(blocks_, output_bytes);
   }
 }
 

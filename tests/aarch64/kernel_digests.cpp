@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "compute/kernels.h"
 #include "compute/math/initial_values.h"

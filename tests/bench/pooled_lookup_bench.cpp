@@ -1,4 +1,5 @@
 // Bags of random rows of a table that no cache holds, or of one that every cache holds.
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "measured.h"
 

@@ -2,6 +2,7 @@
 // by a few bags.
 #include <array>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "measured.h"
 

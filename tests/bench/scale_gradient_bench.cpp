@@ -1,4 +1,5 @@
 // Output gradients of one bag after another, divided, clamped and, from 16 bits, widened.
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "measured.h"
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "capi_test.h"
+#include "compute/probe/machine.h"
 #include "compute/probe/profile_cache.h"
 #include "shardrec/shardrec.hpp"
 

@@ -21,6 +21,8 @@
 #include "checkpoint/load.h"
 #include "checkpoint/save.h"
 #include "comm/world.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "core/error.h"
 #include "plan/plan.h"
 

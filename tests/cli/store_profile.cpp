@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/probe/machine.h"
 #include "compute/probe/profile_cache.h"
 #include "core/error.h"
 

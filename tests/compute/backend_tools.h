@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 
 namespace shardrec::compute {
 

@@ -1,4 +1,6 @@
 // Which set of kernels is in use.
+#include "compute/cpu/kernels/dispatch.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -6,7 +8,6 @@
 #include <set>
 #include <string>
 
-#include "compute/cpu_target.h"
 #include "compute/kernels.h"
 #include "core/error.h"
 

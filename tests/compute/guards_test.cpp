@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/update_jobs.h"
 
 namespace shardrec::compute {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 
 namespace shardrec::compute {

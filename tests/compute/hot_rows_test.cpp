@@ -1,5 +1,5 @@
 // Rows with very many occurrences: their gradients are summed by all threads, with the bits of one.
-#include "compute/cpu/operations/hot_rows.h"
+#include "compute/cpu/rows/hot_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "compute/operations.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/row_operations.h"
 #include "core/memory.h"
 
 namespace shardrec::compute::cpu {

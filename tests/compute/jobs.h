@@ -14,9 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/half_reference.h"
 #include "compute/kernels.h"
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 
 namespace shardrec::compute {
 

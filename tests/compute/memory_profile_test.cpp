@@ -1,5 +1,5 @@
 // The machine's memory profile: its text, its file in the cache, and what kernels make of it.
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "compute/probe/prefetch.h"
+#include "compute/probe/machine.h"
 #include "compute/probe/profile_cache.h"
+#include "compute/profile/prefetch.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -347,12 +348,14 @@ TEST(Prefetch, OfUpdatesIsThatOfTheProfileWhereRowsAreFarApart) {
 }
 
 TEST(Prefetch, OfThisProcessIsWithinWhatKernelsTake) {
+  const MemoryProfile& profile = memory_profile();
+  EXPECT_EQ(&profile, &profile_in_use());
   for (int64_t row_bytes = 4; row_bytes < 1 << 16; row_bytes *= 3) {
     for (const auto access : {MemoryAccess::kGather, MemoryAccess::kUpdate}) {
       const Prefetch way = prefetch_for(access, row_bytes, 20);
       EXPECT_GE(way.distance_rows, kLeastPrefetchDistance);
       EXPECT_LE(way.distance_rows, kMostPrefetchDistance);
-      EXPECT_EQ(way, prefetch_for(memory_profile(), access, row_bytes, 20));
+      EXPECT_EQ(way, prefetch_for(profile, access, row_bytes, 20));
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/update_jobs.h"
 
 namespace shardrec::compute {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 
 namespace shardrec::compute {
 namespace {
@@ -85,14 +87,14 @@ TEST_P(Operations, SumsOnNodesAreWhatTheirPartsAddUpTo) {
 
   NodeSum sum{.addends = present, .samples = kSamples, .cols = kCols};
   int64_t rows = 0;
-  backend_->count_node_sums({&sum, 1}, {&rows, 1});
+  backend_->assembly().count_node_sums({&sum, 1}, {&rows, 1});
   std::vector<float> sums(static_cast<size_t>(rows * kCols));
   sum.out = sums.data();
-  backend_->add_on_nodes({&sum, 1});
+  backend_->assembly().add_on_nodes({&sum, 1});
   std::vector<uint32_t> chunk_sums(static_cast<size_t>(chunks_of(kSamples)) + 1);
   const NodeSumCount count{std::span(addends).subspan(2), kSamples, chunk_sums.data()};
   int64_t counted = 0;
-  backend_->count_chunk_sums({&count, 1}, {&counted, 1});
+  backend_->assembly().count_chunk_sums({&count, 1}, {&counted, 1});
   EXPECT_EQ(chunk_sums.back(), rows);
   EXPECT_EQ(counted, rows);
 
@@ -108,7 +110,7 @@ TEST_P(Operations, SumsOnNodesAreWhatTheirPartsAddUpTo) {
                               .cols = kCols,
                               .out = out.data(),
                               .out_stride = kCols};
-    backend_->assemble_bags({&output, 1});
+    backend_->assembly().assemble_bags({&output, 1});
     for (int64_t sample = 0; sample < kSamples; ++sample) {
       for (int64_t c = 0; c < kCols; ++c) {
         float node_sums[2] = {};
@@ -150,7 +152,7 @@ TEST_P(Operations, GradientsOfBagsAreDividedAndClamped) {
                               .max_gradient = 2,
                               .out = out.data(),
                               .unscaled = unscaled.data()};
-    backend_->pack_bag_gradients({&packed, 1});
+    backend_->gradients().pack_bag_gradients({&packed, 1});
     for (int64_t sample = 0; sample < kSamples; ++sample) {
       const int64_t row = block.row_of(sample);
       if (row < 0) continue;

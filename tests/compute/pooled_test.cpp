@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "compute/kernels.h"
 #include "core/memory.h"

@@ -15,12 +15,14 @@
 #include <tuple>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "compute/probe/choice.h"
 #include "compute/probe/jobs.h"
 #include "compute/probe/kernels.h"
-#include "compute/probe/prefetch.h"
+#include "compute/probe/machine.h"
 #include "compute/probe/team.h"
+#include "compute/profile/prefetch.h"
 #include "core/error.h"
 #include "core/memory.h"
 

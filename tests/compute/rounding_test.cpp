@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/math/scalar.h"
 #include "compute/update_jobs.h"
 

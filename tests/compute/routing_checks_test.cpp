@@ -31,11 +31,11 @@ struct TwoFeatures {
   // Positions of the first wrong ids as counted; then, where there are none, as written.
   std::vector<int64_t> count(Backend& backend) {
     BlockCount counts[2];
-    backend.count_ids(routed, checked, counts);
+    backend.routing().count_ids(routed, checked, counts);
     return {checked[0].wrong.position, checked[1].wrong.position};
   }
   std::vector<int64_t> write(Backend& backend) {
-    backend.write_ids(routed, sections, checked);
+    backend.routing().write_ids(routed, sections, checked);
     return {checked[0].wrong.position, checked[1].wrong.position};
   }
 
@@ -116,14 +116,14 @@ TEST(RoutingOfBadIds, AWrongIdOfALaterPieceIsFound) {
                          .blocks = {&block, 1}};
   CheckedIds checked;
   BlockCount count;
-  tools.backend->count_ids({&routed, 1}, {&checked, 1}, {&count, 1});
+  tools.backend->routing().count_ids({&routed, 1}, {&checked, 1}, {&count, 1});
   EXPECT_EQ(count.ids, std::ssize(values));
   uint32_t length = 0;
   std::vector<int32_t> ids(values.size());
   uint32_t chunks[4] = {};
   const BlockSections sections{
       .dense_lengths = &length, .ids = ids.data(), .chunk_rows = chunks, .chunk_ids = chunks + 2};
-  tools.backend->write_ids({&routed, 1}, {&sections, 1}, {&checked, 1});
+  tools.backend->routing().write_ids({&routed, 1}, {&sections, 1}, {&checked, 1});
   EXPECT_EQ(checked.wrong.position, 70000);
   EXPECT_EQ(checked.wrong.value, 5);
 }

@@ -51,7 +51,7 @@ TEST(DeduplicatedIds, BlocksMoveUpAndExpandToWhatTheyWere) {
   const DeduplicatedBlocks messages[2] = {{message.data(), blocks, unique},
                                           {again.data(), blocks, unique_again}};
   BackendTools tools;
-  tools.backend->deduplicate_ids(messages);
+  tools.backend->routing().deduplicate_ids(messages);
   EXPECT_EQ(unique, unique_again);
 
   const std::byte* at = message.data();
@@ -75,7 +75,7 @@ TEST(DeduplicatedIds, BlocksMoveUpAndExpandToWhatTheyWere) {
                            .unique = unique[b],
                            .out = out};
       WrongInteger wrong{.position = 1};
-      tools.backend->expand_ids({&coded, 1}, {&wrong, 1});
+      tools.backend->routing().expand_ids({&coded, 1}, {&wrong, 1});
       EXPECT_EQ(wrong.position, -1);
     }
     if (!shape.is_64) ids.assign(narrow.begin(), narrow.end());
@@ -106,7 +106,7 @@ void expect_wrong_code(int64_t unique) {
   coded[1].count = 20;
   WrongInteger wrong[2] = {{.position = 5}, {}};
   BackendTools tools;
-  tools.backend->expand_ids(coded, wrong);
+  tools.backend->routing().expand_ids(coded, wrong);
   EXPECT_EQ(wrong[0].position, -1);
   EXPECT_EQ(wrong[1].position, 17);
   EXPECT_EQ(wrong[1].value, unique);
@@ -148,7 +148,7 @@ TEST(ReceivedIds, LengthsThatAreNotWhatTheBlockSaysAreTold) {
                                            kOrder, kSum,  kSum,  kSum,   kSum};
   std::vector<BagDefect> defects(blocks.size(), kOrder);
   BackendTools tools;
-  tools.backend->check_bags(blocks, defects);
+  tools.backend->routing().check_bags(blocks, defects);
   EXPECT_EQ(defects, expected);
 }
 

@@ -286,7 +286,7 @@ TEST_P(Routing, BlocksHoldTheIdsOfTheirRows) {
     const Feature feature(GetParam(), random);
     std::vector<BlockCount> counts(feature.block_count());
     CheckedIds checked;
-    tools.backend->count_ids({&feature.routed(), 1}, {&checked, 1}, counts);
+    tools.backend->routing().count_ids({&feature.routed(), 1}, {&checked, 1}, counts);
     EXPECT_EQ(checked.wrong.position, -1);
     EXPECT_EQ(checked.out_of_range, feature.out_of_range());
     std::vector<WrittenBlock> blocks;
@@ -304,7 +304,7 @@ TEST_P(Routing, BlocksHoldTheIdsOfTheirRows) {
     for (const WrittenBlock& block : blocks) sections.push_back(block.sections);
     RoutedIds routed = feature.routed();
     if (seed % 2 != 0) routed.weights = nullptr;
-    tools.backend->write_ids({&routed, 1}, sections, {&checked, 1});
+    tools.backend->routing().write_ids({&routed, 1}, sections, {&checked, 1});
     EXPECT_EQ(checked.wrong.position, -1);
     feature.expect_kept();
     for (const uint32_t b : feature.routed().blocks) {

@@ -1,6 +1,4 @@
 // Rows between the memory of the CPU's back end and the host's, against plain loops.
-#include "compute/row_transfers.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -11,6 +9,9 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/transfer_operations.h"
 #include "half_reference.h"
 
 namespace shardrec::compute {
@@ -84,9 +85,9 @@ TEST_P(Transfers, MoveColumnsAndLeaveTheOthers) {
                                      .rows = rows,
                                      .width = width};
           if (back) {
-            backend_->copy_from_host({&transfer, 1});
+            backend_->transfer().copy_from_host({&transfer, 1});
           } else {
-            backend_->copy_to_host({&transfer, 1});
+            backend_->transfer().copy_to_host({&transfer, 1});
           }
           for (int64_t row = 0; row < rows; ++row) {
             for (int64_t c = 0; c < static_cast<int64_t>(stride); ++c) {
@@ -113,7 +114,7 @@ TEST_P(Transfers, FollowNumbersOnBothSides) {
                              .to = to.target(0, given.data()),
                              .rows = 4,
                              .width = 4};
-  backend_->convert_on_host({&transfer, 1});
+  backend_->transfer().convert_on_host({&transfer, 1});
   const int64_t expected[] = {3, -1, 7, -1, -1, 0};
   for (int64_t row = 0; row < 6; ++row) {
     for (int64_t c = 0; c < 4; ++c) {
@@ -134,7 +135,7 @@ TEST_P(Transfers, GiveARowTheLastOfManyThatAreMovedThere) {
                              .to = to.target(0, numbers.data()),
                              .rows = kRows,
                              .width = 1};
-  backend_->copy_from_host({&transfer, 1});
+  backend_->transfer().copy_from_host({&transfer, 1});
   EXPECT_EQ(to.at(0, 0), from.at(kRows - 1, 0));
   EXPECT_EQ(to.at(1, 0), from.at(kRows - 2, 0));
 }
@@ -147,7 +148,7 @@ TEST_P(Transfers, SpreadOneElementOverItsColumns) {
                              .rows = 9,
                              .width = 4,
                              .spread = true};
-  backend_->convert_on_host({&transfer, 1});
+  backend_->transfer().convert_on_host({&transfer, 1});
   for (int64_t row = 0; row < 9; ++row) {
     for (int64_t c = 3; c < 7; ++c) EXPECT_EQ(to.at(row, c), from.at(row, 1));
   }

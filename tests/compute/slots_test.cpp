@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compute/backend_tools.h"
+#include "compute/gradient_operations.h"
 #include "compute/slot_operations.h"
 
 namespace shardrec::compute {
@@ -74,7 +75,7 @@ class Slots : public ::testing::TestWithParam<bool> {
   Slot packed(const Touched& touched) {
     Slot slot(GetParam(), std::ssize(touched.rows));
     const SlotPacking packing{touched.rows.data(), touched.gradients.data(), slot.room()};
-    tools_.backend->pack_slots({&packing, 1});
+    tools_.backend->slots().pack_slots({&packing, 1});
     return slot;
   }
   // Rows and gradients of a slot.
@@ -83,7 +84,7 @@ class Slots : public ::testing::TestWithParam<bool> {
     out.rows.resize(static_cast<size_t>(slot.count));
     std::vector<const float*> gradients(out.rows.size());
     const SlotUnpacking table{{&slot, 1}, out.rows.data(), gradients.data()};
-    tools_.backend->unpack_slots({&table, 1});
+    tools_.backend->slots().unpack_slots({&table, 1});
     for (const float* gradient : gradients) {
       out.gradients.insert(out.gradients.end(), gradient, gradient + kWidth);
     }
@@ -92,7 +93,7 @@ class Slots : public ::testing::TestWithParam<bool> {
   bool good(const Slot& slot) {
     const SlotRows rows = slot.rows();
     uint8_t good = 7;
-    tools_.backend->check_slots({&rows, 1}, {&good, 1});
+    tools_.backend->slots().check_slots({&rows, 1}, {&good, 1});
     return good == 1;
   }
 
@@ -135,10 +136,10 @@ TEST_P(Slots, AreAddedUpPairwiseOverTheRanks) {
     SlotSum sum{.addends = addends, .to = {}};
     sum.to.width = kWidth;
     int64_t count = -1;
-    tools_.backend->count_slot_sums({&sum, 1}, {&count, 1});
+    tools_.backend->slots().count_slot_sums({&sum, 1}, {&count, 1});
     Slot out(GetParam(), count);
     sum.to = out.room();
-    tools_.backend->add_slots({&sum, 1});
+    tools_.backend->slots().add_slots({&sum, 1});
     EXPECT_TRUE(good(out));
     const Touched added = unpacked(out.rows());
     size_t i = 0;
@@ -195,7 +196,7 @@ TEST(RowSearches, CountTheRowsBelowEachBound) {
       {rows.data(), std::ssize(rows), bounds, before.data()},
       {nullptr, 0, std::span(bounds).first(1), &of_none},
   };
-  tools.backend->find_rows(searches);
+  tools.backend->slots().find_rows(searches);
   EXPECT_EQ(before, (std::vector<int64_t>{0, 1, 2, 5, 3}));
   EXPECT_EQ(of_none, 0);
 }
@@ -205,7 +206,7 @@ TEST(SingleOccurrences, AreNumbered) {
   std::vector<int64_t> run(4, -1);
   std::vector<uint32_t> bags(3, 9);
   std::vector<uint32_t> blocks(3, 9);
-  tools.backend->number_occurrences({3, run.data(), bags.data(), blocks.data()});
+  tools.backend->gradients().number_occurrences({3, run.data(), bags.data(), blocks.data()});
   EXPECT_EQ(run, (std::vector<int64_t>{0, 1, 2, 3}));
   EXPECT_EQ(bags, (std::vector<uint32_t>{0, 1, 2}));
   EXPECT_EQ(blocks, (std::vector<uint32_t>{0, 0, 0}));
@@ -231,7 +232,7 @@ TEST(RowTotals, AreSumsInTheOrderOfTheAddends) {
                                {sums[2].data(), 2, 0, kTotals}};
   std::vector<float> out(2 * kTotals, 99);
   const RowTotals totals{.rows = kTotals, .values = 2, .addends = addends, .out = out.data()};
-  tools.backend->add_row_totals({&totals, 1});
+  tools.backend->slots().add_row_totals({&totals, 1});
   for (size_t row = 0; row < kTotals; ++row) {
     for (size_t k = 0; k < 2; ++k) {
       float expected = 0.0F + sums[0][2 * row + k];

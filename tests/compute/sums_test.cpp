@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/reference.h"
 #include "compute/update_jobs.h"
 

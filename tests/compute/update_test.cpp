@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/reference.h"
 #include "compute/update_jobs.h"
 

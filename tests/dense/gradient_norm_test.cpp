@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/threads.h"
 #include "dense/reference.h"

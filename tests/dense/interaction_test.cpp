@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/error.h"
 #include "dense/reference.h"

@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "compute/update_jobs.h"
 #include "core/threads.h"

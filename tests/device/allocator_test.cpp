@@ -3,7 +3,7 @@
 #include <map>
 #include <mutex>
 
-#include "compute/device/stream.h"
+#include "compute/cuda/host/stream.h"
 #include "device/device_arrays.h"
 #include "device/rank_on_device.h"
 #include "shardrec/native.h"
@@ -34,7 +34,7 @@ class ProgramAllocator {
     const std::lock_guard lock(own.mutex_);
     void* memory = nullptr;
     if (own.left_-- <= 0) return nullptr;
-    compute::device::require(compute::device::table().allocate(
+    compute::cuda::host::require(compute::cuda::host::table().allocate(
                                  own.stream_.handle(), static_cast<uint64_t>(bytes), &memory),
                              "allocate for the program");
     own.stream_.wait();  // for any stream
@@ -53,7 +53,7 @@ class ProgramAllocator {
 
   std::mutex mutex_;
   int64_t left_;
-  compute::device::Stream stream_{0};
+  compute::cuda::host::Stream stream_{0};
   std::map<void*, int64_t> bytes_;
   std::vector<void*> given_back_;  // not used again, since streams may still do so
 };

@@ -1,5 +1,5 @@
 // Outputs assembled on a device, and the sums of nodes counted there, have the bits of the CPU's.
-#include "compute/device/assembly.h"
+#include "compute/cuda/host/assembly/assembly.h"
 
 #include "device/mirrored.h"
 
@@ -215,12 +215,12 @@ class AssemblyOnDevice : public MirroredTest {
   void compare() {
     std::vector<int64_t> rows(here_.counts.size(), -1);
     std::vector<int64_t> rows_there(here_.counts.size(), -2);
-    cpu_->count_chunk_sums(here_.counts, rows);
+    cpu_->assembly().count_chunk_sums(here_.counts, rows);
     assembly().count(there_.counts, rows_there);
     ASSERT_EQ(rows, rows_there);
-    cpu_->assemble_bags(here_.pooled);
+    cpu_->assembly().assemble_bags(here_.pooled);
     assembly().run(there_.pooled);
-    cpu_->assemble_sequences(here_.sequences);
+    cpu_->assembly().assemble_sequences(here_.sequences);
     assembly().run(there_.sequences);
     for (size_t i = 0; i < elements_.size(); ++i) {
       const auto& [list, element] = elements_[i];
@@ -239,8 +239,8 @@ class AssemblyOnDevice : public MirroredTest {
     there_ = {};
   }
 
-  compute::device::Assembly& assembly() {
-    if (assembly_ == nullptr) assembly_ = std::make_unique<compute::device::Assembly>(stream_);
+  compute::cuda::host::Assembly& assembly() {
+    if (assembly_ == nullptr) assembly_ = std::make_unique<compute::cuda::host::Assembly>(stream_);
     return *assembly_;
   }
 
@@ -251,7 +251,7 @@ class AssemblyOnDevice : public MirroredTest {
   std::deque<std::vector<int32_t>> addend_of_, intervals_;
   std::deque<std::vector<std::byte>> codes_;
   std::vector<std::pair<Written*, Element>> elements_;
-  std::unique_ptr<compute::device::Assembly> assembly_;
+  std::unique_ptr<compute::cuda::host::Assembly> assembly_;
 };
 
 TEST_F(AssemblyOnDevice, BagsHaveTheBitsOfTheCpuForNodesOfAddends) {

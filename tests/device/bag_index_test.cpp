@@ -1,5 +1,5 @@
 // Bags that are counted through on a device begin where one meets them walking.
-#include "compute/device/bag_index.h"
+#include "compute/cuda/host/bag_index.h"
 
 #include <deque>
 #include <optional>
@@ -53,7 +53,7 @@ class BagIndexOnDevice : public DeviceTest {
 
 TEST_F(BagIndexOnDevice, SaysWhereTheBagsOfEveryBlockBegin) {
   Random random(3);
-  compute::device::BagIndex index(stream_);
+  compute::cuda::host::BagIndex index(stream_);
   for (int repeat = 0; repeat < 3; ++repeat) {
     std::deque<Block> blocks;
     for (const int64_t samples : {0, 1, 700, 0, 33, 256, 255, 0}) {
@@ -83,7 +83,7 @@ TEST_F(BagIndexOnDevice, SaysWhereTheBagsOfEveryBlockBegin) {
 }
 
 TEST_F(BagIndexOnDevice, TakesNoBlocksAndBlocksWithoutLengths) {
-  compute::device::BagIndex index(stream_);
+  compute::cuda::host::BagIndex index(stream_);
   EXPECT_TRUE(index.run({}).empty());
   const Bags none;
   const Bags* const blocks[] = {&none, &none};

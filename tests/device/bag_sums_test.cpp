@@ -1,5 +1,5 @@
 // Sums of bags taken on a device have the bits of the CPU's.
-#include "compute/device/bag_sums.h"
+#include "compute/cuda/host/lookup/bag_sums.h"
 
 #include "device/mirrored.h"
 
@@ -76,9 +76,9 @@ class BagSumsOnDevice : public MirroredTest {
   }
 
   void compare() {
-    cpu_->sum_bags(here_);
+    cpu_->lookup().sum_bags(here_);
     if (summation_ == nullptr) {
-      summation_ = std::make_unique<compute::device::BagSummation>(stream_);
+      summation_ = std::make_unique<compute::cuda::host::BagSummation>(stream_);
     }
     summation_->run(there_);
     for (size_t i = 0; i < written_.size(); ++i) {
@@ -98,7 +98,7 @@ class BagSumsOnDevice : public MirroredTest {
   std::deque<std::vector<float>> weights_;
   std::vector<BagSums> here_;
   std::vector<BagSums> there_;
-  std::unique_ptr<compute::device::BagSummation> summation_;
+  std::unique_ptr<compute::cuda::host::BagSummation> summation_;
 };
 
 TEST_F(BagSumsOnDevice, HaveTheBitsOfTheCpu) {

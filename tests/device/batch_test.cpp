@@ -4,8 +4,10 @@
 #include <optional>
 
 #include "compute/backend.h"
-#include "compute/device/batch_checks.h"
-#include "compute/device/received_blocks.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/routing/batch_checks.h"
+#include "compute/cuda/host/routing/received_blocks.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -82,7 +84,7 @@ class BatchOnDevice : public DeviceTest {
     }
     std::vector<CheckedLengths> expected(here.size());
     std::vector<CheckedLengths> found(here.size());
-    cpu_->read_lengths(here, expected);
+    cpu_->routing().read_lengths(here, expected);
     checks().read_lengths(there, found);
     const std::vector<uint32_t> read = from_device<uint32_t>(out_there, bags);
     at = 0;
@@ -107,8 +109,8 @@ class BatchOnDevice : public DeviceTest {
     return lengths;
   }
 
-  compute::device::BatchChecks& checks() {
-    if (checks_ == nullptr) checks_ = std::make_unique<compute::device::BatchChecks>(stream_);
+  compute::cuda::host::BatchChecks& checks() {
+    if (checks_ == nullptr) checks_ = std::make_unique<compute::cuda::host::BatchChecks>(stream_);
     return *checks_;
   }
 
@@ -116,7 +118,7 @@ class BatchOnDevice : public DeviceTest {
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::BatchChecks> checks_;
+  std::unique_ptr<compute::cuda::host::BatchChecks> checks_;
 };
 
 TEST_F(BatchOnDevice, LengthsAndOffsetsOfAllFeaturesAreReadAtOnce) {
@@ -210,7 +212,7 @@ TEST_F(BatchOnDevice, SamplesAreSortedByTheirBags) {
       }
       std::vector<WrongInteger> expected(here.size());
       std::vector<WrongInteger> found(here.size());
-      cpu_->sort_samples(here, expected);
+      cpu_->routing().sort_samples(here, expected);
       checks().sort_samples(there, found);
       const std::vector<uint32_t> sorted = from_device<uint32_t>(out_there, words);
       for (size_t f = 0; f < here.size(); ++f) {
@@ -302,8 +304,8 @@ class ReceivedOnDevice : public BatchOnDevice {
     }
     std::vector<BagDefect> expected(here.size());
     std::vector<BagDefect> found(here.size());
-    cpu_->check_bags(here, expected);
-    compute::device::ReceivedBlocks(stream_).check_bags(there, found);
+    cpu_->routing().check_bags(here, expected);
+    compute::cuda::host::ReceivedBlocks(stream_).check_bags(there, found);
     EXPECT_EQ(found, expected);
     for (const BagDefect defect : expected) seen_.insert(seen_.end(), defect);
   }
@@ -325,7 +327,7 @@ TEST_F(ReceivedOnDevice, DefectsOfBagsAreThoseOfTheCpu) {
     ASSERT_NO_FATAL_FAILURE(compare(blocks));
   }
   EXPECT_TRUE(seen(BagDefect::kNone) && seen(BagDefect::kOrder) && seen(BagDefect::kSum));
-  compute::device::ReceivedBlocks(stream_).check_bags({}, {});
+  compute::cuda::host::ReceivedBlocks(stream_).check_bags({}, {});
 }
 
 TEST_F(ReceivedOnDevice, LengthsThatAddUpModulo32BitsOnlyAreADefect) {
@@ -380,8 +382,8 @@ TEST_F(ReceivedOnDevice, CodesAreExpandedAndTheFirstWrongOneIsTold) {
   }
   std::vector<WrongInteger> expected(here.size());
   std::vector<WrongInteger> found(here.size(), {.position = 3});
-  cpu_->expand_ids(here, expected);
-  compute::device::ReceivedBlocks(stream_).expand_ids(there, found);
+  cpu_->routing().expand_ids(here, expected);
+  compute::cuda::host::ReceivedBlocks(stream_).expand_ids(there, found);
   for (size_t c = 0; c < cases.size(); ++c) {
     ASSERT_EQ(found[c].position, expected[c].position) << "block " << c;
     ASSERT_EQ(found[c].value, expected[c].value) << "block " << c;
@@ -389,7 +391,7 @@ TEST_F(ReceivedOnDevice, CodesAreExpandedAndTheFirstWrongOneIsTold) {
       ASSERT_TRUE(cases[c].out_there->bytes() == cases[c].out) << "block " << c;
     }
   }
-  compute::device::ReceivedBlocks(stream_).expand_ids({}, {});
+  compute::cuda::host::ReceivedBlocks(stream_).expand_ids({}, {});
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "capi/capi_test.h"
-#include "compute/device/stream.h"
+#include "compute/cuda/host/stream.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
 #include "shardrec/native.h"
@@ -10,7 +10,7 @@
 namespace shardrec::test {
 namespace {
 
-using compute::device::PinnedMemory;
+using compute::cuda::host::PinnedMemory;
 
 // A caller that enqueues all it does in a stream of its own.
 class CallerStreams : public HeldStreamsTest {
@@ -28,8 +28,8 @@ class CallerStreams : public HeldStreamsTest {
   void send(Slot& slot) { caller_.copy(slot.there->data, slot.pinned.data(), slot.pinned.size()); }
   void fetch(Slot& slot) { caller_.copy(slot.pinned.data(), slot.there->data, slot.pinned.size()); }
   void overwrite(Slot& slot) {
-    compute::device::require(
-        compute::device::table().fill(caller_.handle(), slot.there->data, 0, slot.pinned.size()),
+    compute::cuda::host::require(
+        compute::cuda::host::table().fill(caller_.handle(), slot.there->data, 0, slot.pinned.size()),
         "overwrite what was given");
   }
 };
@@ -142,10 +142,10 @@ TEST_F(CallerStreams, HearOfFailuresWhenTheyWait) {
         Rank rank(0);
         constexpr int kIllegalAddress = 700;
         of_plugin<void(int64_t, int)>("simt_fail_operation")(1, kIllegalAddress);
-        const compute::device::Stream other(0);
+        const compute::cuda::host::Stream other(0);
         const PinnedMemory anything(2);
-        compute::device::table().copy(other.handle(), anything.data(), anything.data() + 1, 1);
-        compute::device::table().wait_for_stream(other.handle());
+        compute::cuda::host::table().copy(other.handle(), anything.data(), anything.data() + 1, 1);
+        compute::cuda::host::table().wait_for_stream(other.handle());
         const shardrec_status status = shardrec_collection_synchronize(rank.tables());
         std::fprintf(stderr, "%s: %s\n", shardrec_status_name(status), shardrec_last_error());
         std::_Exit(status == SHARDREC_DEVICE_ERROR ? 0 : 1);

@@ -38,8 +38,8 @@ TEST(CapabilitiesOfDevices, KnowWhatIsFreeOnThoseThatAreUsed) {
   if (!is_on_cpu()) GTEST_SKIP() << "only CUDA on the CPU has as many devices as are asked for";
   expect_in_child("SHARDREC_SIMT_DEVICES", "2", [] {
     setenv("SHARDREC_SIMT_MEMORY", "1000000", 1);
-    const auto stream = std::make_shared<compute::device::Stream>(1);
-    const auto memory = compute::device::make_memory(stream);
+    const auto stream = std::make_shared<compute::cuda::host::Stream>(1);
+    const auto memory = compute::cuda::host::make_memory(stream);
     const auto block = memory->allocate_zeros(300000);
     stream->wait();
     const nlohmann::json devices = capabilities().at("cuda_devices");

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "compute/device/memory.h"
+#include "compute/cuda/host/memory.h"
 #include "core/error.h"
 
 namespace shardrec::test {
@@ -21,13 +21,13 @@ class DeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     try {
-      stream_ = std::make_shared<compute::device::Stream>(0);
+      stream_ = std::make_shared<compute::cuda::host::Stream>(0);
     } catch (const core::Error& error) {
-      const bool any_device = std::strstr(compute::device::table().library, "CPU") != nullptr;
+      const bool any_device = std::strstr(compute::cuda::host::table().library, "CPU") != nullptr;
       if (any_device) throw;
       GTEST_SKIP() << "no GPU: " << error.sentence();
     }
-    memory_ = compute::device::make_memory(stream_);
+    memory_ = compute::cuda::host::make_memory(stream_);
   }
 
   // Bytes on the device. What it is given is copied there before the call returns.
@@ -36,7 +36,7 @@ class DeviceTest : public ::testing::Test {
     Array(DeviceTest& test, const void* data, size_t bytes)
         : stream_(test.stream_), bytes_(bytes), block_(test.memory_->allocate(bytes)) {
       if (bytes == 0) return;
-      const compute::device::PinnedMemory pinned(bytes);
+      const compute::cuda::host::PinnedMemory pinned(bytes);
       std::memcpy(pinned.data(), data, bytes);
       stream_->copy(block_->data, pinned.data(), bytes);
       stream_->wait();
@@ -47,7 +47,7 @@ class DeviceTest : public ::testing::Test {
     std::vector<std::byte> bytes() {
       std::vector<std::byte> out(bytes_);
       if (bytes_ == 0) return out;
-      const compute::device::PinnedMemory pinned(bytes_);
+      const compute::cuda::host::PinnedMemory pinned(bytes_);
       stream_->copy(pinned.data(), block_->data, bytes_);
       stream_->wait();
       std::memcpy(out.data(), pinned.data(), bytes_);
@@ -55,7 +55,7 @@ class DeviceTest : public ::testing::Test {
     }
 
    private:
-    std::shared_ptr<compute::device::Stream> stream_;
+    std::shared_ptr<compute::cuda::host::Stream> stream_;
     size_t bytes_;
     std::unique_ptr<compute::MemoryBlock> block_;
   };
@@ -65,14 +65,14 @@ class DeviceTest : public ::testing::Test {
   std::vector<T> read(const T* there, size_t count) {
     std::vector<T> out(count);
     if (count == 0) return out;
-    const compute::device::PinnedMemory pinned(count * sizeof(T));
+    const compute::cuda::host::PinnedMemory pinned(count * sizeof(T));
     stream_->copy(pinned.data(), there, count * sizeof(T));
     stream_->wait();
     std::memcpy(out.data(), pinned.data(), count * sizeof(T));
     return out;
   }
 
-  std::shared_ptr<compute::device::Stream> stream_;
+  std::shared_ptr<compute::cuda::host::Stream> stream_;
   std::shared_ptr<compute::Memory> memory_;
 };
 

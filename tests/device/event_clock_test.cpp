@@ -1,5 +1,5 @@
 // Time of operations by events, and ranges for profilers.
-#include "compute/device/event_clock.h"
+#include "compute/cuda/host/event_clock.h"
 
 #include <gtest/gtest.h>
 
@@ -21,8 +21,8 @@
 namespace shardrec::test {
 namespace {
 
-using compute::device::EventClock;
-using compute::device::Stream;
+using compute::cuda::host::EventClock;
+using compute::cuda::host::Stream;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kHeld{300};
@@ -132,7 +132,7 @@ TEST_F(EventClocks, CountThePhasesOfSteps) {
     const double counted = seconds_of_phases();
     EXPECT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
     EXPECT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
-    compute::device::require(compute::device::table().fill(caller_.handle(), gradient->data, 0,
+    compute::cuda::host::require(compute::cuda::host::table().fill(caller_.handle(), gradient->data, 0,
                                                            batch.gradient.size() * sizeof(float)),
                              "write gradients");
     std::thread later;

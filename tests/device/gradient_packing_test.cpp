@@ -1,5 +1,5 @@
 // Gradients packed on a device have the bits of the CPU's.
-#include "compute/device/gradient_packing.h"
+#include "compute/cuda/host/gradients/gradient_packing.h"
 
 #include "device/mirrored.h"
 
@@ -170,11 +170,11 @@ class GradientPackingOnDevice : public MirroredTest {
 
   void compare() {
     if (packing_ == nullptr) {
-      packing_ = std::make_unique<compute::device::GradientPacking>(stream_);
+      packing_ = std::make_unique<compute::cuda::host::GradientPacking>(stream_);
     }
-    cpu_->pack_bag_gradients(bags_here_);
+    cpu_->gradients().pack_bag_gradients(bags_here_);
     packing_->run(bag_blocks_there_);
-    cpu_->pack_sequence_gradients(sequences_here_);
+    cpu_->gradients().pack_sequence_gradients(sequences_here_);
     packing_->run(sequences_there_);
     for (size_t i = 0; i < written_.size(); ++i) {
       ASSERT_TRUE(same_numbers(Element::kFloat32, written_[i].there->bytes(), written_[i].here))
@@ -195,7 +195,7 @@ class GradientPackingOnDevice : public MirroredTest {
   std::deque<std::vector<int32_t>> intervals_;
   std::vector<BagGradients> bags_here_, bag_blocks_there_;
   std::vector<SequenceGradients> sequences_here_, sequences_there_;
-  std::unique_ptr<compute::device::GradientPacking> packing_;
+  std::unique_ptr<compute::cuda::host::GradientPacking> packing_;
 };
 
 TEST_F(GradientPackingOnDevice, BagsHaveTheBitsOfTheCpu) {

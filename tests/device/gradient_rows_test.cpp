@@ -1,13 +1,15 @@
 // Addresses of gradient rows, numbers of occurrences and places of rows, made on a device, are those of
 // the CPU.
-#include "compute/device/gradient_rows.h"
+#include "compute/cuda/host/gradients/gradient_rows.h"
 
 #include <algorithm>
 #include <deque>
 #include <numeric>
 
 #include "compute/backend.h"
-#include "compute/device/row_searches.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/slots/row_searches.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -38,7 +40,7 @@ struct Feature {
 };
 
 TEST_F(GradientRowsOnDevice, LieWhereTheCpuFindsThem) {
-  compute::device::GradientRows located(stream_);
+  compute::cuda::host::GradientRows located(stream_);
   for (int repeat = 0; repeat < 3; ++repeat) {
     std::deque<Feature> features;
     std::deque<Array> arrays;
@@ -73,7 +75,7 @@ TEST_F(GradientRowsOnDevice, LieWhereTheCpuFindsThem) {
                             feature.addresses.size() * sizeof(const float*))
               .data());
     }
-    cpu_->locate_gradients(here);
+    cpu_->gradients().locate_gradients(here);
     located.locate(there);
     for (size_t b = 0; b < here.size(); ++b) {
       EXPECT_EQ(read(there[b].out, features[b].addresses.size()), features[b].addresses) << b;
@@ -91,11 +93,11 @@ TEST_F(GradientRowsOnDevice, NumberTheOccurrencesOfRowsThatHaveOneEach) {
     Array bags_there(*this, bags.data(), rows * sizeof(uint32_t));
     Array blocks_there(*this, blocks.data(), rows * sizeof(uint32_t));
     SingleOccurrences job{static_cast<int64_t>(rows), run.data(), bags.data(), blocks.data()};
-    cpu_->number_occurrences(job);
+    cpu_->gradients().number_occurrences(job);
     job.run = static_cast<int64_t*>(run_there.data());
     job.bags = static_cast<uint32_t*>(bags_there.data());
     job.blocks = static_cast<uint32_t*>(blocks_there.data());
-    compute::device::number_occurrences(job, *stream_);
+    compute::cuda::host::number_occurrences(job, *stream_);
     EXPECT_EQ(read(job.run, rows + 1), run);
     EXPECT_EQ(read(job.bags, rows), bags);
     EXPECT_EQ(read(job.blocks, rows), blocks);
@@ -103,7 +105,7 @@ TEST_F(GradientRowsOnDevice, NumberTheOccurrencesOfRowsThatHaveOneEach) {
 }
 
 TEST_F(GradientRowsOnDevice, OfRowsBelowBoundsAreCounted) {
-  compute::device::RowSearches searches(stream_);
+  compute::cuda::host::RowSearches searches(stream_);
   std::deque<Array> arrays;
   std::deque<std::vector<int64_t>> lists;
   std::vector<RowSearch> here;
@@ -129,7 +131,7 @@ TEST_F(GradientRowsOnDevice, OfRowsBelowBoundsAreCounted) {
       there.back().before = new_list(bounds, 0).data();
     }
   }
-  cpu_->find_rows(here);
+  cpu_->slots().find_rows(here);
   searches.run(there);
   for (size_t s = 0; s < here.size(); ++s) {
     EXPECT_TRUE(std::equal(here[s].before, here[s].before + here[s].bounds.size(), there[s].before))

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "compute/device/stream.h"
+#include "compute/cuda/host/stream.h"
 #include "device/device_arrays.h"
 #include "device/in_child.h"
 
@@ -35,7 +35,7 @@ class HeldStreamsTest : public DeviceTest {
     later.join();
   }
 
-  compute::device::Stream caller_{0};
+  compute::cuda::host::Stream caller_{0};
   void (*hold_)(int64_t) = nullptr;
   void (*go_on_)() = nullptr;
 };

@@ -1,7 +1,9 @@
 // Initial values made on a device are those of the CPU.
-#include "compute/device/initial_rows.h"
+#include "compute/cuda/host/transfer/initial_rows.h"
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -20,9 +22,9 @@ class InitialRowsOnDevice : public DeviceTest {
     std::vector<std::byte> expected(bytes, std::byte{0x5A});
     Array array(*this, expected.data(), bytes);
     rows.data = expected.data();
-    cpu_->fill(rows);
+    cpu_->transfer().fill(rows);
     rows.data = array.data();
-    compute::device::fill(rows, *stream_);
+    compute::cuda::host::fill(rows, *stream_);
     EXPECT_TRUE(array.bytes() == expected)
         << rows.rows << " rows of " << rows.width << " " << name_of(rows.element);
   }

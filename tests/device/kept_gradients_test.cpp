@@ -1,11 +1,13 @@
 // Gradients that a device keeps over lookups are those that the CPU keeps, in the same slots.
-#include "compute/device/kept_gradients.h"
+#include "compute/cuda/host/gradients/kept_gradients.h"
 
 #include <algorithm>
 #include <deque>
 #include <set>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -23,9 +25,9 @@ class KeptGradientsOnDevice : public DeviceTest {
   struct Kept {
     int64_t width;
     std::unique_ptr<compute::KeptGradients> here;
-    compute::device::SlottedGradients there;
+    compute::cuda::host::SlottedGradients there;
   };
-  Kept keep(int64_t width) { return {width, cpu_->make_kept_gradients(width), {width, stream_}}; }
+  Kept keep(int64_t width) { return {width, cpu_->gradients().make_kept_gradients(width), {width, stream_}}; }
 
   // About count different rows.
   std::vector<int64_t> some_rows(int64_t count, int64_t most) {

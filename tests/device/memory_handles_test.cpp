@@ -4,7 +4,7 @@
 #include <numeric>
 #include <thread>
 
-#include "compute/device/stream.h"
+#include "compute/cuda/host/stream.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
 
@@ -137,14 +137,14 @@ TEST_F(MemoryHandles, AreReadAndWrittenInTheOrderOfTheCallersStream) {
   const shardrec_tensor a = tensor(first, 0, SHARDREC_FLOAT32, {1000});
   const shardrec_tensor b = tensor(second, 0, SHARDREC_FLOAT32, {1000});
   std::vector<float> given = counted(1000), got(1000), other(1000);
-  const compute::device::PinnedMemory pinned(4000);
+  const compute::cuda::host::PinnedMemory pinned(4000);
   std::memcpy(pinned.data(), given.data(), 4000);
 
   // The call between tensors of the device returns while what it follows is held.
   hold_(caller_.number());
   caller_.copy(a.data, pinned.data(), 4000);
   ASSERT_OK(shardrec_copy(&b, &a, caller_.number()));
-  compute::device::require(compute::device::table().fill(caller_.handle(), a.data, 0, 4000),
+  compute::cuda::host::require(compute::cuda::host::table().fill(caller_.handle(), a.data, 0, 4000),
                            "overwrite what was copied");
   // Another stream does not wait for it.
   shardrec_tensor out{};
@@ -188,7 +188,7 @@ TEST_F(MemoryHandles, GoWhenTheLegacyDefaultStreamIsThroughWithThem) {
   MemoryHandle kept;
   ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, kept.out()));
   const shardrec_tensor b = tensor(kept, 0, SHARDREC_FLOAT32, {1000});
-  compute::device::Event gate(0);
+  compute::cuda::host::Event gate(0);
   {
     MemoryHandle memory;
     ASSERT_OK(shardrec_memory_create(SHARDREC_DEVICE_CUDA, 0, 4000, memory.out()));
@@ -301,7 +301,7 @@ TEST_F(MemoryHandles, AreRefusedWithASentence) {
          shardrec_tensor apart = tensor(fresh, 0, SHARDREC_FLOAT32, {4, 2});
          apart.stride[0] = 4;
          const auto to = here(values, 4, 2, 4);
-         const compute::device::Stream other(0);  // has no pinned memory yet
+         const compute::cuda::host::Stream other(0);  // has no pinned memory yet
          fail_allocation_(1);
          return shardrec_copy(&to, &apart, other.number());
        },

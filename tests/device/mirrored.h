@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 

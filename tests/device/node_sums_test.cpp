@@ -1,5 +1,5 @@
 // Sums of nodes counted and added up on a device have the bits of the CPU's.
-#include "compute/device/node_sums.h"
+#include "compute/cuda/host/assembly/node_sums.h"
 
 #include <bit>
 
@@ -56,14 +56,14 @@ class NodeSumsOnDevice : public MirroredTest {
 
   void compare() {
     if (summation_ == nullptr) {
-      summation_ = std::make_unique<compute::device::NodeSummation>(stream_);
+      summation_ = std::make_unique<compute::cuda::host::NodeSummation>(stream_);
     }
     std::vector<int64_t> rows(here_.size(), -1);
     std::vector<int64_t> rows_there(here_.size(), -2);
-    cpu_->count_node_sums(here_, rows);
+    cpu_->assembly().count_node_sums(here_, rows);
     summation_->count(there_, rows_there);
     ASSERT_EQ(rows, rows_there);
-    cpu_->add_on_nodes(here_);
+    cpu_->assembly().add_on_nodes(here_);
     summation_->run(there_);
     for (size_t i = 0; i < written_.size(); ++i) {
       ASSERT_TRUE(same_numbers(Element::kFloat32, written_[i].there->bytes(), written_[i].here))
@@ -78,7 +78,7 @@ class NodeSumsOnDevice : public MirroredTest {
   std::deque<std::vector<uint64_t>> present_;
   std::deque<std::vector<float>> floats_;
   std::vector<NodeSum> here_, there_;
-  std::unique_ptr<compute::device::NodeSummation> summation_;
+  std::unique_ptr<compute::cuda::host::NodeSummation> summation_;
 };
 
 TEST_F(NodeSumsOnDevice, HaveTheBitsOfTheCpu) {

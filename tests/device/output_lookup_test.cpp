@@ -1,9 +1,11 @@
 // Outputs looked up on a device have the bits of the CPU's.
-#include "compute/device/output_lookup.h"
+#include "compute/cuda/host/lookup/output_lookup.h"
 
 #include <algorithm>
 #include <deque>
 
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "device/mirrored.h"
 
 namespace shardrec::test {
@@ -155,7 +157,7 @@ class OutputLookupOnDevice : public DeviceTest {
       here.push_back(feature.on_host());
     }
     lookup().run(there);
-    cpu_->look_up_outputs(here, 0);
+    cpu_->lookup().look_up_outputs(here, 0);
     for (size_t f = 0; f < features.size(); ++f) {
       const Shape& shape = features[f].shape();
       ASSERT_TRUE(same_numbers(shape.out_element, on_device[f].out(), features[f].out()))
@@ -166,8 +168,8 @@ class OutputLookupOnDevice : public DeviceTest {
     }
   }
 
-  compute::device::OutputLookup& lookup() {
-    if (lookup_ == nullptr) lookup_ = std::make_unique<compute::device::OutputLookup>(stream_);
+  compute::cuda::host::OutputLookup& lookup() {
+    if (lookup_ == nullptr) lookup_ = std::make_unique<compute::cuda::host::OutputLookup>(stream_);
     return *lookup_;
   }
 
@@ -175,7 +177,7 @@ class OutputLookupOnDevice : public DeviceTest {
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::OutputLookup> lookup_;
+  std::unique_ptr<compute::cuda::host::OutputLookup> lookup_;
 };
 
 TEST_F(OutputLookupOnDevice, HasTheBitsOfTheCpuForEveryKindOfRowAndOutput) {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <future>
 
-#include "compute/device/memory.h"
+#include "compute/cuda/host/memory.h"
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
 
@@ -17,7 +17,7 @@ class GrowingPinnedMemory : public HeldStreamsTest {
   template <class Call>
   void expect_no_wait(const Call& call) {
     hold();
-    compute::device::Event behind(0);
+    compute::cuda::host::Event behind(0);
     behind.record(caller_);
     const std::future<void> called = std::async(std::launch::async, call);
     EXPECT_EQ(called.wait_for(std::chrono::seconds(20)), std::future_status::ready);
@@ -35,12 +35,12 @@ class GrowingPinnedMemory : public HeldStreamsTest {
 };
 
 TEST_F(GrowingPinnedMemory, OfOperationsWaitsForNoDevice) {
-  compute::device::PinnedRoom room;
+  compute::cuda::host::PinnedRoom room;
   expect_to_grow(room);
 }
 
 TEST_F(GrowingPinnedMemory, OfMessagesWaitsForNoDevice) {
-  compute::Buffer buffer(compute::device::make_pinned_memory());
+  compute::Buffer buffer(compute::cuda::host::make_pinned_memory());
   expect_to_grow(buffer);
 }
 

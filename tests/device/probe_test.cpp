@@ -1,5 +1,5 @@
 // The probe of a device: what it says, and what it refuses. No test here depends on how fast anything is.
-#include "compute/device/probe.h"
+#include "compute/cuda/probe.h"
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -113,7 +113,7 @@ TEST(ProbeOfDevice, SaysWhatToInstallWhereThereIsNoPlugin) {
 TEST(ProbeOfDevice, TakesSizesThatFitIntoItsMemory) {
   for (const uint64_t free_bytes : {uint64_t{0}, uint64_t{5} << 20, uint64_t{1} << 30,
                                     uint64_t{24} << 30, uint64_t{140} << 30}) {
-    const auto sizes = compute::device::device_probe_sizes(free_bytes);
+    const auto sizes = compute::cuda::device_probe_sizes(free_bytes);
     EXPECT_GE(sizes.gathered, 1024 * 20) << "a bag of each kind";
     EXPECT_LE(2 * sizes.copied, sizes.table);
     EXPECT_EQ(sizes.table % 1024, 0);
@@ -123,7 +123,7 @@ TEST(ProbeOfDevice, TakesSizesThatFitIntoItsMemory) {
       EXPECT_LE(taken, static_cast<int64_t>(free_bytes));
     }
   }
-  EXPECT_EQ(compute::device::device_probe_sizes(uint64_t{140} << 30).table, int64_t{4} << 30);
+  EXPECT_EQ(compute::cuda::device_probe_sizes(uint64_t{140} << 30).table, int64_t{4} << 30);
 }
 
 }  // namespace

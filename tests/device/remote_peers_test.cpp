@@ -43,6 +43,7 @@ TEST_F(RemotePeers, NobodyWaitsForTheUpdate) {
   const auto communicator =
       std::make_shared<RemoteRank>(comm::local::join(comm::local::make_group(1, 1), 0));
   embedding::CollectionOptions options;
+  options.backend = "cuda";
   options.device = 0;
   const auto collection = std::make_shared<embedding::Collection>(
       communicator, model,

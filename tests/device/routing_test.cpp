@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "compute/backend.h"
-#include "compute/device/id_routing.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/routing/id_routing.h"
 #include "device/device_arrays.h"
 #include "device/routed_features.h"
 
@@ -51,7 +53,7 @@ class RoutingOnDevice : public DeviceTest {
     std::vector<CheckedIds> found(here.size());
     std::vector<BlockCount> expected_counts(blocks_);
     std::vector<BlockCount> counts(blocks_, {.ids = 9, .bags = 9});
-    cpu_->count_ids(here, expected, expected_counts);
+    cpu_->routing().count_ids(here, expected, expected_counts);
     routing().count(there, found, counts);
     std::vector<std::byte> messages;
     std::vector<BlockSections> sections;
@@ -60,7 +62,7 @@ class RoutingOnDevice : public DeviceTest {
       messages.assign(bytes_, std::byte{0x5A});
       messages_there_.emplace(*this, messages.data(), bytes_);
       sections = sections_at(messages.data());
-      cpu_->write_ids(here, sections, expected);
+      cpu_->routing().write_ids(here, sections, expected);
     }
     for (size_t f = 0; f < here.size(); ++f) {
       ASSERT_EQ(found[f].wrong.position, expected[f].wrong.position) << "feature " << f;
@@ -86,8 +88,8 @@ class RoutingOnDevice : public DeviceTest {
     blocks_ = 0;
   }
 
-  compute::device::IdRouting& routing() {
-    if (routing_ == nullptr) routing_ = std::make_unique<compute::device::IdRouting>(stream_);
+  compute::cuda::host::IdRouting& routing() {
+    if (routing_ == nullptr) routing_ = std::make_unique<compute::cuda::host::IdRouting>(stream_);
     return *routing_;
   }
 
@@ -153,7 +155,7 @@ class RoutingOnDevice : public DeviceTest {
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::IdRouting> routing_;
+  std::unique_ptr<compute::cuda::host::IdRouting> routing_;
 };
 
 TEST_F(RoutingOnDevice, BlocksAreThoseOfTheCpuForEveryCutOfATable) {

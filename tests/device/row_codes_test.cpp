@@ -1,5 +1,5 @@
 // Rows coded on a device have the bytes of the CPU's, and come back with its bits.
-#include "compute/device/row_codes.h"
+#include "compute/cuda/host/transfer/row_codes.h"
 
 #include "device/mirrored.h"
 
@@ -69,10 +69,10 @@ class RowCodesOnDevice : public MirroredTest {
   }
 
   void compare() {
-    if (codes_ == nullptr) codes_ = std::make_unique<compute::device::RowCodes>(stream_);
-    cpu_->encode_rows(encode_here_);
+    if (codes_ == nullptr) codes_ = std::make_unique<compute::cuda::host::RowCodes>(stream_);
+    cpu_->transfer().encode_rows(encode_here_);
     codes_->run(encode_there_);
-    cpu_->decode_rows(decode_here_);
+    cpu_->transfer().decode_rows(decode_here_);
     codes_->run(decode_there_);
     for (size_t i = 0; i < encode_here_.size(); ++i) {
       const RowEncoding& block = encode_here_[i];
@@ -101,7 +101,7 @@ class RowCodesOnDevice : public MirroredTest {
   std::deque<std::vector<float>> floats_;
   std::vector<RowEncoding> encode_here_, encode_there_;
   std::vector<RowDecoding> decode_here_, decode_there_;
-  std::unique_ptr<compute::device::RowCodes> codes_;
+  std::unique_ptr<compute::cuda::host::RowCodes> codes_;
 };
 
 TEST_F(RowCodesOnDevice, AreThoseOfTheCpuInEveryForm) {

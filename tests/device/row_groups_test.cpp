@@ -5,7 +5,9 @@
 #include <deque>
 
 #include "compute/backend.h"
-#include "compute/device/row_groups.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/rows/row_groups.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -131,7 +133,7 @@ class RowGroupsOnDevice : public DeviceTest {
       parts_there.push_back({part.rows, std::span(there).subspan(first, count)});
       first += count;
     }
-    const auto expected = cpu_->make_row_groups();
+    const auto expected = cpu_->rows().make_row_groups();
     expected->build(parts_here, weighted, most_samples);
     groups().build(parts_there, weighted, most_samples);
     for (size_t p = 0; p < shapes.size(); ++p) {
@@ -166,8 +168,8 @@ class RowGroupsOnDevice : public DeviceTest {
     }
   }
 
-  compute::device::SortedRows& groups() {
-    if (groups_ == nullptr) groups_ = std::make_unique<compute::device::SortedRows>(stream_);
+  compute::cuda::host::SortedRows& groups() {
+    if (groups_ == nullptr) groups_ = std::make_unique<compute::cuda::host::SortedRows>(stream_);
     return *groups_;
   }
 
@@ -198,7 +200,7 @@ class RowGroupsOnDevice : public DeviceTest {
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::SortedRows> groups_;
+  std::unique_ptr<compute::cuda::host::SortedRows> groups_;
 };
 
 constexpr int64_t kManyRows = (int64_t{1} << 32) - 70;  // with 70 more, keys of 32 bits still

@@ -1,8 +1,10 @@
 // Rows between a device and the host: as the CPU's back end moves them inside the host's memory.
-#include "compute/device/row_transfers.h"
+#include "compute/cuda/host/transfer/row_transfers.h"
 
 #include <cstring>
 
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -24,7 +26,7 @@ class RowTransfersOnDevice : public DeviceTest {
     const size_t elements = rows.size() / element_bytes(element);
     const std::vector<float> numbers =
         compute::numbers_of(random_, elements, compute::Numbers::kOrdinary);
-    cpu_->convert_on_host(
+    cpu_->transfer().convert_on_host(
         {{RowTransfer{.from = {.data = numbers.data(), .stride = 1},
                       .to = {.data = rows.data(), .element = element, .stride = 1},
                       .rows = static_cast<int64_t>(elements),
@@ -67,7 +69,7 @@ class RowTransfersOnDevice : public DeviceTest {
     };
     std::vector<std::byte> expected = to;
     const RowTransfer here = transfer(from.data(), expected.data());
-    cpu_->convert_on_host({&here, 1});
+    cpu_->transfer().convert_on_host({&here, 1});
     if (to_host) {
       const RowTransfer there = transfer(from_there.data(), to.data());
       transfers_->to_host({&there, 1});
@@ -86,14 +88,14 @@ class RowTransfersOnDevice : public DeviceTest {
   void SetUp() override {
     DeviceTest::SetUp();
     if (stream_ == nullptr) return;
-    transfers_ = std::make_unique<compute::device::RowTransfers>(stream_, *cpu_);
+    transfers_ = std::make_unique<compute::cuda::host::RowTransfers>(stream_, cpu_->transfer());
   }
 
   Random random_{9};
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::RowTransfers> transfers_;
+  std::unique_ptr<compute::cuda::host::RowTransfers> transfers_;
 };
 
 TEST_F(RowTransfersOnDevice, AreThoseOfTheCpu) {

@@ -1,11 +1,13 @@
 // Operations on touched rows on a device have the bits of the CPU's.
-#include "compute/device/row_updates.h"
+#include "compute/cuda/host/rows/row_updates.h"
 
 #include <deque>
 #include <optional>
 #include <string>
 
 #include "compute/backend.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/update_jobs.h"
 #include "device/device_arrays.h"
 
@@ -229,7 +231,7 @@ class RowUpdatesOnDevice : public DeviceTest {
       here.push_back(shard.here());
       there.push_back(shard.there());
     }
-    cpu_->open_rows(here);
+    cpu_->rows().open_rows(here);
     updates().open(there);
   }
 
@@ -242,7 +244,7 @@ class RowUpdatesOnDevice : public DeviceTest {
       here.push_back(wanted ? out.here(s) : nullptr);
       there.push_back(wanted ? out.there(s) : nullptr);
     }
-    cpu_->sum_gradients(here);
+    cpu_->rows().sum_gradients(here);
     updates().gradients(there);
     for (size_t s = 0; s < shards.size(); ++s) {
       ASSERT_TRUE(out.same(s)) << "gradients of " << describe(shards[s].shape());
@@ -261,10 +263,10 @@ class RowUpdatesOnDevice : public DeviceTest {
       there.push_back({shards[s].ranges(), wanted ? out.there(s) : nullptr});
     }
     if (norms) {
-      cpu_->sum_norms(here);
+      cpu_->rows().sum_norms(here);
       updates().norms(there);
     } else {
-      cpu_->sum_rows(here);
+      cpu_->rows().sum_rows(here);
       updates().sums(there);
     }
     for (size_t s = 0; s < shards.size(); ++s) {
@@ -286,7 +288,7 @@ class RowUpdatesOnDevice : public DeviceTest {
       here.push_back(shard.step_here());
       there.push_back(shard.step_there());
     }
-    cpu_->update_rows(here);
+    cpu_->rows().update_rows(here);
     updates().update(there);
     compare_tables(shards, "after a step");
   }
@@ -308,9 +310,9 @@ class RowUpdatesOnDevice : public DeviceTest {
       here.push_back(wanted ? norms.here(s) : nullptr);
       there.push_back(wanted ? norms.there(s) : nullptr);
     }
-    cpu_->sum_norms(sums);
+    cpu_->rows().sum_norms(sums);
     updates().norms(sums_there);
-    cpu_->rescale_rows(here);
+    cpu_->rows().rescale_rows(here);
     updates().rescale(there);
     compare_tables(shards, "after rescaling");
   }
@@ -324,8 +326,8 @@ class RowUpdatesOnDevice : public DeviceTest {
     ASSERT_NO_FATAL_FAILURE(compare_rescaled(shards));
   }
 
-  compute::device::RowUpdates& updates() {
-    if (updates_ == nullptr) updates_ = std::make_unique<compute::device::RowUpdates>(stream_);
+  compute::cuda::host::RowUpdates& updates() {
+    if (updates_ == nullptr) updates_ = std::make_unique<compute::cuda::host::RowUpdates>(stream_);
     return *updates_;
   }
 
@@ -333,7 +335,7 @@ class RowUpdatesOnDevice : public DeviceTest {
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::RowUpdates> updates_;
+  std::unique_ptr<compute::cuda::host::RowUpdates> updates_;
 };
 
 TEST_F(RowUpdatesOnDevice, HaveTheBitsOfTheCpuForEveryOptimizer) {

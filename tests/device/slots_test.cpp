@@ -1,11 +1,13 @@
 // Slots of touched rows, and sums over ranks, have on a device the bytes of the CPU's.
-#include "compute/device/slots.h"
+#include "compute/cuda/host/slots/slots.h"
 
 #include <algorithm>
 #include <deque>
 
 #include "compute/backend.h"
-#include "compute/device/slot_sums.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/slots/slot_sums.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
 
@@ -109,7 +111,7 @@ class SlotsOnDevice : public DeviceTest, public ::testing::WithParamInterface<bo
     const SlotPacking here{rows.data(), gradients.data(), slot.room_here()};
     const SlotPacking there{static_cast<const int64_t*>(rows_there.data()),
                             static_cast<const float*>(gradients_there.data()), slot.room_there()};
-    cpu_->pack_slots({&here, 1});
+    cpu_->slots().pack_slots({&here, 1});
     slots().pack({&there, 1});
     slot.compare();
     return slot;
@@ -120,7 +122,7 @@ class SlotsOnDevice : public DeviceTest, public ::testing::WithParamInterface<bo
     std::vector<SlotRows> rows;
     for (Slot& slot : slots_) rows.push_back(slot.here());
     std::vector<uint8_t> good(rows.size(), 7);
-    cpu_->check_slots(rows, good);
+    cpu_->slots().check_slots(rows, good);
     return good;
   }
   std::vector<uint8_t> good_there() {
@@ -131,8 +133,8 @@ class SlotsOnDevice : public DeviceTest, public ::testing::WithParamInterface<bo
     return good;
   }
 
-  compute::device::Slots& slots() {
-    if (packer_ == nullptr) packer_ = std::make_unique<compute::device::Slots>(stream_);
+  compute::cuda::host::Slots& slots() {
+    if (packer_ == nullptr) packer_ = std::make_unique<compute::cuda::host::Slots>(stream_);
     return *packer_;
   }
 
@@ -140,7 +142,7 @@ class SlotsOnDevice : public DeviceTest, public ::testing::WithParamInterface<bo
   core::Threads threads_{1};
   std::unique_ptr<compute::Backend> cpu_ =
       compute::make_cpu_backend(compute::cpu_kernels(), threads_);
-  std::unique_ptr<compute::device::Slots> packer_;
+  std::unique_ptr<compute::cuda::host::Slots> packer_;
   std::deque<Slot> slots_;
 };
 
@@ -210,7 +212,7 @@ TEST_P(SlotsOnDevice, AreReadInTheOrderOfRows) {
   const SlotUnpacking tables_there[] = {
       {there, rows_there, gradients_there},
       {std::span(there).last(2), rows_there + n, gradients_there + n}};
-  cpu_->unpack_slots(tables_here);
+  cpu_->slots().unpack_slots(tables_here);
   slots().unpack(tables_there);
   EXPECT_EQ(read(rows_there, 2 * n), rows);
   // The same floats of each slot.
@@ -228,7 +230,7 @@ TEST_P(SlotsOnDevice, AreReadInTheOrderOfRows) {
 }
 
 TEST_P(SlotsOnDevice, AreAddedUpOverTheRanksAsOnTheCpu) {
-  compute::device::SlotSums adder(stream_);
+  compute::cuda::host::SlotSums adder(stream_);
   std::deque<std::vector<SlotRows>> addends;
   std::vector<SlotSum> here;
   std::vector<SlotSum> there;
@@ -250,7 +252,7 @@ TEST_P(SlotsOnDevice, AreAddedUpOverTheRanksAsOnTheCpu) {
   }
   std::vector<int64_t> expected(here.size(), -1);
   std::vector<int64_t> rows(here.size(), -2);
-  cpu_->count_slot_sums(here, expected);
+  cpu_->slots().count_slot_sums(here, expected);
   adder.count(there, rows);
   ASSERT_EQ(rows, expected);
   std::deque<Slot> sums;
@@ -261,7 +263,7 @@ TEST_P(SlotsOnDevice, AreAddedUpOverTheRanksAsOnTheCpu) {
     here[s].to = slot.room_here();
     there[s].to = slot.room_there();
   }
-  cpu_->add_slots(here);
+  cpu_->slots().add_slots(here);
   adder.add(there);
   for (Slot& slot : sums) ASSERT_NO_FATAL_FAILURE(slot.compare());
   adder.add({});
@@ -277,7 +279,7 @@ TEST_F(RowTotalsOnDevice, AreThoseOfTheCpuForRowsThatSomeAddendsHave) {
   Random random(29);
   core::Threads threads(1);
   const auto cpu = compute::make_cpu_backend(compute::cpu_kernels(), threads);
-  compute::device::RowSumTotals totals(stream_);
+  compute::cuda::host::RowSumTotals totals(stream_);
   std::deque<std::vector<float>> lists;
   std::deque<Array> arrays;
   std::deque<std::vector<RowAddend>> addends;
@@ -307,7 +309,7 @@ TEST_F(RowTotalsOnDevice, AreThoseOfTheCpuForRowsThatSomeAddendsHave) {
                arrays.emplace_back(*this, out.data(), out.size() * sizeof(float)).data())});
     }
   }
-  cpu->add_row_totals(here);
+  cpu->slots().add_row_totals(here);
   totals.add(there);
   for (size_t t = 0; t < here.size(); ++t) {
     const auto count = static_cast<size_t>(here[t].rows * here[t].values);
@@ -321,7 +323,7 @@ TEST_F(RowTotalsOnDevice, AreThoseOfTheCpuForRowsThatSomeAddendsHave) {
 class SlotSumsOnDevice : public DeviceTest {};
 
 TEST_F(SlotSumsOnDevice, OfMoreRanksThanATreeHasRoomForAreRefused) {
-  compute::device::SlotSums adder(stream_);
+  compute::cuda::host::SlotSums adder(stream_);
   const std::vector<SlotRows> addends(SHARDREC_CUDA_SUM_RANKS + 1);
   int64_t rows = -1;
   SlotSum sum{.addends = std::span(addends).first(SHARDREC_CUDA_SUM_RANKS), .to = {}};

@@ -1,5 +1,5 @@
 // Gradients of weights taken on a device have the bits of the CPU's.
-#include "compute/device/weight_products.h"
+#include "compute/cuda/host/gradients/weight_products.h"
 
 #include "device/mirrored.h"
 
@@ -131,11 +131,11 @@ class WeightProductsOnDevice : public MirroredTest {
 
   void compare() {
     if (tasks_ == nullptr) {
-      tasks_ = std::make_unique<compute::device::WeightProductTasks>(stream_);
+      tasks_ = std::make_unique<compute::cuda::host::WeightProductTasks>(stream_);
     }
-    cpu_->take_weight_products(products_here_);
+    cpu_->gradients().take_weight_products(products_here_);
     tasks_->run(products_there_);
-    cpu_->sum_weight_products(sums_here_);
+    cpu_->gradients().sum_weight_products(sums_here_);
     tasks_->run(sums_there_);
     for (size_t i = 0; i < written_.size(); ++i) {
       ASSERT_TRUE(same_numbers(Element::kFloat32, written_[i].there->bytes(), written_[i].here))
@@ -159,7 +159,7 @@ class WeightProductsOnDevice : public MirroredTest {
   std::deque<std::vector<ProductRows>> parts_;
   std::vector<WeightProducts> products_here_, products_there_;
   std::vector<WeightGradients> sums_here_, sums_there_;
-  std::unique_ptr<compute::device::WeightProductTasks> tasks_;
+  std::unique_ptr<compute::cuda::host::WeightProductTasks> tasks_;
 };
 
 TEST_F(WeightProductsOnDevice, HaveTheBitsOfTheCpu) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/hash.h"
 #include "digests/digest.h"

@@ -121,7 +121,7 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
     const auto bytes = static_cast<size_t>(shard.rows()) * shard.row_bytes();
     const size_t before = result.weights.size();
     result.weights.resize(before + bytes);
-    collection->backend().copy(result.weights.data() + before, shard.weights(), bytes);
+    collection->backend().transfer().copy(result.weights.data() + before, shard.weights(), bytes);
     collection->backend().wait();
   }
 }

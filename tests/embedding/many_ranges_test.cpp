@@ -45,7 +45,7 @@ Result step_in(int64_t ranges) {
       weights[static_cast<size_t>(i)] = static_cast<float>((part.row * kDim + i) % 61);
     }
     const auto bytes = std::as_bytes(std::span(weights));
-    collection->backend().copy(shard.weights(), bytes.data(), bytes.size());
+    collection->backend().transfer().copy(shard.weights(), bytes.data(), bytes.size());
     collection->backend().wait();
   }
   Lookup lookup(collection, {});
@@ -74,7 +74,7 @@ Result step_in(int64_t ranges) {
     const size_t before = result.rows.size();
     result.rows.resize(before + static_cast<size_t>(shard.rows() * kDim));
     const auto bytes = std::as_writable_bytes(std::span(result.rows).subspan(before));
-    collection->backend().copy(bytes.data(), shard.weights(), bytes.size());
+    collection->backend().transfer().copy(bytes.data(), shard.weights(), bytes.size());
     collection->backend().wait();
   }
   return result;

@@ -2,6 +2,7 @@
 // and batches.
 #include <gtest/gtest.h>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "embedding/comparison.h"
 #include "embedding/variations.h"

@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "comm/local/local_group.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
-#include "compute/operations.h"
+#include "compute/row_operations.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "embedding/rows.h"

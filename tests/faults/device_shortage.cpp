@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "compute/device/stream.h"
+#include "compute/cuda/host/stream.h"
 #include "shardrec/native.h"
 
 namespace shardrec::test {
@@ -31,8 +31,8 @@ bool fails_now() {
 // A stream of the allocator's own, which the library's are joined to.
 struct Pool {
   explicit Pool(int32_t device) : stream(device), event(device) {}
-  compute::device::Stream stream;
-  compute::device::Event event;
+  compute::cuda::host::Stream stream;
+  compute::cuda::host::Event event;
 };
 
 struct Pools {
@@ -50,7 +50,7 @@ void* allocate(void* /*context*/, int32_t device, int64_t bytes, int64_t stream)
   const std::lock_guard lock(pools->mutex);
   Pool& pool = pools->of(device);
   void* memory = nullptr;
-  compute::device::require(compute::device::table().allocate(pool.stream.handle(),
+  compute::cuda::host::require(compute::cuda::host::table().allocate(pool.stream.handle(),
                                                              static_cast<uint64_t>(bytes), &memory),
                            "allocate for the program");
   pool.event.record(pool.stream);
@@ -65,7 +65,7 @@ void release(void* /*context*/, int32_t device, void* memory, int64_t /*bytes*/,
   Pool& pool = pools->of(device);
   pool.event.record_caller(stream);
   pool.stream.follow(pool.event);
-  EXPECT_EQ(compute::device::table().release(pool.stream.handle(), memory), SHARDREC_CUDA_OK);
+  EXPECT_EQ(compute::cuda::host::table().release(pool.stream.handle(), memory), SHARDREC_CUDA_OK);
   --pools->live_blocks;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "compute/probe/kernels.h"
+#include "compute/probe/machine.h"
 #include "compute/probe/probe.h"
 #include "compute/probe/profile_cache.h"
 #include "core/error.h"

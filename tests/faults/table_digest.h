@@ -22,7 +22,7 @@ inline uint64_t digest(embedding::Collection& collection) {
                                           .to = {row_bytes.data(), piece.element, width},
                                           .rows = 1,
                                           .width = piece.row_width()};
-      collection.backend().copy_to_host({&transfer, 1});
+      collection.backend().transfer().copy_to_host({&transfer, 1});
       hash = core::hash64(hash, row_bytes);
     }
   }

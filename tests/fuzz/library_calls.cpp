@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 #include "core/error.h"
 #include "fuzz/rank.h"
 

@@ -4,9 +4,12 @@
 #include "guarded/backend.h"
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "guarded/memory.h"
 #include "guarded/stream.h"
 
@@ -59,13 +62,249 @@ class GuardedKeptGradients final : public KeptGradients {
   Stream& stream_;
 };
 
+template <class T>
+std::vector<T> copy_of(std::span<const T> list) {
+  return {list.begin(), list.end()};
+}
+
+// Calls an operation of a family later, with a copy of the list.
+template <class Family, class T>
+void later(Family& family, Stream& stream, void (Family::*operation)(std::span<const T>),
+           std::type_identity_t<std::span<const T>> list) {
+  stream.later([&family, operation, own = copy_of(list)] { (family.*operation)(own); });
+}
+
+class GuardedTransfer final : public TransferOperations {
+ public:
+  GuardedTransfer(TransferOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+    stream_.later([=, this] { cpu_.copy(to, from, bytes); });
+  }
+  void fill(const InitialRows& rows) override {
+    stream_.later([=, this] { cpu_.fill(rows); });
+  }
+  void copy_to_host(std::span<const RowTransfer> transfers) override {
+    later(cpu_, stream_, &TransferOperations::copy_to_host, transfers);
+    stream_.wait();
+  }
+  void copy_from_host(std::span<const RowTransfer> transfers) override {
+    later(cpu_, stream_, &TransferOperations::copy_from_host, transfers);
+    stream_.wait();
+  }
+  void convert_on_host(std::span<const RowTransfer> transfers) override {
+    later(cpu_, stream_, &TransferOperations::convert_on_host, transfers);
+    stream_.wait();
+  }
+  void encode_rows(std::span<const RowEncoding> blocks) override {
+    later(cpu_, stream_, &TransferOperations::encode_rows, blocks);
+  }
+  void decode_rows(std::span<const RowDecoding> blocks) override {
+    later(cpu_, stream_, &TransferOperations::decode_rows, blocks);
+  }
+
+ private:
+  TransferOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedRouting final : public RoutingOperations {
+ public:
+  GuardedRouting(RoutingOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void read_lengths(std::span<const BagLengths> features,
+                    std::span<CheckedLengths> checked) override {
+    stream_.later([&] { cpu_.read_lengths(features, checked); });
+    stream_.wait();
+  }
+  void sort_samples(std::span<const SamplesByBag> features,
+                    std::span<WrongInteger> wrong) override {
+    stream_.later([&] { cpu_.sort_samples(features, wrong); });
+    stream_.wait();
+  }
+  void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                 std::span<BlockCount> counts) override {
+    stream_.later([&] { cpu_.count_ids(features, checked, counts); });
+    stream_.wait();
+  }
+  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                 std::span<CheckedIds> checked) override {
+    stream_.later([&] { cpu_.write_ids(features, blocks, checked); });
+    stream_.wait();
+  }
+  void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
+    stream_.later([&] { cpu_.deduplicate_ids(messages); });
+    stream_.wait();
+  }
+  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
+    stream_.later([&] { cpu_.check_bags(blocks, defects); });
+    stream_.wait();
+  }
+  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) override {
+    stream_.later([&] { cpu_.expand_ids(blocks, wrong); });
+    stream_.wait();
+  }
+
+ private:
+  RoutingOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedLookup final : public LookupOperations {
+ public:
+  GuardedLookup(LookupOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void sum_bags(std::span<const BagSums> blocks) override {
+    later(cpu_, stream_, &LookupOperations::sum_bags, blocks);
+  }
+  void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
+    stream_.later(
+        [this, list = copy_of(blocks), output_bytes] { cpu_.look_up_outputs(list, output_bytes); });
+  }
+
+ private:
+  LookupOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedAssembly final : public AssemblyOperations {
+ public:
+  GuardedAssembly(AssemblyOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_.count_node_sums(sums, rows); });
+    stream_.wait();
+  }
+  void add_on_nodes(std::span<const NodeSum> sums) override {
+    later(cpu_, stream_, &AssemblyOperations::add_on_nodes, sums);
+  }
+  void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_.count_chunk_sums(counts, rows); });
+    stream_.wait();
+  }
+  void assemble_bags(std::span<const PooledOutput> outputs) override {
+    later(cpu_, stream_, &AssemblyOperations::assemble_bags, outputs);
+  }
+  void assemble_sequences(std::span<const SequenceOutput> outputs) override {
+    later(cpu_, stream_, &AssemblyOperations::assemble_sequences, outputs);
+  }
+
+ private:
+  AssemblyOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedGradient final : public GradientOperations {
+ public:
+  GuardedGradient(GradientOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void pack_bag_gradients(std::span<const BagGradients> blocks) override {
+    later(cpu_, stream_, &GradientOperations::pack_bag_gradients, blocks);
+  }
+  void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
+    later(cpu_, stream_, &GradientOperations::pack_sequence_gradients, blocks);
+  }
+  void take_weight_products(std::span<const WeightProducts> blocks) override {
+    later(cpu_, stream_, &GradientOperations::take_weight_products, blocks);
+  }
+  void sum_weight_products(std::span<const WeightGradients> features) override {
+    later(cpu_, stream_, &GradientOperations::sum_weight_products, features);
+  }
+  void locate_gradients(std::span<const GradientBlock> blocks) override {
+    later(cpu_, stream_, &GradientOperations::locate_gradients, blocks);
+  }
+  void number_occurrences(const SingleOccurrences& rows) override {
+    stream_.later([=, this] { cpu_.number_occurrences(rows); });
+  }
+  std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
+    return std::make_unique<GuardedKeptGradients>(cpu_.make_kept_gradients(width), stream_);
+  }
+
+ private:
+  GradientOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedRow final : public RowOperations {
+ public:
+  GuardedRow(RowOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  std::unique_ptr<RowGroups> make_row_groups() override {
+    return std::make_unique<GuardedGroups>(cpu_.make_row_groups(), stream_);
+  }
+  void open_rows(std::span<const TouchedRows> shards) override {
+    later(cpu_, stream_, &RowOperations::open_rows, shards);
+  }
+  void sum_gradients(std::span<float* const> out) override {
+    later(cpu_, stream_, &RowOperations::sum_gradients, out);
+  }
+  void sum_rows(std::span<const RowSums> shards) override {
+    later(cpu_, stream_, &RowOperations::sum_rows, shards);
+  }
+  void update_rows(std::span<const RowStep> shards) override {
+    later(cpu_, stream_, &RowOperations::update_rows, shards);
+  }
+  void sum_norms(std::span<const RowSums> shards) override {
+    later(cpu_, stream_, &RowOperations::sum_norms, shards);
+  }
+  void rescale_rows(std::span<const float* const> norms) override {
+    later(cpu_, stream_, &RowOperations::rescale_rows, norms);
+  }
+
+ private:
+  RowOperations& cpu_;
+  Stream& stream_;
+};
+
+class GuardedSlot final : public SlotOperations {
+ public:
+  GuardedSlot(SlotOperations& cpu, Stream& stream) : cpu_(cpu), stream_(stream) {}
+
+  void find_rows(std::span<const RowSearch> searches) override {
+    later(cpu_, stream_, &SlotOperations::find_rows, searches);
+    stream_.wait();
+  }
+  void add_row_totals(std::span<const RowTotals> shards) override {
+    later(cpu_, stream_, &SlotOperations::add_row_totals, shards);
+  }
+  void pack_slots(std::span<const SlotPacking> slots) override {
+    later(cpu_, stream_, &SlotOperations::pack_slots, slots);
+  }
+  void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) override {
+    stream_.later([&] { cpu_.check_slots(slots, good); });
+    stream_.wait();
+  }
+  void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) override {
+    stream_.later([&] { cpu_.count_slot_sums(sums, rows); });
+    stream_.wait();
+  }
+  void add_slots(std::span<const SlotSum> sums) override {
+    later(cpu_, stream_, &SlotOperations::add_slots, sums);
+  }
+  void unpack_slots(std::span<const SlotUnpacking> tables) override {
+    later(cpu_, stream_, &SlotOperations::unpack_slots, tables);
+  }
+
+ private:
+  SlotOperations& cpu_;
+  Stream& stream_;
+};
+
 class GuardedBackend final : public Backend {
  public:
   explicit GuardedBackend(core::Threads& threads)
-      : memory_(std::make_shared<GuardedMemory>()),
+      : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
+        memory_(std::make_shared<GuardedMemory>()),
         held_(memory_),
         cpu_(make_cpu_backend(cpu_kernels(), threads, held_)),
-        stream_(memory_) {}
+        stream_(memory_),
+        transfer_(cpu_->transfer(), stream_),
+        routing_(cpu_->routing(), stream_),
+        lookup_(cpu_->lookup(), stream_),
+        assembly_(cpu_->assembly(), stream_),
+        gradients_(cpu_->gradients(), stream_),
+        rows_(cpu_->rows(), stream_),
+        slots_(cpu_->slots(), stream_) {}
 
   const std::shared_ptr<Memory>& memory() override { return held_; }
   const std::shared_ptr<Memory>& host_memory() override { return cpu_->host_memory(); }
@@ -73,162 +312,24 @@ class GuardedBackend final : public Backend {
   bool reaches_host() const override { return true; }
   void wait() override { stream_.wait(); }
 
-  void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-    stream_.later([=, this] { cpu_->copy(to, from, bytes); });
-  }
-  void fill(const InitialRows& rows) override {
-    stream_.later([=, this] { cpu_->fill(rows); });
-  }
-  void copy_to_host(std::span<const RowTransfer> transfers) override {
-    later(&Backend::copy_to_host, transfers);
-    stream_.wait();
-  }
-  void copy_from_host(std::span<const RowTransfer> transfers) override {
-    later(&Backend::copy_from_host, transfers);
-    stream_.wait();
-  }
-  void convert_on_host(std::span<const RowTransfer> transfers) override {
-    later(&Backend::convert_on_host, transfers);
-    stream_.wait();
-  }
-  void read_lengths(std::span<const BagLengths> features,
-                    std::span<CheckedLengths> checked) override {
-    stream_.later([&] { cpu_->read_lengths(features, checked); });
-    stream_.wait();
-  }
-  void sort_samples(std::span<const SamplesByBag> features,
-                    std::span<WrongInteger> wrong) override {
-    stream_.later([&] { cpu_->sort_samples(features, wrong); });
-    stream_.wait();
-  }
-  void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
-                 std::span<BlockCount> counts) override {
-    stream_.later([&] { cpu_->count_ids(features, checked, counts); });
-    stream_.wait();
-  }
-  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
-                 std::span<CheckedIds> checked) override {
-    stream_.later([&] { cpu_->write_ids(features, blocks, checked); });
-    stream_.wait();
-  }
-  void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
-    stream_.later([&] { cpu_->deduplicate_ids(messages); });
-    stream_.wait();
-  }
-  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
-    stream_.later([&] { cpu_->check_bags(blocks, defects); });
-    stream_.wait();
-  }
-  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) override {
-    stream_.later([&] { cpu_->expand_ids(blocks, wrong); });
-    stream_.wait();
-  }
-  void sum_bags(std::span<const BagSums> blocks) override { later(&Backend::sum_bags, blocks); }
-  void look_up_outputs(std::span<const BagOutputs> blocks, size_t output_bytes) override {
-    stream_.later([this, list = copy_of(blocks), output_bytes] {
-      cpu_->look_up_outputs(list, output_bytes);
-    });
-  }
-  void count_node_sums(std::span<const NodeSum> sums, std::span<int64_t> rows) override {
-    stream_.later([&] { cpu_->count_node_sums(sums, rows); });
-    stream_.wait();
-  }
-  void add_on_nodes(std::span<const NodeSum> sums) override { later(&Backend::add_on_nodes, sums); }
-  void count_chunk_sums(std::span<const NodeSumCount> counts, std::span<int64_t> rows) override {
-    stream_.later([&] { cpu_->count_chunk_sums(counts, rows); });
-    stream_.wait();
-  }
-  void assemble_bags(std::span<const PooledOutput> outputs) override {
-    later(&Backend::assemble_bags, outputs);
-  }
-  void assemble_sequences(std::span<const SequenceOutput> outputs) override {
-    later(&Backend::assemble_sequences, outputs);
-  }
-  void encode_rows(std::span<const RowEncoding> blocks) override {
-    later(&Backend::encode_rows, blocks);
-  }
-  void decode_rows(std::span<const RowDecoding> blocks) override {
-    later(&Backend::decode_rows, blocks);
-  }
-  void pack_bag_gradients(std::span<const BagGradients> blocks) override {
-    later(&Backend::pack_bag_gradients, blocks);
-  }
-  void pack_sequence_gradients(std::span<const SequenceGradients> blocks) override {
-    later(&Backend::pack_sequence_gradients, blocks);
-  }
-  void take_weight_products(std::span<const WeightProducts> blocks) override {
-    later(&Backend::take_weight_products, blocks);
-  }
-  void sum_weight_products(std::span<const WeightGradients> features) override {
-    later(&Backend::sum_weight_products, features);
-  }
-  std::unique_ptr<KeptGradients> make_kept_gradients(int64_t width) override {
-    return std::make_unique<GuardedKeptGradients>(cpu_->make_kept_gradients(width), stream_);
-  }
-  std::unique_ptr<RowGroups> make_row_groups() override {
-    return std::make_unique<GuardedGroups>(cpu_->make_row_groups(), stream_);
-  }
-  void locate_gradients(std::span<const GradientBlock> blocks) override {
-    later(&Backend::locate_gradients, blocks);
-  }
-  void open_rows(std::span<const TouchedRows> shards) override {
-    later(&Backend::open_rows, shards);
-  }
-  void sum_gradients(std::span<float* const> out) override { later(&Backend::sum_gradients, out); }
-  void sum_rows(std::span<const RowSums> shards) override { later(&Backend::sum_rows, shards); }
-  void update_rows(std::span<const RowStep> shards) override {
-    later(&Backend::update_rows, shards);
-  }
-  void sum_norms(std::span<const RowSums> shards) override { later(&Backend::sum_norms, shards); }
-  void rescale_rows(std::span<const float* const> norms) override {
-    later(&Backend::rescale_rows, norms);
-  }
-  void find_rows(std::span<const RowSearch> searches) override {
-    later(&Backend::find_rows, searches);
-    stream_.wait();
-  }
-  void add_row_totals(std::span<const RowTotals> shards) override {
-    later(&Backend::add_row_totals, shards);
-  }
-  void pack_slots(std::span<const SlotPacking> slots) override {
-    later(&Backend::pack_slots, slots);
-  }
-  void check_slots(std::span<const SlotRows> slots, std::span<uint8_t> good) override {
-    stream_.later([&] { cpu_->check_slots(slots, good); });
-    stream_.wait();
-  }
-  void count_slot_sums(std::span<const SlotSum> sums, std::span<int64_t> rows) override {
-    stream_.later([&] { cpu_->count_slot_sums(sums, rows); });
-    stream_.wait();
-  }
-  void add_slots(std::span<const SlotSum> sums) override { later(&Backend::add_slots, sums); }
-  void unpack_slots(std::span<const SlotUnpacking> tables) override {
-    later(&Backend::unpack_slots, tables);
-  }
-  void number_occurrences(const SingleOccurrences& rows) override {
-    stream_.later([=, this] { cpu_->number_occurrences(rows); });
-  }
-
  private:
-  template <class T>
-  static std::vector<T> copy_of(std::span<const T> list) {
-    return {list.begin(), list.end()};
-  }
-  template <class T>
-  void later(void (Backend::*operation)(std::span<const T>), std::span<const T> list) {
-    stream_.later([this, operation, own = copy_of(list)] { (cpu_.get()->*operation)(own); });
-  }
-
   std::shared_ptr<GuardedMemory> memory_;
   std::shared_ptr<Memory> held_;
   std::unique_ptr<Backend> cpu_;
   Stream stream_;
+  GuardedTransfer transfer_;
+  GuardedRouting routing_;
+  GuardedLookup lookup_;
+  GuardedAssembly assembly_;
+  GuardedGradient gradients_;
+  GuardedRow rows_;
+  GuardedSlot slots_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> guarded_backend(core::Threads& threads, bool /*peers_in_process*/) {
-  return std::make_unique<GuardedBackend>(threads);
+std::unique_ptr<Backend> guarded_backend(const BackendOptions& options) {
+  return std::make_unique<GuardedBackend>(options.threads);
 }
 
 }  // namespace shardrec::test

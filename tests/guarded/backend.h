@@ -3,10 +3,10 @@
 
 #include <memory>
 
-#include "compute/backend.h"
+#include "compute/backends/registry.h"
 
 namespace shardrec::test {
 
-std::unique_ptr<compute::Backend> guarded_backend(core::Threads& threads, bool peers_in_process);
+std::unique_ptr<compute::Backend> guarded_backend(const compute::BackendOptions& options);
 
 }  // namespace shardrec::test

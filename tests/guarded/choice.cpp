@@ -7,19 +7,22 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "compute/device/backend.h"
-#include "compute/device/plugin.h"
+#include "compute/backends/registry.h"
+#include "compute/cuda/host/plugin.h"
 #include "guarded/backend.h"
 
 namespace shardrec::test {
 namespace {
 
-std::unique_ptr<compute::Backend> device_backend(core::Threads& threads, bool peers_in_process) {
+// Devices in turn.
+std::unique_ptr<compute::Backend> next_device(const compute::BackendOptions& options) {
   static std::atomic<int32_t> made{0};
   int32_t devices = 0;
-  compute::device::require(compute::device::table().count_devices(&devices), "count its devices");
-  return compute::device::make_backend(made.fetch_add(1) % std::max(devices, 1), threads,
-                                       peers_in_process);
+  compute::cuda::host::require(compute::cuda::host::table().count_devices(&devices),
+                               "count its devices");
+  compute::BackendOptions next = options;
+  next.device = made.fetch_add(1) % std::max(devices, 1);
+  return compute::backend_named("cuda").make(next);
 }
 
 // Before main.
@@ -27,9 +30,11 @@ const bool chosen = [] {
   const char* name = std::getenv("SHARDREC_TEST_BACKEND");
   if (name == nullptr) return false;
   if (std::strcmp(name, "guarded") == 0) {
-    compute::set_backend_factory(guarded_backend);
+    compute::add_backend({.name = "guarded", .on_host = true, .make = guarded_backend});
+    compute::set_default_backend("guarded");
   } else if (std::strcmp(name, "cuda") == 0) {
-    compute::set_backend_factory(device_backend);
+    compute::add_backend({.name = "cuda in turn", .on_host = false, .make = next_device});
+    compute::set_default_backend("cuda in turn");
   } else {
     std::fprintf(stderr, "SHARDREC_TEST_BACKEND=%s: the back ends for tests are guarded and cuda\n",
                  name);

@@ -17,11 +17,11 @@ class LoadedKernels : public ::testing::Environment {
     if (name == nullptr || std::strcmp(name, "cuda") != 0) return;
     late_ = of_plugin<int64_t()>("simt_kernels_loaded_by_launches");
     if (late_ == nullptr) return;  // a GPU
-    const compute::device::Table& table = compute::device::table();
+    const compute::cuda::host::Table& table = compute::cuda::host::table();
     int32_t devices = 0;
-    compute::device::require(table.count_devices(&devices), "count its devices");
+    compute::cuda::host::require(table.count_devices(&devices), "count its devices");
     for (int32_t device = 0; device < devices; ++device) {
-      compute::device::require(table.open_device(device), "open a device");
+      compute::cuda::host::require(table.open_device(device), "open a device");
     }
     before_ = late_();
   }

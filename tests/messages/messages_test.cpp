@@ -19,16 +19,16 @@
 namespace shardrec::test {
 namespace {
 
-using Recorder = std::function<std::deque<Record>(compute::BackendFactory factory)>;
+using Recorder = std::function<std::deque<Record>(std::string_view backend)>;
 
 class DeviceMessages : public testing::Test {
  protected:
   // Compares what is recorded on the CPU, with garbage in its memory and not, and on a device.
   void compare(const std::string& name, const Recorder& record) {
-    const auto on_cpu = record(cpu);
-    const auto garbage = record(cpu_with_garbage);
-    const auto other_garbage = record(cpu_with_other_garbage);
-    const auto on_device = record(device);
+    const auto on_cpu = record("cpu");
+    const auto garbage = record(kCpuWithGarbage);
+    const auto other_garbage = record(kCpuWithOtherGarbage);
+    const auto on_device = record(kDeviceByMessages);
     for (size_t rank = 0; rank < on_cpu.size(); ++rank) {
       compared_ += compare_messages(name + ", rank " + std::to_string(rank),
                                     {.cpu = on_cpu[rank],
@@ -40,9 +40,8 @@ class DeviceMessages : public testing::Test {
   }
   void compare_training(const std::string& name, const Scenario& scenario, Deal deal) {
     deal.borrow = false;
-    compare(name, [&](compute::BackendFactory factory) {
-      return record_training(scenario, deal, factory);
-    });
+    compare(name,
+            [&](std::string_view backend) { return record_training(scenario, deal, backend); });
   }
 
   // Bytes between different ranks by what the exchange was for.
@@ -192,8 +191,7 @@ void move_rows(int rank, shardrec_comm* comm) {
 
 TEST_F(DeviceMessages, WithRowsOnTheirWayToAndFromHostsAreTheCpusByteForByte) {
   using embedding::Exchange;
-  compare("rows",
-          [](compute::BackendFactory factory) { return record_ranks(4, 2, factory, move_rows); });
+  compare("rows", [](std::string_view backend) { return record_ranks(4, 2, backend, move_rows); });
   for (const Exchange kind :
        {Exchange::kReadRequest, Exchange::kReadReply, Exchange::kWrite, Exchange::kReadListRequest,
         Exchange::kReadListReply, Exchange::kWriteList}) {

@@ -8,7 +8,9 @@
 
 #include "comm/local/local_group.h"
 #include "comm_object.h"
-#include "compute/device/backend.h"
+#include "compute/backends/registry.h"
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "support/ranks.h"
 
@@ -41,35 +43,31 @@ class FreshMemory final : public compute::Memory {
   const unsigned char byte_;
 };
 
-std::unique_ptr<compute::Backend> cpu_on(core::Threads& threads, unsigned char byte) {
-  return compute::make_cpu_backend(compute::cpu_kernels(), threads,
-                                   std::make_shared<FreshMemory>(byte));
+template <unsigned char kByte>
+std::unique_ptr<compute::Backend> cpu_full_of(const compute::BackendOptions& options) {
+  return compute::make_cpu_backend(compute::cpu_kernels(), options.threads,
+                                   std::make_shared<FreshMemory>(kByte));
 }
+
+std::unique_ptr<compute::Backend> device_by_messages(const compute::BackendOptions& options) {
+  return compute::backend_named("cuda").make({.threads = options.threads, .device = 0});
+}
+
+// Before main.
+const bool added = [] {
+  compute::add_backend({.name = kCpuWithGarbage, .on_host = true, .make = cpu_full_of<0x5A>});
+  compute::add_backend({.name = kCpuWithOtherGarbage, .on_host = true, .make = cpu_full_of<0xA5>});
+  // As if on the host: the ranks then agree on the same options as on the CPU.
+  compute::add_backend({.name = kDeviceByMessages, .on_host = true, .make = device_by_messages});
+  return true;
+}();
 
 }  // namespace
 
-std::unique_ptr<compute::Backend> cpu(core::Threads& threads, bool /*peers_in_process*/) {
-  return compute::make_cpu_backend(compute::cpu_kernels(), threads);
-}
-
-std::unique_ptr<compute::Backend> cpu_with_garbage(core::Threads& threads,
-                                                   bool /*peers_in_process*/) {
-  return cpu_on(threads, 0x5A);
-}
-
-std::unique_ptr<compute::Backend> cpu_with_other_garbage(core::Threads& threads,
-                                                         bool /*peers_in_process*/) {
-  return cpu_on(threads, 0xA5);
-}
-
-std::unique_ptr<compute::Backend> device(core::Threads& threads, bool /*peers_in_process*/) {
-  return compute::device::make_backend(0, threads, false);  // all goes through the messages
-}
-
-std::deque<Record> record_ranks(int ranks, int ranks_per_node, compute::BackendFactory factory,
+std::deque<Record> record_ranks(int ranks, int ranks_per_node, std::string_view backend,
                                 const std::function<void(int rank, shardrec_comm* comm)>& body) {
   std::deque<Record> records(static_cast<size_t>(ranks));
-  compute::set_backend_factory(factory);
+  compute::set_default_backend(backend);
   const auto group = comm::local::make_group(ranks, ranks_per_node);
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -91,8 +89,8 @@ std::deque<Record> record_ranks(int ranks, int ranks_per_node, compute::BackendF
 }
 
 std::deque<Record> record_training(const Scenario& scenario, const Deal& deal,
-                                   compute::BackendFactory factory) {
-  return record_ranks(deal.world(), deal.ranks_per_node, factory,
+                                   std::string_view backend) {
+  return record_ranks(deal.world(), deal.ranks_per_node, backend,
                       [&](int rank, shardrec_comm* comm) {
                         // Of this rank alone: the ranks' tables are compared as floats, of which some are NaN.
                         Outcome outcome = empty_outcome(scenario, deal);

@@ -4,28 +4,26 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <memory>
+#include <string_view>
 
-#include "compute/backend.h"
 #include "embedding/scenario.h"
 #include "messages/recording.h"
 
 namespace shardrec::test {
 
-std::unique_ptr<compute::Backend> cpu(core::Threads& threads, bool peers_in_process);
-// The CPU's, with memory that is new at each use, full of a byte: what nobody writes is known by it.
-std::unique_ptr<compute::Backend> cpu_with_garbage(core::Threads& threads, bool peers_in_process);
-std::unique_ptr<compute::Backend> cpu_with_other_garbage(core::Threads& threads,
-                                                         bool peers_in_process);
+// The CPU's back end, with memory that is new at each use, full of a byte: what nobody writes is known by it.
+inline constexpr std::string_view kCpuWithGarbage = "CPU with garbage";
+inline constexpr std::string_view kCpuWithOtherGarbage = "CPU with other garbage";
 // Device 0, whose messages leave from the host's memory, as those between processes do.
-std::unique_ptr<compute::Backend> device(core::Threads& threads, bool peers_in_process);
+inline constexpr std::string_view kDeviceByMessages = "device by messages";
 
-// What each rank of a group of threads posts. body(rank, comm) is the same on all back ends.
-std::deque<Record> record_ranks(int ranks, int ranks_per_node, compute::BackendFactory factory,
+// What each rank of a group of threads posts, its tables on the back end of this name. body(rank, comm) is the
+// same on all back ends.
+std::deque<Record> record_ranks(int ranks, int ranks_per_node, std::string_view backend,
                                 const std::function<void(int rank, shardrec_comm* comm)>& body);
 
 // The same of a training run, from the making of its collection to its end.
 std::deque<Record> record_training(const Scenario& scenario, const Deal& deal,
-                                   compute::BackendFactory factory);
+                                   std::string_view backend);
 
 }  // namespace shardrec::test

@@ -1,5 +1,5 @@
 // Terms of sums over rows and gradients (kernels.h). Text of formulas: included by scalar.h and
-// compute/cpu/simd_math-inl.h.
+// compute/cpu/kernels/simd_math-inl.h.
 
 // Adds an element of a row to the sum of its bag.
 SHARDREC_MATH Number add_element(Number weight, Number element, Number sum) {

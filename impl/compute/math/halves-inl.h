@@ -1,5 +1,5 @@
 // Conversions of numbers between fp32 and the 16-bit types, whose patterns are the lower half of a
-// Word (element.h). Text of formulas: included by scalar.h and compute/cpu/simd_math-inl.h.
+// Word (element.h). Text of formulas: included by scalar.h and compute/cpu/kernels/simd_math-inl.h.
 
 template <class Half>
 SHARDREC_MATH Number widened(Word half);

@@ -6,7 +6,7 @@
 //   rates(step, state, sums, columns)   moves the row value; what step() needs of the sums
 // and, where kMovesFirst,
 //   move(k, x)                          moves the moments, before sum() and step()
-// Text of formulas: included by scalar.h and compute/cpu/simd_math-inl.h.
+// Text of formulas: included by scalar.h and compute/cpu/kernels/simd_math-inl.h.
 
 // A column of a row: weight, summed gradient, and what the matrices of state hold.
 struct Column {

@@ -1,4 +1,4 @@
-// Philox4x32-10 (philox.h). Text of formulas: included by scalar.h and compute/cpu/simd_math-inl.h.
+// Philox4x32-10 (philox.h). Text of formulas: included by scalar.h and compute/cpu/kernels/simd_math-inl.h.
 
 // Makes the words of a counter its random words.
 SHARDREC_MATH void philox_rounds(Word& word0, Word& word1, Word& word2, Word& word3,

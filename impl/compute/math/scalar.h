@@ -1,7 +1,7 @@
 // The formulas for one number at a time, on the host and on devices.
 //
 // Their text is the headers that end in -inl.h: it names types (Number, Word) and operations (op::)
-// of the namespace that includes it. Here a Number is a float; in compute/cpu/simd_math-inl.h, which
+// of the namespace that includes it. Here a Number is a float; in compute/cpu/kernels/simd_math-inl.h, which
 // has the same operations and includes the same text once per instruction set, it is a vector of
 // them. So a formula is written once, and a set of kernels differs in its loops only.
 //

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/math/scalar.h"
 
 namespace shardrec::compute::probe {

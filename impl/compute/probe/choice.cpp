@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compute/probe/prefetch.h"
+#include "compute/profile/prefetch.h"
 
 namespace shardrec::compute::probe {
 

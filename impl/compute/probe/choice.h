@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 
 namespace shardrec::compute::probe {
 

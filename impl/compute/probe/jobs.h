@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 #include "core/memory.h"
 
 namespace shardrec::compute::probe {

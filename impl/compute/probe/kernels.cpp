@@ -136,6 +136,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <string_view>
 
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 
 namespace shardrec::compute::probe {

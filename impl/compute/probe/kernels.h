@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 
 namespace shardrec::compute::probe {
 

@@ -1,3 +1,5 @@
+#include "compute/probe/machine.h"
+
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -5,8 +7,7 @@
 #include <array>
 #include <cstring>
 
-#include "compute/kernels.h"
-#include "compute/probe/memory_profile.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "core/error.h"
 #include "core/json.h"
 

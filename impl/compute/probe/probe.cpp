@@ -11,8 +11,9 @@
 
 #include "compute/probe/area.h"
 #include "compute/probe/choice.h"
-#include "compute/probe/prefetch.h"
+#include "compute/probe/machine.h"
 #include "compute/probe/profile_cache.h"
+#include "compute/profile/prefetch.h"
 #include "core/error.h"
 #include "core/host.h"
 #include "core/threads.h"

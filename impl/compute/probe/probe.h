@@ -1,4 +1,4 @@
-// Measures what this machine's memory does (compute/probe/memory_profile.h): for one thread and for
+// Measures what this machine's memory does (compute/profile/memory_profile.h): for one thread and for
 // several, copies, gathers and updates of random rows by row size, each with all prefetches and
 // distances roughly, then with the best ones finely; and by which prefetch the library's own
 // kernels are fastest. Takes under three seconds and up to two GiB of memory, and is worth
@@ -8,7 +8,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 #include "core/control.h"
 
 namespace shardrec::compute::probe {

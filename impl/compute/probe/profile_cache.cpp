@@ -9,6 +9,8 @@
 #include <memory>
 #include <span>
 
+#include "compute/probe/machine.h"
+#include "compute/profile/prefetch.h"
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
@@ -23,22 +25,14 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Needs no memory, and is not destroyed at exit.
-const MemoryProfile& no_profile() noexcept {
-  alignas(MemoryProfile) static std::array<std::byte, sizeof(MemoryProfile)> room;
-  static const MemoryProfile* const profile =
-      std::construct_at(static_cast<MemoryProfile*>(static_cast<void*>(room.data())));
-  return *profile;
-}
-
 const MemoryProfile& load() noexcept {
   try {
     auto found = load_profile(core::default_environment(), profile_directory(), this_machine());
-    if (!found) return no_profile();
+    if (!found) return profile_in_use();
     return *std::make_unique<MemoryProfile>(std::move(*found)).release();
   } catch (const std::exception&) {
     // Of memory that has run out; a message would need some.
-    return no_profile();
+    return profile_in_use();
   }
 }
 
@@ -125,7 +119,11 @@ MemoryProfile require_profile(core::Environment& environment) {
 }
 
 const MemoryProfile& memory_profile() noexcept {
-  static const MemoryProfile& profile = load();
+  static const MemoryProfile& profile = []() -> const MemoryProfile& {
+    const MemoryProfile& loaded = load();
+    use_profile(loaded);
+    return loaded;
+  }();
   return profile;
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "compute/probe/memory_profile.h"
+#include "compute/profile/memory_profile.h"
 #include "core/environment.h"
 
 namespace shardrec::compute {
@@ -36,7 +36,8 @@ std::optional<MemoryProfile> load_profile(core::Environment& environment,
 MemoryProfile require_profile(core::Environment& environment);
 
 // The profile of this machine as the cache had it at the first call in this process; without rows
-// when there was none. Lives until the process ends.
+// when there was none. Lives until the process ends; the first call makes it the one that kernels go by
+// (profile/prefetch.h): whoever is about to use them calls this.
 const MemoryProfile& memory_profile() noexcept;
 
 }  // namespace shardrec::compute

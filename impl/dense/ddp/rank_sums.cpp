@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "comm/collective/reduce.h"
+#include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/tensor.h"
 

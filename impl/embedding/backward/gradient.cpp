@@ -109,8 +109,8 @@ void GradientPacking::pack(const RoutedBatch& routed, const Expansion& expansion
       sequences_.push_back(sequence_gradients(routed, target, gradient, divisor));
     }
   }
-  backend.pack_bag_gradients(bags_);
-  backend.pack_sequence_gradients(sequences_);
+  backend.gradients().pack_bag_gradients(bags_);
+  backend.gradients().pack_sequence_gradients(sequences_);
 }
 
 void GradientPacking::lend(const Target& target, const OutputView& gradient) {

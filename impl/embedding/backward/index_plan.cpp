@@ -6,7 +6,7 @@ namespace shardrec::embedding {
 
 IndexPlan::IndexPlan(const Layout& layout, compute::Backend& backend)
     : layout_(layout),
-      groups_(backend.make_row_groups()),
+      groups_(backend.rows().make_row_groups()),
       bags_(layout.parts_of(layout.rank()).size()) {
   blocks_.reserve(static_cast<size_t>(layout.ranks()) * layout.blocks_of(layout.rank()).size());
   parts_.reserve(bags_.size());

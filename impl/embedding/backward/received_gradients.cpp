@@ -90,7 +90,7 @@ void ReceivedGradients::locate(const Inbox& inbox, const IndexPlan& plan,
       }
     }
   }
-  backend.locate_gradients(located_);
+  backend.gradients().locate_gradients(located_);
 }
 
 }  // namespace shardrec::embedding

@@ -83,7 +83,7 @@ void ReplicatedGradients::pack(std::span<const RowGradients> own, MessageBuffer&
                     .bounds = std::span(bounds_).subspan(n * bounds, bounds),
                     .before = before_.data() + n * bounds};
   }
-  backend_.find_rows(searches_);
+  backend_.slots().find_rows(searches_);
   const auto slot_to = [&](size_t n, size_t rank) {
     const int64_t* before = before_.data() + n * bounds + rank;
     return slot(n, rank, before[1] - before[0]);
@@ -108,7 +108,7 @@ void ReplicatedGradients::pack(std::span<const RowGradients> own, MessageBuffer&
     }
     messages_[rank] = buffer.host(head, at);
   }
-  backend_.pack_slots(packings_);
+  backend_.slots().pack_slots(packings_);
   std::byte* from = start;
   for (const comm::ConstBytes message : messages_) {
     buffer.publish(backend_, from + head_bytes(), from + message.size());
@@ -122,7 +122,7 @@ void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
   for (size_t n = 0; n < count(); ++n) {
     additions_[n] = {.addends = std::span(slots_).subspan(n * ranks(), ranks()), .to = {}};
   }
-  backend_.count_slot_sums(additions_, touched_);
+  backend_.slots().count_slot_sums(additions_, touched_);
   const auto rank = static_cast<size_t>(layout_.rank());
   size_t bytes = head_bytes();
   for (size_t n = 0; n < count(); ++n) bytes += slot_bytes(slot(n, rank, touched_[n]));
@@ -132,7 +132,7 @@ void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
   for (size_t n = 0; n < count(); ++n) {
     additions_[n].to = take_room(slot(n, rank, touched_[n]), at);
   }
-  backend_.add_slots(additions_);
+  backend_.slots().add_slots(additions_);
   buffer.publish(backend_, head + head_bytes(), at);
   for (comm::ConstBytes& message : messages_) message = buffer.host(head, at);
 }
@@ -164,7 +164,7 @@ void ReplicatedGradients::take(std::span<const comm::ConstBytes> messages) {
                       .rows = sums.rows.data(),
                       .gradients = sums.gradients.data()};
   }
-  backend_.unpack_slots(unpackings_);
+  backend_.slots().unpack_slots(unpackings_);
   if (static_cast<size_t>(occurrences_.rows) < most || occurrences_.run == nullptr) {
     const size_t room = most + most / 16 + 17;
     occurrences_ = {};  // where there is no memory, nothing points to what was freed
@@ -174,7 +174,7 @@ void ReplicatedGradients::take(std::span<const comm::ConstBytes> messages) {
     occurrences_.run = static_cast<int64_t*>(static_cast<void*>(memory));
     occurrences_.bags = static_cast<uint32_t*>(static_cast<void*>(occurrences_.run + room + 1));
     occurrences_.blocks = occurrences_.bags + room;
-    backend_.number_occurrences(occurrences_);
+    backend_.gradients().number_occurrences(occurrences_);
   }
 }
 
@@ -191,7 +191,7 @@ void ReplicatedGradients::read(std::span<const comm::ConstBytes> messages, Slots
       at += gradient_bytes(read);
     }
   }
-  backend_.check_slots(slots_, good_);
+  backend_.slots().check_slots(slots_, good_);
   const auto bad = std::find(good_.begin(), good_.end(), 0) - good_.begin();
   if (bad != std::ssize(good_)) throw_malformed_slot(static_cast<size_t>(bad) % ranks());
 }

@@ -109,7 +109,7 @@ void SharedStatistics::find_overlaps() {
                          .before = before_.data() + at});
     at += bounds;
   }
-  backend_.find_rows(searches_);
+  backend_.slots().find_rows(searches_);
   const int64_t* before = before_.data();
   for (std::vector<Neighbour>& neighbours : neighbours_) {
     for (Neighbour& neighbour : neighbours) {
@@ -143,7 +143,7 @@ void SharedStatistics::pack(MessageBuffer& buffer) {
   for (int reader = 0; reader < layout_.ranks(); ++reader) {
     std::byte* const message = out;
     for_each_piece(reader, [&](comm::ConstBytes sums) {
-      if (!sums.empty()) backend_.copy(out, sums.data(), sums.size());
+      if (!sums.empty()) backend_.transfer().copy(out, sums.data(), sums.size());
       out += sums.size();
     });
     messages_[static_cast<size_t>(reader)] = buffer.host(message, out);
@@ -165,7 +165,7 @@ void SharedStatistics::add_up(std::span<const comm::ConstBytes> messages) {
          .addends = {addends_.begin() + static_cast<ptrdiff_t>(first), addends_.end()},
          .out = totals_[i]});
   }
-  backend_.add_row_totals(sums_of_shards_);
+  backend_.slots().add_row_totals(sums_of_shards_);
 }
 
 // Where in the messages the sums of each neighbour are.

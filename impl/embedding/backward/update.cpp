@@ -82,7 +82,7 @@ Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& 
   touched_.reserve(shards.size());
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
-    kept_.push_back(backend.make_kept_gradients(shard.width()));
+    kept_.push_back(backend.gradients().make_kept_gradients(shard.width()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -145,7 +145,7 @@ compute::TouchedRows Update::touched(size_t shard) const {
 void Update::open_rows(compute::Backend& backend) {
   touched_.clear();
   for (size_t s = 0; s < shards_.size(); ++s) touched_.push_back(touched(s));
-  backend.open_rows(touched_);
+  backend.rows().open_rows(touched_);
 }
 
 template <class Wanted>
@@ -160,7 +160,7 @@ void Update::sum_gradients(compute::Backend& backend, Wanted wanted) {
     buffers_[s] = wanted(s) ? at : nullptr;
     at += floats_of(s);
   }
-  backend.sum_gradients(buffers_);
+  backend.rows().sum_gradients(buffers_);
 }
 
 void Update::accumulate(compute::Backend& backend) {
@@ -222,7 +222,7 @@ void Update::pack_statistics(compute::Backend& backend, MessageBuffer& buffer) {
     sums_[s] = {};
     if (statistics_.shares(s)) sums_[s] = {statistics_.ranges(s), statistics_.sums(s)};
   }
-  backend.sum_rows(sums_);
+  backend.rows().sum_rows(sums_);
   statistics_.pack(buffer);
 }
 
@@ -238,7 +238,7 @@ void Update::apply(compute::Backend& backend) {
     step.sums = statistics_.totals(s);
     step.statistic_columns = layout_.model().tables[table].dim;
   }
-  backend.update_rows(row_steps_);
+  backend.rows().update_rows(row_steps_);
 }
 
 void Update::pack_norms(compute::Backend& backend, MessageBuffer& buffer) {
@@ -246,7 +246,7 @@ void Update::pack_norms(compute::Backend& backend, MessageBuffer& buffer) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};
   }
-  backend.sum_norms(sums_);
+  backend.rows().sum_norms(sums_);
   norms_.pack(buffer);
 }
 
@@ -255,7 +255,7 @@ void Update::rescale(std::span<const comm::ConstBytes> messages, compute::Backen
   for (size_t s = 0; s < shards_.size(); ++s) {
     totals_[s] = norms_.shares(s) ? norms_.totals(s) : nullptr;
   }
-  backend.rescale_rows(totals_);
+  backend.rows().rescale_rows(totals_);
 }
 
 }  // namespace shardrec::embedding

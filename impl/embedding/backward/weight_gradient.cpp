@@ -84,7 +84,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     }
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
-  backend.take_weight_products(products_);
+  backend.gradients().take_weight_products(products_);
   buffer.publish(backend, begin, out);
 }
 
@@ -175,7 +175,7 @@ void WeightGradients::assemble(const RoutedBatch& routed, const CheckedBatch& ba
     gradients.terms = terms.terms;
     gradients.first_term = terms.first;
   }
-  backend.sum_weight_products(features_);
+  backend.gradients().sum_weight_products(features_);
 }
 
 }  // namespace shardrec::embedding

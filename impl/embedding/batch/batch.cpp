@@ -197,7 +197,7 @@ Verdict CheckedBatch::read_lengths(const shardrec_tensor& given, bool are_offset
                       .out = lengths_.data() + first_bags_[f]});
   }
   checked_.resize(given_.size());
-  backend.read_lengths(given_, checked_);
+  backend.routing().read_lengths(given_, checked_);
   for (size_t f = 0; f < checked_.size(); ++f) {
     const compute::WrongInteger& wrong = checked_[f].wrong;
     if (wrong.position < 0) {

@@ -25,7 +25,7 @@ const void* CallerMemory::elements(const shardrec_tensor& tensor, compute::Backe
   const size_t bytes =
       static_cast<size_t>(tensor.shape[0]) * (tensor.dtype == SHARDREC_INT64 ? 8 : 4);
   std::byte* const copy = memory_.resize(bytes);
-  backend.copy(copy, static_cast<const std::byte*>(tensor.data), bytes);
+  backend.transfer().copy(copy, static_cast<const std::byte*>(tensor.data), bytes);
   return copy;
 }
 
@@ -47,7 +47,7 @@ OutputView CallerMemory::matrix(const OutputView& view, int64_t rows, int64_t co
                                                .stride = static_cast<size_t>(columns)},
                                         .rows = count,
                                         .width = columns};
-    backend.copy_from_host({&transfer, 1});
+    backend.transfer().copy_from_host({&transfer, 1});
   });
   return reached;
 }
@@ -65,7 +65,7 @@ void CallerMemory::give_back(const OutputView& reached, const OutputView& view, 
                                                .stride = static_cast<size_t>(view.stride)},
                                         .rows = count,
                                         .width = columns};
-    backend.copy_to_host({&transfer, 1});
+    backend.transfer().copy_to_host({&transfer, 1});
   });
 }
 

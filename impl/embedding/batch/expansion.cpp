@@ -30,7 +30,7 @@ Verdict Expansion::build(const compute::Integers& inverse, std::span<const int64
                        .samples = samples});
   }
   wrong_.resize(sorted_.size());
-  backend.sort_samples(sorted_, wrong_);
+  backend.routing().sort_samples(sorted_, wrong_);
   present_ = true;
   for (size_t i = 0; i < wrong_.size(); ++i) {
     if (wrong_[i].position < 0) continue;

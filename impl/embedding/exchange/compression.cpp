@@ -181,8 +181,8 @@ std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute:
       decodings_.push_back({coding_of(run), from, static_cast<float*>(static_cast<void*>(to))});
     }
   }
-  backend.encode_rows(encodings_);
-  backend.decode_rows(decodings_);
+  backend.transfer().encode_rows(encodings_);
+  backend.transfer().decode_rows(decodings_);
   return out;
 }
 

@@ -23,7 +23,7 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "compute/operations.h"
+#include "compute/transfer_operations.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"

@@ -153,7 +153,7 @@ const char* Inbox::cut_block(int source, size_t number, const BlockRecord& recor
 // The lengths must be what the records say; everything behind relies on it.
 void Inbox::check_bags() {
   defects_.assign(bags_.size(), compute::BagDefect::kNone);
-  backend_.check_bags(bags_, defects_);
+  backend_.routing().check_bags(bags_, defects_);
   for (size_t b = 0; b < defects_.size(); ++b) {
     switch (defects_[b]) {
       case compute::BagDefect::kNone:
@@ -180,7 +180,7 @@ void Inbox::expand() {
     out += bytes_of(coded_[c]);
   }
   wrong_codes_.assign(coded_.size(), {});
-  backend_.expand_ids(coded_, wrong_codes_);
+  backend_.routing().expand_ids(coded_, wrong_codes_);
   for (size_t c = 0; c < coded_.size(); ++c) {
     if (wrong_codes_[c].position < 0) continue;
     corrupt(static_cast<int>(coded_blocks_[c] / per_source_), "codes are out of range");

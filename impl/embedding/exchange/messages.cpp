@@ -61,7 +61,7 @@ void MessageBuffer::publish(compute::Backend& backend, const std::byte* begin,
   if (written_ != nullptr) {
     backend.set(*written_);
   } else if (own_ != nullptr) {
-    backend.copy(host(begin), begin, static_cast<size_t>(end - begin));
+    backend.transfer().copy(host(begin), begin, static_cast<size_t>(end - begin));
   }
 }
 
@@ -119,9 +119,9 @@ void ReceivedBodies::copy_others() {
     const size_t size = body.size();
     std::byte* const next = to + room_of(body);
     if (copied_from_[m] == kHost) {
-      backend_.copy(to, body.data(), size);
+      backend_.transfer().copy(to, body.data(), size);
     } else {
-      backend_.copy_from_device(copied_from_[m], to, body.data(), size);
+      backend_.transfer().copy_from_device(copied_from_[m], to, body.data(), size);
     }
     body = {to, size};
     to = next;

@@ -91,12 +91,12 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
   make_room(batch);
   Verdict found = verdict;
   if (found.good() && batch.bags() != 0) {
-    backend.count_ids(routed_, checked_, counts_);
+    backend.routing().count_ids(routed_, checked_, counts_);
     found = first_verdict();
   }
   lay_out(batch, found, buffer);
   if (has_blocks_) {
-    backend.write_ids(routed_, sections_, checked_);
+    backend.routing().write_ids(routed_, sections_, checked_);
     found = first_verdict();
     if (!found.good()) lay_out(batch, found, buffer);
   }
@@ -280,7 +280,7 @@ void RoutedBatch::deduplicate(const MessageBuffer& buffer, compute::Backend& bac
          .blocks = std::span(plain_blocks_).subspan(first, blocks.size()),
          .unique = std::span(unique_).subspan(first, blocks.size())});
   }
-  backend.deduplicate_ids(deduplicated_);
+  backend.routing().deduplicate_ids(deduplicated_);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
     const size_t end = first_block_[static_cast<size_t>(owner) + 1];

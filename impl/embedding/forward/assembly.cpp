@@ -111,7 +111,7 @@ void OutputAssembly::open_sums(const RoutedBatch& routed,
     node.chunk_sums = chunk_sums;
     chunk_sums += routed.chunks(sum.columns->feature) + 1;
   }
-  backend.count_chunk_sums(sum_counts_, sum_rows_);
+  backend.assembly().count_chunk_sums(sum_counts_, sum_rows_);
   std::vector<size_t>& at = message_ends_;
   std::fill(at.begin(), at.end(), size_t{0});
   for (size_t s = 0; s < sums_.size(); ++s) {
@@ -147,8 +147,8 @@ void OutputAssembly::assemble(const RoutedBatch& routed, const Expansion& expans
       sequences_.push_back(sequence_output(routed, columns, out));
     }
   }
-  backend.assemble_bags(pooled_);
-  backend.assemble_sequences(sequences_);
+  backend.assembly().assemble_bags(pooled_);
+  backend.assembly().assemble_sequences(sequences_);
 }
 
 compute::PooledOutput OutputAssembly::pooled_output(const RoutedBatch& routed,

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/assembly_operations.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
-#include "compute/output_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/route.h"

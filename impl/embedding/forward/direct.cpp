@@ -39,7 +39,7 @@ void DirectLookup::compute(const RoutedBatch& routed, const Inbox& inbox,
     if (output_of[static_cast<size_t>(piece.feature)] != output) continue;
     outputs_.push_back(outputs_of(piece, routed, inbox, shards, out));
   }
-  backend.look_up_outputs(outputs_, bytes);
+  backend.lookup().look_up_outputs(outputs_, bytes);
 }
 
 compute::BagOutputs DirectLookup::outputs_of(const Piece& piece, const RoutedBatch& routed,

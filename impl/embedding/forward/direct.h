@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "compute/operations.h"
+#include "compute/lookup_operations.h"
 #include "embedding/batch/output_view.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/route.h"

@@ -133,7 +133,7 @@ std::span<const comm::ConstBytes> NodeSums::open(std::span<const comm::ConstByte
 // Has each partial as many rows as bits?
 void NodeSums::check_rows(compute::Backend& backend) {
   counts_.resize(received_.size());
-  backend.count_node_sums(received_, counts_);
+  backend.assembly().count_node_sums(received_, counts_);
   for (size_t p = 0; p < counts_.size(); ++p) {
     const Partial& partial = *received_partial_[p];
     if (counts_[p] != partial.count) fail_length(partial.owner);
@@ -160,7 +160,7 @@ void NodeSums::add_sum(int source, const Sum& sum, const Partial* partials) {
 
 void NodeSums::compute(compute::Backend& backend, MessageBuffer& buffer) {
   counts_.resize(node_sums_.size());
-  backend.count_node_sums(node_sums_, counts_);
+  backend.assembly().count_node_sums(node_sums_, counts_);
   size_t bytes = 0;
   for (size_t n = 0; n < node_sums_.size(); ++n) {
     bytes += rows_bytes(counts_[n], node_sums_[n].cols);
@@ -177,7 +177,7 @@ void NodeSums::compute(compute::Backend& backend, MessageBuffer& buffer) {
     }
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
-  backend.add_on_nodes(node_sums_);
+  backend.assembly().add_on_nodes(node_sums_);
   buffer.publish(backend, begin, out);
 }
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "compute/assembly_operations.h"
 #include "compute/backend.h"
-#include "compute/output_operations.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 

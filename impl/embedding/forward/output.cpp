@@ -108,14 +108,14 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
     message = header = out;
     body = nullptr;
   }
-  backend.sum_bags(sums_);
+  backend.lookup().sum_bags(sums_);
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
     if (rank != layout_.rank()) publish(rank, backend);
   }
 }
 
 void PartialSums::compute_own(compute::Backend& backend) {
-  backend.sum_bags(own_sums_);
+  backend.lookup().sum_bags(own_sums_);
   publish(layout_.rank(), backend);
 }
 

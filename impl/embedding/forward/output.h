@@ -9,7 +9,7 @@
 
 #include "comm/communicator.h"
 #include "compute/backend.h"
-#include "compute/operations.h"
+#include "compute/lookup_operations.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"

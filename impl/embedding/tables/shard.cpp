@@ -91,16 +91,16 @@ void Shard::fill(const Layout& layout, int64_t seed, compute::Backend& backend) 
   const plan::Table& table = table_of(layout, part);
   if (table.init == SHARDREC_INIT_ZEROS) return;
   const double bound = std::sqrt(1.0 / static_cast<double>(table.rows));
-  backend.fill({.data = weights(),
-                .element = element_,
-                .rows = rows_,
-                .width = width_,
-                .first_row = first_row_,
-                .columns = column_map_,
-                .seed = seed,
-                .table = table.name,
-                .low = static_cast<float>(table.init_min.value_or(-bound)),
-                .high = static_cast<float>(table.init_max.value_or(bound))});
+  backend.transfer().fill({.data = weights(),
+                           .element = element_,
+                           .rows = rows_,
+                           .width = width_,
+                           .first_row = first_row_,
+                           .columns = column_map_,
+                           .seed = seed,
+                           .table = table.name,
+                           .low = static_cast<float>(table.init_min.value_or(-bound)),
+                           .high = static_cast<float>(table.init_max.value_or(bound))});
 }
 
 std::vector<size_t> shards_of_blocks(const Layout& layout) {

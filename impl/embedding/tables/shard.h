@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compute/backend.h"
-#include "compute/operations.h"
+#include "compute/table_rows.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {

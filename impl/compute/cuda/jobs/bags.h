@@ -45,3 +45,8 @@ typedef struct shardrec_cuda_bag_indexing {
 #ifdef __cplusplus
 }
 #endif
+
+// The operations, each with what it takes behind its stream; and the functions that load their kernels.
+#define SHARDREC_CUDA_BAGS_OPERATIONS(OPERATION) \
+  OPERATION(index_bags, shardrec_cuda_bag_indexing *indexing)
+#define SHARDREC_CUDA_BAGS_LOADERS(LOADER) LOADER(load_bag_index)

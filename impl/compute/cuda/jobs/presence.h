@@ -57,3 +57,8 @@ typedef struct shardrec_cuda_present_words {
 #ifdef __cplusplus
 }
 #endif
+
+// The operations, each with what it takes behind its stream.
+// - count_present: rows: [count], the items of each union; null: not wanted.
+#define SHARDREC_CUDA_PRESENCE_OPERATIONS(OPERATION) \
+  OPERATION(count_present, const shardrec_cuda_present_words *unions, int32_t count, int64_t *rows)

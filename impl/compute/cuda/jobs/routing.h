@@ -1,15 +1,105 @@
-// Ids of a batch on their way to the owners of their rows (cuda_plugin.h).
+// Ids on their way to the owners of their rows (cuda_plugin.h): the batch of the caller, checked; its ids, counted
+// and written into messages; what arrives at the owner.
 #pragma once
 
 #include <stdint.h>
 
 #include "compute/cuda/jobs/bags.h"
-#include "compute/cuda/jobs/batch.h"
 #include "compute/cuda/jobs/tiles.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// The caller's batch, checked: lengths of bags, and which samples each bag is for.
+
+// compute::BagLengths, the integers from its first one on.
+typedef struct shardrec_cuda_bag_lengths {
+  const void *given;  // [bags], of offsets one more
+  int32_t given_64;
+  int32_t are_offsets;
+  int64_t bags;
+  int64_t most;
+  uint32_t *out;  // [bags]
+} shardrec_cuda_bag_lengths;
+
+// What was found in a list. Zeros before the operation.
+typedef struct shardrec_cuda_checked_list {
+  uint64_t wrong;  // ~i of the first item i that is wrong; 0: none is
+  uint64_t sum;    // of the items, those aside that are wrong; of offsets, the last one
+} shardrec_cuda_checked_list;
+
+// tiles: of the bags of each feature, one at least.
+typedef struct shardrec_cuda_length_reading {
+  const shardrec_cuda_bag_lengths *features;
+  shardrec_cuda_tiles tiles;
+  shardrec_cuda_checked_list *checked;  // by feature
+} shardrec_cuda_length_reading;
+
+// compute::SamplesByBag, the numbers of bags from its first one on. Its samples are numbers
+// [first_sample, first_sample + count) among those of all features of the call, its bags are those from
+// first_bag on.
+typedef struct shardrec_cuda_samples_by_bag {
+  const void *bag_of;  // [count]
+  int32_t bag_of_64;
+  int64_t count;
+  int64_t bags;
+  int64_t first_sample;
+  uint64_t first_bag;
+  uint32_t *starts;   // [bags + 1]
+  uint32_t *samples;  // [count]
+} shardrec_cuda_samples_by_bag;
+
+typedef struct shardrec_cuda_sample_sorting {
+  const shardrec_cuda_samples_by_bag *features;
+  shardrec_cuda_tiles sample_tiles;     // of the samples of each feature
+  shardrec_cuda_tiles list_tiles;       // of the samples or the starts, whichever are more
+  shardrec_cuda_checked_list *checked;  // by feature; without sums
+  int64_t samples;                      // of all features
+  int32_t key_bits;                     // that all bags are told apart by
+  uint64_t *keys, *sorted_keys;         // [samples]
+  uint32_t *values, *sorted_values;     // [samples]
+  void *room;  // room_bytes; null: room_bytes is set, and nothing else is done
+  uint64_t room_bytes;
+} shardrec_cuda_sample_sorting;
+
+// Blocks of ids as they arrive at the owner of their rows: lengths of bags that are
+// checked, and ids that travelled as codes.
+
+// What the lengths of a block add up to. Zeros before the operation.
+typedef struct shardrec_cuda_bag_totals {
+  uint64_t ids;
+  uint64_t bags;  // not empty; of dense lengths
+  uint64_t
+      unordered;  // sparse lengths that are 0, beyond the samples, or not behind the one before
+} shardrec_cuda_bag_totals;
+
+// tiles: of the lengths of each block.
+typedef struct shardrec_cuda_bag_check {
+  const shardrec_cuda_bags *blocks;
+  shardrec_cuda_tiles tiles;
+  shardrec_cuda_bag_totals *totals;  // by block
+} shardrec_cuda_bag_check;
+
+// compute::CodedIds.
+typedef struct shardrec_cuda_coded_ids {
+  const void *codes;
+  int32_t code_bytes;  // 1, 2 or 4
+  int32_t ids_are_64;
+  int64_t count;
+  const void *unique_ids;
+  int64_t unique;
+  void *out;
+} shardrec_cuda_coded_ids;
+
+// tiles: of the codes of each block.
+typedef struct shardrec_cuda_id_expansion {
+  const shardrec_cuda_coded_ids *blocks;
+  shardrec_cuda_tiles tiles;
+  uint64_t *wrong;  // by block, zeros before: ~i of the first code i that is wrong; 0: none is
+} shardrec_cuda_id_expansion;
+
+// Ids of a batch on their way to the owners of their rows.
 
 // A warp walks so many neighbouring bags of a feature, a strip, the last one those that are left. A chunk
 // begins with a strip.
@@ -98,3 +188,14 @@ typedef struct shardrec_cuda_id_routing {
 #ifdef __cplusplus
 }
 #endif
+
+// The operations, each with what it takes behind its stream; and the functions that load their kernels.
+// - count_ids: write_ids: with the sums that count_ids has left.
+#define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION) \
+  OPERATION(read_lengths, const shardrec_cuda_length_reading *reading) \
+  OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting) \
+  OPERATION(count_ids, shardrec_cuda_id_routing *routing) \
+  OPERATION(write_ids, const shardrec_cuda_id_routing *routing) \
+  OPERATION(check_bags, const shardrec_cuda_bag_check *check) \
+  OPERATION(expand_ids, const shardrec_cuda_id_expansion *expansion)
+#define SHARDREC_CUDA_ROUTING_LOADERS(LOADER) LOADER(load_batch) LOADER(load_routing) LOADER(load_received)

@@ -1,0 +1,13 @@
+// TransferOperations::copy_to_host, copy_from_host and convert_on_host on the CPU, where all memory is the host's.
+#pragma once
+
+#include <span>
+
+#include "compute/cpu/tasks/context.h"
+#include "compute/transfer_operations.h"
+
+namespace shardrec::compute::cpu {
+
+void move_rows(std::span<const RowTransfer> transfers, const Context& context);
+
+}  // namespace shardrec::compute::cpu

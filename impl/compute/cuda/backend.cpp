@@ -1,0 +1,107 @@
+#include "compute/cuda/backend.h"
+
+#include <optional>
+#include <utility>
+
+#include "compute/cpu/backend.h"
+#include "compute/cpu/kernels/dispatch.h"
+#include "compute/cuda/host/assembly/family.h"
+#include "compute/cuda/host/caller_order.h"
+#include "compute/cuda/host/event_clock.h"
+#include "compute/cuda/host/gradients/family.h"
+#include "compute/cuda/host/lookup/family.h"
+#include "compute/cuda/host/memory.h"
+#include "compute/cuda/host/routing/family.h"
+#include "compute/cuda/host/rows/family.h"
+#include "compute/cuda/host/slots/family.h"
+#include "compute/cuda/host/stream.h"
+#include "compute/cuda/host/transfer/family.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+using namespace host;
+
+class EventMark final : public Mark {
+ public:
+  explicit EventMark(int32_t device) : event_(device) {}
+
+  int32_t device() const noexcept override { return event_.device(); }
+  void wait() const noexcept override { table().wait_for_event(event_.handle()); }
+
+  Event& event() noexcept { return event_; }
+  const Event& event() const noexcept { return event_; }
+
+ private:
+  Event event_;
+};
+
+class DeviceBackend final : public Backend {
+ public:
+  DeviceBackend(std::shared_ptr<Stream> stream, core::Threads& threads, bool peers_in_process)
+      : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
+        stream_(std::move(stream)),
+        peers_in_process_(peers_in_process),
+        caller_order_(stream_->device()),
+        memory_(make_memory(stream_)),
+        host_memory_(make_pinned_memory()),
+        cpu_(make_cpu_backend(cpu_kernels(), threads, host_memory_)),
+        transfer_(stream_, cpu_->transfer()),
+        routing_(stream_, cpu_->routing()),
+        lookup_(stream_),
+        assembly_(stream_),
+        gradients_(stream_),
+        rows_(stream_),
+        slots_(stream_) {}
+
+  const std::shared_ptr<Memory>& memory() override { return memory_; }
+  const std::shared_ptr<Memory>& host_memory() override { return host_memory_; }
+  core::DeviceSet caller_devices() const override { return {.cuda = stream_->device()}; }
+  bool reaches_host() const override { return false; }
+  void wait() override {
+    stream_->wait();
+    if (clock_.has_value()) clock_->read();
+  }
+  void follow_caller(int64_t stream) override { caller_order_.follow(stream, *stream_); }
+  void hold_up_caller(int64_t stream) override { caller_order_.hold_up(stream, *stream_); }
+  OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {
+    return &clock_.emplace(stream_, nanoseconds);
+  }
+  bool shares_bodies() const override { return peers_in_process_; }
+  std::shared_ptr<Mark> make_mark() final {
+    return peers_in_process_ ? std::make_shared<EventMark>(stream_->device()) : nullptr;
+  }
+  std::shared_ptr<Mark> read_mark() override { return read_; }
+  // All marks of devices are events.
+  void set(Mark& mark) override { static_cast<EventMark&>(mark).event().record(*stream_); }
+  void follow(const Mark& mark) override {
+    stream_->follow(static_cast<const EventMark&>(mark).event());
+  }
+
+ private:
+  std::shared_ptr<Stream> stream_;
+  bool peers_in_process_;
+  CallerOrder caller_order_;
+  std::optional<EventClock> clock_;
+  std::shared_ptr<Mark> read_ = std::make_shared<EventMark>(stream_->device());
+  std::shared_ptr<Memory> memory_;
+  std::shared_ptr<Memory> host_memory_;
+  std::unique_ptr<Backend> cpu_;
+  TransferFamily transfer_;
+  RoutingFamily routing_;
+  LookupFamily lookup_;
+  AssemblyFamily assembly_;
+  GradientFamily gradients_;
+  RowFamily rows_;
+  SlotFamily slots_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(int32_t device, core::Threads& threads,
+                                           bool peers_in_process) {
+  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(device), threads,
+                                         peers_in_process);
+}
+
+}  // namespace shardrec::compute::cuda

@@ -1,0 +1,28 @@
+#include "compute/cuda/host/results.h"
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::compute::cuda::host {
+
+Results::Results(std::shared_ptr<Stream> stream)
+    : stream_(std::move(stream)), on_device_(make_memory(stream_)), there_(stream_->device()) {}
+
+void* Results::begin_bytes(size_t bytes, uint8_t byte) {
+  on_host_.resize(bytes);
+  void* const room = on_device_.resize(bytes);
+  require(table().fill(stream_->handle(), room, byte, bytes),
+          core::sentence("clear results on device ", stream_->device()));
+  bytes_ = bytes;
+  return room;
+}
+
+const std::byte* Results::fetch_bytes() {
+  stream_->copy(on_host_.data(), on_device_.data(), bytes_);
+  there_.record(*stream_);
+  there_.wait();
+  return on_host_.data();
+}
+
+}  // namespace shardrec::compute::cuda::host

@@ -1,0 +1,44 @@
+// What operations tell the host: written into memory of the device, copied into pinned memory. Nothing
+// is allocated once results have had their size.
+//
+// Thread rule: that of the stream.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "compute/buffer.h"
+#include "compute/cuda/host/memory.h"
+
+namespace shardrec::compute::cuda::host {
+
+class Results {
+ public:
+  explicit Results(std::shared_ptr<Stream> stream);
+
+  // Room on the device for `count` results, every byte of which is `byte`: for operations that are
+  // enqueued behind this call.
+  template <class T>
+  T* begin(size_t count, uint8_t byte) {
+    return static_cast<T*>(begin_bytes(count * sizeof(T), byte));
+  }
+  // Copies them to the host, and waits until they are there: valid until the next begin().
+  template <class T>
+  std::span<const T> fetch() {
+    const std::byte* const data = fetch_bytes();
+    return {static_cast<const T*>(static_cast<const void*>(data)), bytes_ / sizeof(T)};
+  }
+
+ private:
+  void* begin_bytes(size_t bytes, uint8_t byte);
+  const std::byte* fetch_bytes();
+
+  std::shared_ptr<Stream> stream_;
+  Buffer on_device_;
+  PinnedRoom on_host_;
+  Event there_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace shardrec::compute::cuda::host

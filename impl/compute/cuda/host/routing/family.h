@@ -1,0 +1,60 @@
+// A device's operations on ids on their way to the owners of their rows.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "compute/cuda/host/routing/batch_checks.h"
+#include "compute/cuda/host/routing/deduplication.h"
+#include "compute/cuda/host/routing/id_routing.h"
+#include "compute/cuda/host/routing/received_blocks.h"
+#include "compute/cuda/host/stream.h"
+#include "compute/routing_operations.h"
+
+namespace shardrec::compute::cuda::host {
+
+class RoutingFamily final : public RoutingOperations {
+ public:
+  // host: the same operations of the CPU, in pinned memory; it outlives this.
+  RoutingFamily(std::shared_ptr<Stream> stream, RoutingOperations& host)
+      : batch_(stream),
+        routing_(stream),
+        deduplication_(stream, host),
+        received_(std::move(stream)) {}
+
+  void read_lengths(std::span<const BagLengths> features,
+                    std::span<CheckedLengths> checked) override {
+    batch_.read_lengths(features, checked);
+  }
+  void sort_samples(std::span<const SamplesByBag> features,
+                    std::span<WrongInteger> wrong) override {
+    batch_.sort_samples(features, wrong);
+  }
+  void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                 std::span<BlockCount> counts) override {
+    routing_.count(features, checked, counts);
+  }
+  // Every id has been checked by count_ids.
+  void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                 std::span<CheckedIds>) override {
+    routing_.write(features, blocks);
+  }
+  void deduplicate_ids(std::span<const DeduplicatedBlocks> messages) override {
+    deduplication_.run(messages);
+  }
+  void check_bags(std::span<const Bags> blocks, std::span<BagDefect> defects) override {
+    received_.check_bags(blocks, defects);
+  }
+  void expand_ids(std::span<const CodedIds> blocks, std::span<WrongInteger> wrong) override {
+    received_.expand_ids(blocks, wrong);
+  }
+
+ private:
+  BatchChecks batch_;
+  IdRouting routing_;
+  Deduplication deduplication_;
+  ReceivedBlocks received_;
+};
+
+}  // namespace shardrec::compute::cuda::host

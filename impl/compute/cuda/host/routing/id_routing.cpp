@@ -1,0 +1,232 @@
+#include "compute/cuda/host/routing/id_routing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+
+namespace shardrec::compute::cuda::host {
+namespace {
+
+static_assert(SHARDREC_CUDA_REFUSE == int{SHARDREC_OUT_OF_RANGE_ERROR} &&
+              SHARDREC_CUDA_DROP == int{SHARDREC_OUT_OF_RANGE_DROP} &&
+              SHARDREC_CUDA_CLAMP == int{SHARDREC_OUT_OF_RANGE_CLAMP});
+static_assert(kChunk % SHARDREC_CUDA_STRIP == 0);
+static_assert(sizeof(shardrec_cuda_checked_list) == 2 * sizeof(uint64_t));
+
+const std::byte* first_id(const RoutedIds& feature) {
+  return static_cast<const std::byte*>(feature.ids.data) +
+         static_cast<size_t>(feature.first) *
+             (feature.ids.is_64 ? sizeof(int64_t) : sizeof(int32_t));
+}
+
+// Have the sums of one the values of the other's?
+bool same_sums(const RoutedIds& a, const RoutedIds& b) {
+  return a.ids.data == b.ids.data && a.ids.is_64 == b.ids.is_64 && a.first == b.first &&
+         a.count == b.count && a.lengths == b.lengths && a.bags == b.bags && a.rows == b.rows &&
+         a.policy == b.policy && a.intervals == b.intervals && a.blocks.data() == b.blocks.data() &&
+         a.targets.data() == b.targets.data();
+}
+
+}  // namespace
+
+IdRouting::IdRouting(std::shared_ptr<Stream> stream)
+    : stream_(std::move(stream)),
+      arguments_(stream_),
+      results_(stream_),
+      wrong_values_(stream_),
+      sums_(make_memory(stream_)),
+      places_(make_memory(stream_)),
+      room_(make_memory(stream_)) {}
+
+// Where the sums of each feature will be.
+void IdRouting::measure(std::span<const RoutedIds> features, size_t all_blocks) {
+  counted_.clear();
+  counted_blocks_ = all_blocks;
+  interval_blocks_.clear();
+  strips_ = 0;
+  block_sum_count_ = 0;
+  place_count_ = 0;
+  for (const RoutedIds& feature : features) {
+    const auto blocks = std::ssize(feature.blocks);
+    const int64_t strips =
+        std::max<int64_t>((feature.bags + SHARDREC_CUDA_STRIP - 1) / SHARDREC_CUDA_STRIP, 1);
+    Counted& counted = counted_.emplace_back(Counted{.feature = feature,
+                                                     .first_strip = strips_,
+                                                     .first_block_sum = block_sum_count_,
+                                                     .strips = strips});
+    strips_ += strips;
+    if (feature.intervals == nullptr) continue;
+    counted.part = interval_blocks_.add(feature, all_blocks);
+    block_sum_count_ += blocks * strips;
+    if (blocks <= SHARDREC_CUDA_MOST_SHARED_PLACES) continue;
+    counted.first_place = place_count_;
+    place_count_ += blocks * strips;
+  }
+}
+
+bool IdRouting::are_counted(std::span<const RoutedIds> features, size_t blocks) const {
+  return blocks == counted_blocks_ &&
+         std::ranges::equal(features, counted_, [](const RoutedIds& a, const Counted& b) {
+           return same_sums(a, b.feature);
+         });
+}
+
+void IdRouting::list_feature(const Counted& counted, std::span<const BlockSections> blocks,
+                             const int32_t* interval_blocks) {
+  const RoutedIds& feature = counted.feature;
+  list_blocks(counted, blocks);
+  shardrec_cuda_routed_ids out = {};
+  out.ids = first_id(feature);
+  out.weights = feature.weights == nullptr ? nullptr : feature.weights + feature.first;
+  out.lengths = feature.lengths;
+  out.count = feature.count;
+  out.bags = feature.bags;
+  out.rows = feature.rows;
+  out.ids_are_64 = feature.ids.is_64;
+  out.writes_64 = feature.writes_64;
+  out.policy = feature.policy;
+  out.sequence = feature.sequence;
+  out.kept_lengths = feature.kept_lengths;
+  out.interval_of = feature.interval_of;
+  if (const RowIntervals* const intervals = feature.intervals; intervals != nullptr) {
+    out.intervals = static_cast<int32_t>(intervals->count());
+    out.columns = counted.part.columns;
+    out.cuts = arguments_.add(intervals->cuts);
+    out.even = intervals->even;
+    out.reciprocal = intervals->reciprocal;
+    out.interval_blocks = interval_blocks + counted.part.first;
+    if (counted.first_place >= 0) out.places = job_places_ + counted.first_place;
+  }
+  out.block_count = static_cast<int32_t>(feature.blocks.size());
+  out.blocks = arguments_.add(std::span<const shardrec_cuda_written_block>(written_));
+  out.strips = counted.strips;
+  out.strip_sums = job_.strip_sums + counted.first_strip;
+  out.block_sums = job_.block_sums + counted.first_block_sum;
+  features_.push_back(out);
+}
+
+// Where the blocks of a feature are written to, and what they add up to.
+void IdRouting::list_blocks(const Counted& counted, std::span<const BlockSections> blocks) {
+  const RoutedIds& feature = counted.feature;
+  const bool whole = feature.intervals == nullptr;
+  written_.clear();
+  for (size_t b = 0; b < feature.blocks.size(); ++b) {
+    const uint32_t number = feature.blocks[b];
+    const uint64_t* const sums = whole ? job_.strip_sums + counted.first_strip
+                                       : job_.block_sums + counted.first_block_sum +
+                                             static_cast<int64_t>(b) * counted.strips;
+    totals_[number] = {.begin = sums, .end = sums + counted.strips};
+    if (blocks.empty()) continue;
+    const BlockSections& to = blocks[number];
+    written_.push_back(
+        {.row = whole ? 0 : interval_blocks_.first_rows()[counted.part.first_row + b],
+         .dense_lengths = to.dense_lengths,
+         .sparse_lengths =
+             static_cast<shardrec_cuda_sparse_length*>(static_cast<void*>(to.sparse_lengths)),
+         .ids = to.ids,
+         .weights = to.weights,
+         .chunk_rows = to.chunk_rows,
+         .chunk_ids = to.chunk_ids});
+  }
+}
+
+size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
+  size_t bytes = Arguments::bytes_of<shardrec_cuda_routed_ids>(features.size()) +
+                 Arguments::bytes_of<int64_t>(features.size() + 1) + tiles_.bytes() +
+                 Arguments::bytes_of<shardrec_cuda_block_total>(counted_blocks_) +
+                 Arguments::bytes_of<int32_t>(interval_blocks_.table().size());
+  for (const RoutedIds& feature : features) {
+    bytes += Arguments::bytes_of<shardrec_cuda_written_block>(feature.blocks.size());
+    if (feature.intervals == nullptr) continue;
+    bytes += Arguments::bytes_of<int64_t>(feature.intervals->cuts.size());
+  }
+  return bytes;
+}
+
+// The arguments of an operation on the counted features. blocks: empty where they are only counted.
+void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks) {
+  job_ = {};
+  job_.strip_sums =
+      sums_.resize_as<uint64_t>(static_cast<size_t>(strips_ + block_sum_count_) + 2).data();
+  job_.block_sums = job_.strip_sums + strips_ + 1;
+  job_places_ =
+      places_.resize_as<shardrec_cuda_block_place>(static_cast<size_t>(place_count_)).data();
+  first_strip_.assign(1, 0);
+  tiles_.clear();
+  for (size_t f = 0; f < features.size(); ++f) {
+    const bool whole = features[f].intervals == nullptr;
+    first_strip_.push_back(first_strip_.back() + counted_[f].strips);
+    tiles_.add(whole ? features[f].count : 0);
+    job_.cut_features += whole ? 0 : 1;
+  }
+  arguments_.begin(argument_bytes(features));
+  const int32_t* const interval_blocks = arguments_.add(interval_blocks_.table());
+  features_.clear();
+  totals_.assign(counted_blocks_, {});
+  for (size_t f = 0; f < features.size(); ++f) {
+    // What the sums do not depend on may be another than when they were counted.
+    counted_[f].feature = features[f];
+    list_feature(counted_[f], blocks, interval_blocks);
+  }
+  job_.features = arguments_.add(std::span<const shardrec_cuda_routed_ids>(features_));
+  job_.feature_count = static_cast<int32_t>(features.size());
+  job_.first_strip = arguments_.add(std::span<const int64_t>(first_strip_));
+  job_.strips = strips_;
+  job_.tiles = tiles_.add_to(arguments_);
+  job_.block_sum_count = block_sum_count_;
+  job_.totals = arguments_.add(std::span<const shardrec_cuda_block_total>(totals_));
+  job_.block_count = static_cast<int64_t>(counted_blocks_);
+  arguments_.send();
+}
+
+// Results: what was found in each feature, then what each block gets.
+void IdRouting::enqueue_count() {
+  auto* const results =
+      results_.begin<uint64_t>(2 * counted_.size() + static_cast<size_t>(job_.block_count), 0);
+  job_.checked = static_cast<shardrec_cuda_checked_list*>(static_cast<void*>(results));
+  job_.counts = results + 2 * counted_.size();
+  const auto count = [&] {
+    require(table().count_ids(stream_->handle(), &job_),
+            core::sentence("count the ids of a batch on device ", stream_->device()));
+  };
+  count();  // how much room it takes
+  job_.room = room_.resize(job_.room_bytes);
+  count();
+}
+
+void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                      std::span<BlockCount> counts) {
+  measure(features, counts.size());
+  send(features, {});
+  enqueue_count();
+  const auto found = results_.fetch<uint64_t>();
+  for (size_t f = 0; f < features.size(); ++f) {
+    const RoutedIds& feature = features[f];
+    const uint64_t wrong = found[2 * f];
+    checked[f] = {};
+    checked[f].out_of_range = static_cast<int64_t>(found[2 * f + 1]);
+    if (wrong == 0) continue;
+    const int64_t position = feature.first + first_wrong(wrong);
+    checked[f].wrong.position = position;
+    checked[f].wrong.value = wrong_values_.of(feature.ids, position);
+  }
+  const auto of_blocks = found.subspan(2 * features.size());
+  for (size_t b = 0; b < counts.size(); ++b) {
+    counts[b] = {.ids = static_cast<int64_t>(of_blocks[b] & UINT32_MAX),
+                 .bags = static_cast<int64_t>(of_blocks[b] >> 32)};
+  }
+}
+
+void IdRouting::write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks) {
+  if (!are_counted(features, blocks.size())) {
+    measure(features, blocks.size());
+    send(features, {});
+    enqueue_count();
+  }
+  send(features, blocks);
+  require(table().write_ids(stream_->handle(), &job_),
+          core::sentence("write the ids of a batch on device ", stream_->device()));
+}
+
+}  // namespace shardrec::compute::cuda::host

@@ -1,0 +1,74 @@
+// RoutingOperations::count_ids and write_ids on a device. count() checks all ids, those also that Backend allows to
+// be left to write(), and waits for what the device found; write() waits for nothing.
+//
+// Thread rule: that of the stream.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "compute/cuda/host/arguments.h"
+#include "compute/cuda/host/results.h"
+#include "compute/cuda/host/routing/interval_blocks.h"
+#include "compute/cuda/host/routing/wrong_values.h"
+#include "compute/cuda/host/tiles.h"
+#include "compute/routing_operations.h"
+
+namespace shardrec::compute::cuda::host {
+
+class IdRouting {
+ public:
+  explicit IdRouting(std::shared_ptr<Stream> stream);
+
+  void count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+             std::span<BlockCount> counts);
+  // The sums of the last count() are those of the features, or are made again. Enqueued when the call
+  // returns.
+  void write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks);
+
+ private:
+  // Where the sums of a feature are, and its part of the table.
+  struct Counted {
+    RoutedIds feature;
+    IntervalBlocks::Part part;
+    int64_t first_strip = 0;
+    int64_t first_block_sum = 0;
+    int64_t first_place = -1;  // -1: in shared memory
+    int64_t strips = 0;
+  };
+
+  void measure(std::span<const RoutedIds> features, size_t blocks);
+  bool are_counted(std::span<const RoutedIds> features, size_t blocks) const;
+  void send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks);
+  void list_feature(const Counted& counted, std::span<const BlockSections> blocks,
+                    const int32_t* interval_blocks);
+  void list_blocks(const Counted& counted, std::span<const BlockSections> blocks);
+  size_t argument_bytes(std::span<const RoutedIds> features) const;
+  void enqueue_count();
+
+  std::shared_ptr<Stream> stream_;
+  Arguments arguments_;
+  Results results_;
+  WrongValues wrong_values_;
+  Buffer sums_;    // of strips, then of blocks
+  Buffer places_;  // of features of many blocks
+  Buffer room_;
+  IntervalBlocks interval_blocks_;
+  Tiles tiles_;
+  std::vector<Counted> counted_;
+  size_t counted_blocks_ = 0;
+  // Sums and places of all features.
+  int64_t strips_ = 0;
+  int64_t block_sum_count_ = 0;
+  int64_t place_count_ = 0;
+  shardrec_cuda_block_place* job_places_ = nullptr;
+  shardrec_cuda_id_routing job_ = {};
+  // Arguments, before they are sent.
+  std::vector<shardrec_cuda_routed_ids> features_;
+  std::vector<int64_t> first_strip_;
+  std::vector<shardrec_cuda_written_block> written_;
+  std::vector<shardrec_cuda_block_total> totals_;
+};
+
+}  // namespace shardrec::compute::cuda::host

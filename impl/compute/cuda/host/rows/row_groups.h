@@ -1,0 +1,67 @@
+// RowGroups on a device: one stable sort of the occurrences of all parts, by rows that are counted
+// through over the parts. The host learns how many rows each part has, once for all parts.
+//
+// Thread rule: that of the stream.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "compute/cuda/host/bag_index.h"
+#include "compute/cuda/host/results.h"
+#include "compute/cuda/host/tiles.h"
+#include "compute/row_groups.h"
+
+namespace shardrec::compute::cuda::host {
+
+class SortedRows final : public RowGroups {
+ public:
+  explicit SortedRows(std::shared_ptr<Stream> stream);
+
+  // Bags are those of checked blocks. Waits until the device has grouped them: the host needs to know how
+  // many rows there are.
+  void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override;
+
+  std::span<const int64_t> rows(size_t part) const override {
+    return {parts_[part].rows, row_counts_[part]};
+  }
+  std::span<const int64_t> run(size_t part) const override {
+    return {parts_[part].run, row_counts_[part] + 1};
+  }
+  void describe(size_t part, RowUpdate& job) const override;
+  size_t memory() const override;
+
+ private:
+  struct Sizes {
+    int64_t occurrences = 0;
+    int64_t bags = 0;
+    uint64_t keys = 0;
+  };
+
+  Sizes list(std::span<const GroupedPart> parts, uint32_t blocks_per_feature);
+  void make_room(const Sizes& sizes, bool weighted);
+
+  std::shared_ptr<Stream> stream_;
+  BagIndex index_;
+  Arguments arguments_;
+  Results results_;
+  // What stays: bags and weights of occurrences, blocks of bags, rows and runs.
+  Buffer sorted_;
+  Buffer bags_;
+  Buffer unique_;
+  // Keys and values, unsorted and sorted, and the room of the sort.
+  Buffer work_;
+  Buffer room_;
+  shardrec_cuda_row_grouping job_ = {};
+  std::vector<const Bags*> indexed_;
+  std::vector<shardrec_cuda_grouped_block> blocks_;
+  Tiles block_tiles_;
+  std::vector<shardrec_cuda_grouped_part> parts_;
+  Tiles part_tiles_;
+  std::vector<size_t> first_bag_;  // by part: bags of the parts before
+  std::vector<size_t> row_counts_;
+  uint32_t* block_of_ = nullptr;  // by bag of all parts
+};
+
+}  // namespace shardrec::compute::cuda::host

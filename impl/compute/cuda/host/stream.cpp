@@ -1,0 +1,86 @@
+#include "compute/cuda/host/stream.h"
+
+#include "core/error.h"
+
+namespace shardrec::compute::cuda::host {
+namespace {
+
+shardrec_cuda_stream* open_stream(int32_t device) {
+  int32_t devices = 0;
+  require(table().count_devices(&devices), "count its devices");
+  if (device < 0 || device >= devices) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("device ", device, " does not exist: this process sees ", devices,
+                              " CUDA devices"),
+               {.value = device, .limit = devices});
+  }
+  require(table().open_device(device), core::sentence("begin to use device ", device));
+  shardrec_cuda_stream* stream = nullptr;
+  require(table().create_stream(device, &stream),
+          core::sentence("make a stream of device ", device));
+  return stream;
+}
+
+shardrec_cuda_event* make_event(int32_t device) {
+  shardrec_cuda_event* event = nullptr;
+  require(table().create_event(device, &event), core::sentence("make an event of device ", device));
+  return event;
+}
+
+// What is wrong is the caller's where CUDA says one of these.
+constexpr shardrec_cuda_error kInvalidValue = 1;
+constexpr shardrec_cuda_error kInvalidResourceHandle = 400;
+
+void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
+  if (error == kInvalidValue || error == kInvalidResourceHandle) {
+    core::fail(SHARDREC_INVALID_ARGUMENT,
+               core::sentence("stream ", stream, " is no stream of device ", device),
+               {.value = stream});
+  }
+  require(error, core::sentence("join stream ", stream, " of the caller on device ", device));
+}
+
+}  // namespace
+
+Stream::Stream(int32_t device) : device_(device), stream_(open_stream(device)) {}
+
+void Stream::wait() {
+  require(table().wait_for_stream(handle()),
+          core::sentence("finish the operations of device ", device_));
+}
+
+void Stream::copy(void* to, const void* from, size_t bytes) {
+  require(table().copy(handle(), to, from, bytes),
+          core::sentence("copy ", bytes, " bytes on device ", device_));
+}
+
+void Stream::copy_from_device(int32_t device, void* to, const void* from, size_t bytes) {
+  require(table().copy_from_device(handle(), to, device, from, bytes),
+          core::sentence("copy ", bytes, " bytes from device ", device, " to ", device_));
+}
+
+void Stream::follow(const Event& event) {
+  require(table().follow(handle(), event.handle()),
+          core::sentence("wait on device ", device_, " for operations of device ", event.device()));
+}
+
+Event::Event(int32_t device) : device_(device), event_(make_event(device)) {}
+
+void Event::record(const Stream& stream) {
+  require(table().record(handle(), stream.handle()),
+          core::sentence("mark a place in the operations of device ", stream.device()));
+}
+
+void Event::wait() const {
+  require(table().wait_for_event(handle()), "finish operations that were waited for");
+}
+
+void Event::record_caller(int64_t stream) {
+  require_caller(table().record_caller(handle(), stream), stream, device_);
+}
+
+void Event::hold_up_caller(int64_t stream) const {
+  require_caller(table().caller_follows(stream, handle()), stream, device_);
+}
+
+}  // namespace shardrec::compute::cuda::host

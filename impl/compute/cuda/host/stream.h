@@ -1,0 +1,67 @@
+// A queue of operations of one device, and events in it.
+//
+// Thread rule: a Stream and what is made with it by one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "compute/cuda/host/plugin.h"
+
+namespace shardrec::compute::cuda::host {
+
+struct StreamDeleter {
+  void operator()(shardrec_cuda_stream* stream) const noexcept { table().destroy_stream(stream); }
+};
+struct EventDeleter {
+  void operator()(shardrec_cuda_event* event) const noexcept { table().destroy_event(event); }
+};
+
+class Event;
+
+// What is enqueued here takes place in order. All functions throw DEVICE_ERROR.
+class Stream {
+ public:
+  // Throws also UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY.
+  explicit Stream(int32_t device);
+
+  int32_t device() const noexcept { return device_; }
+  shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
+
+  // Returns when all that was enqueued is over.
+  void wait();
+  // Memory of devices, and pinned memory (memory.h), which stays as it is until the copy is over.
+  void copy(void* to, const void* from, size_t bytes);
+  // From memory of another device.
+  void copy_from_device(int32_t device, void* to, const void* from, size_t bytes);
+  // What is enqueued from now on takes place behind the event, which may be of another device.
+  void follow(const Event& event);
+  // As callers name streams: the value of a cudaStream_t.
+  int64_t number() const noexcept { return table().stream_number(handle()); }
+
+ private:
+  int32_t device_;
+  std::unique_ptr<shardrec_cuda_stream, StreamDeleter> stream_;
+};
+
+// A place in a stream. One that was never recorded is over.
+class Event {
+ public:
+  explicit Event(int32_t device);
+
+  int32_t device() const noexcept { return device_; }
+  void record(const Stream& stream);
+  void wait() const;
+  // A caller's stream of the event's device: the event is where it is now, or holds up what the caller
+  // enqueues from now on. Throws INVALID_ARGUMENT (no stream of the device), DEVICE_ERROR.
+  void record_caller(int64_t stream);
+  void hold_up_caller(int64_t stream) const;
+  shardrec_cuda_event* handle() const noexcept { return event_.get(); }
+
+ private:
+  int32_t device_;
+  std::unique_ptr<shardrec_cuda_event, EventDeleter> event_;
+};
+
+}  // namespace shardrec::compute::cuda::host

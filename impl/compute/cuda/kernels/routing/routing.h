@@ -1,0 +1,173 @@
+// Ids to the owners of their rows (jobs/routing.h). A feature that every block holds as it is, is copied
+// by tiles of its ids. Of any other, a warp takes the bags of a strip, and its ids, 32 at a time, in
+// their order: it counts how many go to each block, then, when sums over the strips say where its own
+// begin, writes them there.
+#pragma once
+
+#include "compute/cuda/kernels/routing/strips.h"
+
+namespace shardrec::compute::cuda {
+
+SHARDREC_KERNEL(8) sum_strips(shardrec_cuda_id_routing job) {
+  const int64_t number = grid_warp_index();
+  if (number >= job.strips) return;
+  const Strip strip = strip_at(job, number);
+  const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
+  const int64_t bag = strip.first_bag() + lane_index();
+  const uint64_t sum = sum_of_lanes_up_to_this(bag_with_ids(length_of_bag(feature, bag)) +
+                                               bag_with_ids(length_of_bag(feature, bag + kWarp)));
+  if (lane_index() != kWarp - 1) return;
+  feature.strip_sums[strip.number] = sum;
+  if (number + 1 != job.strips) return;
+  job.strip_sums[job.strips] = 0;
+  job.block_sums[job.block_sum_count] = 0;
+}
+
+template <class Id>
+SHARDREC_DEVICE void check_tile(const shardrec_cuda_routed_ids& feature, const Id* list,
+                                int64_t begin, shardrec_cuda_checked_list& checked) {
+  Id ids[kTileItems];
+  load_items(list, begin, feature.count, ids);
+  uint64_t outside = 0;
+  FirstWrong wrong;
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    if (begin + item_of_tile(k) >= feature.count || in_range(ids[k], feature.rows)) continue;
+    ++outside;
+    wrong.see(item_of_tile(k));
+  }
+  if (feature.policy == SHARDREC_CUDA_REFUSE) {
+    wrong.tell(&checked.wrong, begin);
+  } else {
+    add_to_sum(&checked.sum, outside);
+  }
+}
+
+SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
+  const Tile tile = own_tile(job.tiles);
+  const shardrec_cuda_routed_ids& feature = job.features[tile.list];
+  with_integers(feature.ids, feature.ids_are_64, [&](const auto* ids) {
+    check_tile(feature, ids, tile.begin, job.checked[tile.list]);
+  });
+}
+
+// The places of the warp in the blocks of its feature.
+SHARDREC_DEVICE BlockPlace* places_of(const shardrec_cuda_routed_ids& feature, const Strip& strip,
+                                      StripMemory& memory) {
+  return feature.places == nullptr ? memory.places
+                                   : feature.places + strip.number * feature.block_count;
+}
+
+SHARDREC_DEVICE int64_t id_at(const shardrec_cuda_routed_ids& feature, uint32_t i) {
+  return feature.ids_are_64 != 0 ? static_cast<const int64_t*>(feature.ids)[i]
+                                 : static_cast<const int32_t*>(feature.ids)[i];
+}
+
+// The id of a strip that a lane has.
+struct WalkedId {
+  bool exists;  // the last lanes may have none
+  uint32_t i;   // in the feature
+  int64_t id;
+  uint32_t sample;
+};
+
+// Calls visit(id) with 32 ids of a strip after the other, an id for each lane. Of a sequence,
+// at_chunk(chunk) is called before the first id of each chunk.
+template <class AtChunk, class Visit>
+SHARDREC_DEVICE void walk_strip(const shardrec_cuda_routed_ids& feature, const Strip& strip,
+                                StripMemory& memory, AtChunk at_chunk, Visit visit) {
+  const uint32_t ids = find_bags(feature, strip, memory);
+  const uint32_t first = ids_of(feature.strip_sums[strip.number] - feature.strip_sums[0]);
+  const auto lane = static_cast<uint32_t>(lane_index());
+  const auto load = [&](uint32_t begin) {
+    return begin + lane < ids ? id_at(feature, first + begin + lane) : 0;
+  };
+  int64_t next = load(0);
+  for (uint32_t begin = 0; begin < ids;) {
+    uint32_t count = ids - begin < kWarp ? ids - begin : kWarp;
+    if (feature.sequence != 0) {
+      const uint32_t in_chunk = (first + begin) % SHARDREC_CUDA_CHUNK;
+      if (in_chunk == 0) at_chunk((first + begin) / SHARDREC_CUDA_CHUNK);
+      if (SHARDREC_CUDA_CHUNK - in_chunk < count) count = SHARDREC_CUDA_CHUNK - in_chunk;
+    }
+    const bool exists = lane < count;
+    const int64_t id = next;
+    next = load(begin + count);  // on its way while this one is placed
+    const int bag = exists ? bag_of_id(memory, begin + lane) : 0;
+    visit(WalkedId{.exists = exists,
+                   .i = first + begin + lane,
+                   .id = id,
+                   .sample = static_cast<uint32_t>(strip.first_bag() + bag)});
+    begin += count;
+  }
+}
+
+// Calls put(block, placed) with where an id goes, for all blocks of the lane's interval (negative: none).
+template <class Put>
+SHARDREC_DEVICE void place_in_interval(const shardrec_cuda_routed_ids& feature, BlockPlace* places,
+                                       int32_t interval, uint32_t sample, Put put) {
+  for (int32_t column = 0; column < feature.columns; ++column) {
+    const int32_t block =
+        interval < 0 ? -1 : feature.interval_blocks[int64_t{column} * feature.intervals + interval];
+    place_ids(places, block, sample, [&](const Placed& placed) { put(block, placed); });
+  }
+}
+
+// Ids outside the table, as their policy has it. All lanes of the warp call it.
+SHARDREC_DEVICE void note_outside(const shardrec_cuda_routed_ids& feature, const WalkedId& id,
+                                  bool outside, shardrec_cuda_checked_list& checked) {
+  const unsigned lanes = __ballot_sync(kAllLanes, outside ? 1 : 0);
+  if (lanes == 0) return;
+  const bool first = lanes >> lane_index() == 1;
+  if (feature.policy != SHARDREC_CUDA_REFUSE) {
+    if (first) add_to(&checked.sum, static_cast<uint64_t>(__popc(lanes)));
+  } else if (__ffs(static_cast<int>(lanes)) - 1 == lane_index()) {
+    atomicMax(reinterpret_cast<unsigned long long*>(&checked.wrong),
+              ~static_cast<unsigned long long>(id.i));
+  }
+  if (outside && feature.policy == SHARDREC_CUDA_DROP && feature.kept_lengths != nullptr) {
+    atomicAdd(feature.kept_lengths + id.sample, ~0U);  // one less
+  }
+}
+
+SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
+  const int64_t number = grid_warp_index();
+  if (number >= job.strips) return;
+  const Strip strip = strip_at(job, number);
+  const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
+  if (feature.intervals == 0) return;
+  StripMemory& memory = shared<StripMemories>().of_warp[warp_index()];
+  BlockPlace* const places = places_of(feature, strip, memory);
+  for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
+    places[b] = {0, 0, kNoSample};
+  }
+  if (feature.kept_lengths != nullptr) {
+    for (int64_t bag = strip.first_bag() + lane_index();
+         bag < feature.bags && bag < strip.first_bag() + kStrip; bag += kWarp) {
+      feature.kept_lengths[bag] = feature.lengths[bag];
+    }
+  }
+  __syncwarp();
+  walk_strip(
+      feature, strip, memory, [](uint32_t) {},
+      [&](const WalkedId& id) {
+        const bool outside = id.exists && !in_range(id.id, feature.rows);
+        note_outside(feature, id, outside, job.checked[strip.feature]);
+        const int64_t row = id.exists ? row_for(id.id, feature) : -1;
+        const int32_t interval = row < 0 ? -1 : interval_of(feature, row);
+        place_in_interval(feature, places, interval, id.sample, [](int32_t, const Placed&) {});
+      });
+  for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
+    feature.block_sums[b * feature.strips + strip.number] =
+        uint64_t{places[b].bags} << 32 | places[b].ids;
+  }
+}
+
+SHARDREC_KERNEL(8) total_blocks(shardrec_cuda_id_routing job) {
+  const int64_t block = grid_thread_index();
+  if (block >= job.block_count) return;
+  const shardrec_cuda_block_total& total = job.totals[block];
+  job.counts[block] = total.begin == nullptr ? 0 : *total.end - *total.begin;
+}
+
+}  // namespace shardrec::compute::cuda

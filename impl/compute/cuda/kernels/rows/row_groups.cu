@@ -1,0 +1,90 @@
+#include "compute/cuda/kernels/cub_loading.h"
+#include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/rows/row_groups.h"
+#include "compute/cuda/kernels/stream.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+// One type of keys, and one of values.
+template <class Key, class Value>
+struct Grouping {
+  static cudaError_t load_all() {
+    cudaError_t error = load(write_occurrences<Key, Value>);
+    if (error == cudaSuccess) error = load_sort_pairs<Key, Value>();
+    if (error == cudaSuccess) error = load(mark_heads<Key>);
+    return error != cudaSuccess ? error : load(list_rows<Key, Value>);
+  }
+
+  static cudaError_t sort(const shardrec_cuda_row_grouping& job, size_t& bytes,
+                          cudaStream_t stream) {
+    return sort_pairs(job.room, bytes, static_cast<const Key*>(job.keys),
+                      static_cast<Key*>(job.sorted_keys), static_cast<const Value*>(job.values),
+                      static_cast<Value*>(job.sorted_values), job.occurrences, 0, job.key_bits,
+                      stream);
+  }
+  static cudaError_t number_heads(const shardrec_cuda_row_grouping& job, size_t& bytes,
+                                  cudaStream_t stream) {
+    auto* const heads = static_cast<uint32_t*>(job.keys);
+    return exclusive_sum(job.room, bytes, heads, heads, job.occurrences, stream);
+  }
+
+  static cudaError_t measure(shardrec_cuda_row_grouping& job, cudaStream_t stream) {
+    size_t of_sort = 0;
+    size_t of_scan = 0;
+    cudaError_t error = sort(job, of_sort, stream);
+    if (error == cudaSuccess) error = number_heads(job, of_scan, stream);
+    job.room_bytes = of_sort > of_scan ? of_sort : of_scan;
+    return error;
+  }
+
+  static cudaError_t run(const shardrec_cuda_row_grouping& job, cudaStream_t stream) {
+    if (job.occurrences > 0) {
+      size_t bytes = job.room_bytes;
+      cudaError_t error = launch(write_occurrences<Key, Value>, job.block_tiles.count,
+                                 sizeof(TileBags), stream, job);
+      if (error == cudaSuccess) error = sort(job, bytes, stream);
+      if (error == cudaSuccess) {
+        error = launch(mark_heads<Key>, blocks_for(job.occurrences), 0, stream,
+                       static_cast<const Key*>(job.sorted_keys), static_cast<uint32_t*>(job.keys),
+                       job.occurrences);
+      }
+      bytes = job.room_bytes;
+      if (error == cudaSuccess) error = number_heads(job, bytes, stream);
+      if (error != cudaSuccess) return error;
+    }
+    return launch(list_rows<Key, Value>, job.part_tiles.count, 0, stream, job);
+  }
+};
+
+// Calls body with the Grouping of a job.
+template <class Body>
+cudaError_t with_kind(bool wide, bool weighted, Body body) {
+  if (wide)
+    return weighted ? body(Grouping<uint64_t, uint64_t>()) : body(Grouping<uint64_t, uint32_t>());
+  return weighted ? body(Grouping<uint32_t, uint64_t>()) : body(Grouping<uint32_t, uint32_t>());
+}
+
+}  // namespace
+
+shardrec_cuda_error load_row_groups() {
+  for (const bool wide : {false, true}) {
+    for (const bool weighted : {false, true}) {
+      const cudaError_t error =
+          with_kind(wide, weighted, [](auto kind) { return kind.load_all(); });
+      if (error != cudaSuccess) return error;
+    }
+  }
+  return load_exclusive_sum<uint32_t>();
+}
+
+shardrec_cuda_error group_rows(shardrec_cuda_stream* stream, shardrec_cuda_row_grouping* grouping) {
+  const CurrentDevice device(stream->device);
+  if (device.error() != cudaSuccess) return device.error();
+  return with_kind(grouping->key_bits > 32, grouping->weighted != 0, [&](auto kind) {
+    return grouping->room == nullptr ? kind.measure(*grouping, stream->stream)
+                                     : kind.run(*grouping, stream->stream);
+  });
+}
+
+}  // namespace shardrec::compute::cuda

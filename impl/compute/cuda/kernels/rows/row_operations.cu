@@ -1,0 +1,86 @@
+#include "compute/cuda/kernels/rows/hot_rows.h"
+#include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/rows/row_kernels.h"
+#include "compute/cuda/kernels/stream.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+// Of the grid that sums hot rows, of which only the device knows how many there are.
+constexpr int64_t kHotBlocks = 1024;
+
+using UpdateKernel = RowKernel (*)(const shardrec_cuda_row_kind& kind);
+constexpr UpdateKernel kUpdateKernels[kRowOptimizerKinds] = {
+    sgd_kernel,                   // kSgd
+    adagrad_kernel,               // kAdagrad
+    rowwise_adagrad_kernel,       // kRowwiseAdagrad
+    adam_kernel,                  // kAdam
+    partial_rowwise_adam_kernel,  // kPartialRowwiseAdam
+    lamb_kernel,                  // kLamb
+    partial_rowwise_lamb_kernel,  // kPartialRowwiseLamb
+    lars_sgd_kernel,              // kLarsSgd
+};
+
+RowKernel kernel_of(const shardrec_cuda_row_kind& kind) {
+  switch (kind.operation) {
+    case SHARDREC_CUDA_ROW_GRADIENTS:
+      return row_gradient_kernel(kind);
+    case SHARDREC_CUDA_ROW_NORMS:
+      return row_norm_kernel(kind);
+    case SHARDREC_CUDA_ROW_RESCALE:
+      return row_rescale_kernel(kind);
+    default:
+      return kUpdateKernels[kind.optimizer](kind);
+  }
+}
+
+cudaError_t load_kind(shardrec_cuda_row_kind kind) {
+  kind.vectors = 0;
+  cudaError_t error = load(kernel_of(kind).function);
+  kind.vectors = 1;
+  for (const int32_t element :
+       {SHARDREC_CUDA_FLOAT32, SHARDREC_CUDA_FLOAT16, SHARDREC_CUDA_BFLOAT16}) {
+    kind.element = element;
+    if (error == cudaSuccess) error = load(kernel_of(kind).function);
+  }
+  return error;
+}
+
+}  // namespace
+
+shardrec_cuda_error load_row_operations() {
+  cudaError_t error = load(find_hot_rows);
+  if (error == cudaSuccess) error = load(sum_hot_rows);
+  for (const int32_t operation :
+       {SHARDREC_CUDA_ROW_GRADIENTS, SHARDREC_CUDA_ROW_NORMS, SHARDREC_CUDA_ROW_RESCALE}) {
+    if (error == cudaSuccess) error = load_kind({.operation = operation});
+  }
+  for (size_t optimizer = 0; optimizer < kRowOptimizerKinds; ++optimizer) {
+    if (error == cudaSuccess) {
+      error = load_kind(
+          {.operation = SHARDREC_CUDA_ROW_UPDATE, .optimizer = static_cast<int32_t>(optimizer)});
+    }
+  }
+  return error;
+}
+
+shardrec_cuda_error open_rows(shardrec_cuda_stream* stream,
+                              const shardrec_cuda_row_opening* opening) {
+  const CurrentDevice device(stream->device);
+  if (device.error() != cudaSuccess) return device.error();
+  const cudaError_t error = launch(find_hot_rows, opening->blocks, 0, stream->stream, *opening);
+  if (error != cudaSuccess || opening->most_hot_rows == 0) return error;
+  return launch(sum_hot_rows, kHotBlocks, sizeof(HotShared), stream->stream, *opening);
+}
+
+shardrec_cuda_error work_on_rows(shardrec_cuda_stream* stream, const shardrec_cuda_row_kind* kind,
+                                 const shardrec_cuda_row_job* jobs, const int64_t* first_block,
+                                 int32_t count, int64_t blocks) {
+  const CurrentDevice device(stream->device);
+  if (device.error() != cudaSuccess) return device.error();
+  const RowKernel kernel = kernel_of(*kind);
+  return launch(kernel.function, blocks, kernel.shared_bytes, stream->stream, jobs, first_block,
+                count);
+}
+
+}  // namespace shardrec::compute::cuda

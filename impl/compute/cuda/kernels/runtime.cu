@@ -1,0 +1,251 @@
+#include <atomic>
+#include <cstring>
+#include <new>
+
+#include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/runtime.h"
+#include "compute/cuda/kernels/stream.h"
+
+namespace shardrec::compute::cuda {
+namespace {
+
+const char* error_name(shardrec_cuda_error error) {
+  return cudaGetErrorName(static_cast<cudaError_t>(error));
+}
+
+const char* error_text(shardrec_cuda_error error) {
+  return cudaGetErrorString(static_cast<cudaError_t>(error));
+}
+
+shardrec_cuda_error count_devices(int32_t* out) {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  *out = error == cudaSuccess ? count : 0;
+  if (error != cudaErrorNoDevice) return error;
+  cudaGetLastError();  // an answer, and no failure of the next call
+  return cudaSuccess;
+}
+
+// Bit by bit, the devices that have all kernels.
+std::atomic<uint64_t> loaded_devices{0};
+static_assert(kMostDevices == 64);
+
+shardrec_cuda_error describe_device(int32_t device, shardrec_cuda_device* out) {
+  *out = {.free_bytes = -1};
+  cudaDeviceProp properties{};
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error != cudaSuccess) return error;
+  static_assert(sizeof out->name == sizeof properties.name);
+  std::memcpy(out->name, properties.name, sizeof out->name);
+  out->name[sizeof out->name - 1] = '\0';
+  out->capability_major = properties.major;
+  out->capability_minor = properties.minor;
+  out->bytes = properties.totalGlobalMem;
+  out->l2_bytes = properties.l2CacheSize;
+  if (!is_entered(device)) return cudaSuccess;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  size_t free_bytes = 0;
+  size_t all_bytes = 0;
+  const cudaError_t asked = cudaMemGetInfo(&free_bytes, &all_bytes);
+  if (asked == cudaSuccess) out->free_bytes = static_cast<int64_t>(free_bytes);
+  return asked;
+}
+
+shardrec_cuda_error open_device(int32_t device) {
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  // The first call that needs the device makes what the process keeps there.
+  const cudaError_t error = cudaFree(nullptr);
+  if (error != cudaSuccess) return error;
+  const uint64_t bit = uint64_t{1} << device;
+  if ((loaded_devices.load() & bit) != 0) return cudaSuccess;
+  const shardrec_cuda_error loaded = load_kernels();
+  if (loaded == SHARDREC_CUDA_OK) loaded_devices.fetch_or(bit);
+  return loaded;
+}
+
+shardrec_cuda_error allocate(shardrec_cuda_stream* stream, uint64_t bytes, void** out) {
+  *out = nullptr;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMallocAsync(out, bytes, stream->stream);
+}
+
+shardrec_cuda_error release(shardrec_cuda_stream* stream, void* memory) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaFreeAsync(memory, stream->stream);
+}
+
+shardrec_cuda_error allocate_pinned(uint64_t bytes, void** out) {
+  *out = nullptr;
+  const CurrentDevice current(any_entered_device());
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaHostAlloc(out, bytes, cudaHostAllocPortable);
+}
+
+shardrec_cuda_error release_pinned(void* memory) {
+  const CurrentDevice current(any_entered_device());
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaFreeHost(memory);
+}
+
+shardrec_cuda_error create_stream(int32_t device, shardrec_cuda_stream** out) {
+  *out = nullptr;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  cudaStream_t stream = nullptr;
+  const cudaError_t error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (error != cudaSuccess) return error;
+  *out = new (std::nothrow) shardrec_cuda_stream{device, stream};
+  if (*out != nullptr) return cudaSuccess;
+  cudaStreamDestroy(stream);
+  return cudaErrorMemoryAllocation;
+}
+
+void destroy_stream(shardrec_cuda_stream* stream) {
+  if (stream == nullptr) return;
+  const CurrentDevice current(stream->device);
+  cudaStreamDestroy(stream->stream);
+  delete stream;
+}
+
+shardrec_cuda_error wait_for_stream(shardrec_cuda_stream* stream) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaStreamSynchronize(stream->stream);
+}
+
+// A host that waits for an event sleeps: training has other work for the processors.
+shardrec_cuda_error make_event(int32_t device, unsigned flags, shardrec_cuda_event** out) {
+  *out = nullptr;
+  const CurrentDevice current(device);
+  if (current.error() != cudaSuccess) return current.error();
+  cudaEvent_t event = nullptr;
+  const cudaError_t error = cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
+  if (error != cudaSuccess) return error;
+  *out = new (std::nothrow) shardrec_cuda_event{device, event};
+  if (*out != nullptr) return cudaSuccess;
+  cudaEventDestroy(event);
+  return cudaErrorMemoryAllocation;
+}
+
+shardrec_cuda_error create_event(int32_t device, shardrec_cuda_event** out) {
+  return make_event(device, cudaEventDisableTiming, out);
+}
+
+shardrec_cuda_error create_timed_event(int32_t device, shardrec_cuda_event** out) {
+  return make_event(device, 0, out);
+}
+
+shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cuda_event* second,
+                                         float* out) {
+  const CurrentDevice current(first->device);
+  if (current.error() != cudaSuccess) return current.error();
+  const cudaError_t error = cudaEventElapsedTime(out, first->event, second->event);
+  if (error == cudaErrorNotReady) cudaGetLastError();  // an answer, and no failure of the next call
+  return error;
+}
+
+void destroy_event(shardrec_cuda_event* event) {
+  if (event == nullptr) return;
+  const CurrentDevice current(event->device);
+  cudaEventDestroy(event->event);
+  delete event;
+}
+
+shardrec_cuda_error record(shardrec_cuda_event* event, shardrec_cuda_stream* stream) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaEventRecord(event->event, stream->stream);
+}
+
+shardrec_cuda_error wait_for_event(shardrec_cuda_event* event) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaEventSynchronize(event->event);
+}
+
+shardrec_cuda_error follow(shardrec_cuda_stream* stream, shardrec_cuda_event* event) {
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaStreamWaitEvent(stream->stream, event->event, cudaEventWaitDefault);
+}
+
+int64_t stream_number(const shardrec_cuda_stream* stream) {
+  return reinterpret_cast<intptr_t>(stream->stream);
+}
+
+// An error of a stream that is not of the device stays with this call: it is no failure of the device.
+shardrec_cuda_error forget_refusal(cudaError_t error) {
+  if (error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidValue) cudaGetLastError();
+  return error;
+}
+
+shardrec_cuda_error record_caller(shardrec_cuda_event* event, int64_t stream) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return forget_refusal(cudaEventRecord(event->event, reinterpret_cast<cudaStream_t>(stream)));
+}
+
+shardrec_cuda_error caller_follows(int64_t stream, shardrec_cuda_event* event) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return forget_refusal(cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(stream), event->event,
+                                            cudaEventWaitDefault));
+}
+
+shardrec_cuda_error copy(shardrec_cuda_stream* stream, void* to, const void* from, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream);
+}
+
+shardrec_cuda_error copy_from_device(shardrec_cuda_stream* stream, void* to, int32_t device,
+                                     const void* from, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemcpyPeerAsync(to, stream->device, from, device, bytes, stream->stream);
+}
+
+shardrec_cuda_error fill(shardrec_cuda_stream* stream, void* to, uint8_t byte, uint64_t bytes) {
+  if (bytes == 0) return cudaSuccess;
+  const CurrentDevice current(stream->device);
+  if (current.error() != cudaSuccess) return current.error();
+  return cudaMemsetAsync(to, byte, bytes, stream->stream);
+}
+
+}  // namespace
+
+void add_runtime(shardrec_cuda_table& table) {
+  table.error_name = error_name;
+  table.error_text = error_text;
+  table.count_devices = count_devices;
+  table.describe_device = describe_device;
+  table.open_device = open_device;
+  table.allocate = allocate;
+  table.release = release;
+  table.allocate_pinned = allocate_pinned;
+  table.release_pinned = release_pinned;
+  table.create_stream = create_stream;
+  table.destroy_stream = destroy_stream;
+  table.wait_for_stream = wait_for_stream;
+  table.create_event = create_event;
+  table.destroy_event = destroy_event;
+  table.create_timed_event = create_timed_event;
+  table.milliseconds_between = milliseconds_between;
+  table.record = record;
+  table.wait_for_event = wait_for_event;
+  table.follow = follow;
+  table.stream_number = stream_number;
+  table.record_caller = record_caller;
+  table.caller_follows = caller_follows;
+  table.copy = copy;
+  table.copy_from_device = copy_from_device;
+  table.fill = fill;
+}
+
+}  // namespace shardrec::compute::cuda

@@ -1,0 +1,37 @@
+// What the handles of cuda_plugin.h are, and the device that a call works on.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "compute/cuda/kernels/contexts.h"
+#include "compute/cuda/jobs/cuda_plugin.h"
+
+struct shardrec_cuda_stream {
+  int device = 0;
+  cudaStream_t stream = nullptr;
+};
+
+struct shardrec_cuda_event {
+  int device = 0;
+  cudaEvent_t event = nullptr;
+};
+
+namespace shardrec::compute::cuda {
+
+// Makes a device the calling thread's current one for as long as this lives.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) : error_(enter_device(device)) {}
+  ~CurrentDevice() {
+    if (error_ == cudaSuccess) leave_device();
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  cudaError_t error() const { return error_; }
+
+ private:
+  const cudaError_t error_;
+};
+
+}  // namespace shardrec::compute::cuda
