@@ -70,15 +70,10 @@ class Backend {
     return nullptr;
   }
 
-  // Do back ends of other ranks of the process read bodies of messages in its memory()? Marks then say
-  // when they may, and when they have; else there are none.
-  virtual bool shares_bodies() const { return false; }
-  virtual std::shared_ptr<Mark> make_mark() { return nullptr; }
-  // The one that is set when what others have sent or share was read; null: wait() waits for that too.
-  virtual std::shared_ptr<Mark> read_mark() { return nullptr; }
-  // Sets one of its own marks behind the operations so far; operations from now on follow any mark.
-  virtual void set(Mark& /*mark*/) {}
-  virtual void follow(const Mark& /*mark*/) {}
+  // Null: operations are over when their calls return, or others cannot wait for them without the host.
+  virtual Marks* marks() { return nullptr; }
+  // Do the back ends of all ranks of the collection read each other's memory()? They have marks then.
+  virtual bool peers_reach_memory() const { return false; }
 
   // What operates on ids, rows and gradients.
   TransferOperations& transfer() { return families_.transfer; }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace shardrec::compute {
 
@@ -21,6 +22,26 @@ class Mark {
 
  protected:
   Mark() = default;
+};
+
+// Makes and sets the marks of a back end, and has it follow those of others.
+//
+// Thread rule: that of the back end.
+class Marks {
+ public:
+  virtual ~Marks() = default;
+  Marks(const Marks&) = delete;
+  Marks& operator=(const Marks&) = delete;
+
+  // One that was never set.
+  virtual std::shared_ptr<Mark> make() = 0;
+  // One of its own: behind the operations so far.
+  virtual void set(Mark& mark) = 0;
+  // Any one of a back end of this kind: operations from now on take place behind it.
+  virtual void follow(const Mark& mark) = 0;
+
+ protected:
+  Marks() = default;
 };
 
 }  // namespace shardrec::compute

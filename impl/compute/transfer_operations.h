@@ -86,7 +86,7 @@ class TransferOperations {
 
   // Between the memory of the back end and the host's, or inside either.
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
-  // From the memory of another device (Mark::device()), where bodies are shared.
+  // From the memory of another device (Mark::device()), where peers reach each other's.
   virtual void copy_from_device(int32_t /*device*/, std::byte* to, const std::byte* from,
                                 size_t bytes) {
     copy(to, from, bytes);

@@ -77,6 +77,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
         compute::backend_named(options_.backend)
             .make(
                 {.threads = *threads_, .device = options_.device, .peers_in_process = in_process});
+    bodies_ = comm::make_carrier(*backend_);
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
   });
   check_agreement(plan);
@@ -89,7 +90,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
       shards_.back().fill(*layout_, options_.seed, *backend_);
     }
     backend_->wait();
-    update_ = std::make_unique<Update>(*layout_, shards_, *backend_);
+    update_ = std::make_unique<Update>(*layout_, shards_, *bodies_);
     settings_ = std::make_unique<TrainingSettings>(this->model(), options_.seed);
   });
 }
@@ -192,21 +193,6 @@ void Collection::finish_operations() noexcept {
   }
 }
 
-void Collection::finish_writing() {
-  if (!backend_->shares_bodies()) backend_->wait();
-}
-
-void Collection::finish_reading() {
-  const std::shared_ptr<compute::Mark> read = backend_->read_mark();
-  if (read == nullptr) {
-    backend_->wait();
-  } else if (backend_->shares_bodies()) {
-    backend_->set(*read);
-  } else {
-    read->wait();  // for the copies of what was received, and not for what is computed with them
-  }
-}
-
 void Collection::post(Exchange kind, const char* name, uint64_t detail,
                       std::span<const comm::ConstBytes> messages,
                       std::shared_ptr<const void> owner) {
@@ -220,7 +206,7 @@ void Collection::post(Exchange kind, const char* name, uint64_t detail,
                               " others are held: it must settle them first"),
                {.limit = static_cast<int64_t>(held_.size()), .operation = name});
   }
-  finish_writing();
+  bodies_->finish_writing();
   held_[held_count_].ticket = channel_->post(operation, messages, std::move(owner));
   posted_ = true;
 }
@@ -251,7 +237,7 @@ void Collection::require_nothing_posted(const char* call) const {
 }
 
 void Collection::let_go() {
-  finish_reading();
+  bodies_->finish_reading();
   ++times_let_go_;
   while (released_count_ < held_count_) channel_->release(held_[released_count_++].ticket);
 }

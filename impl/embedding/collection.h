@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/collective/agree.h"
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
@@ -125,6 +126,7 @@ class Collection {
   core::Threads& threads() { return *threads_; }
   const core::Threads& threads() const { return *threads_; }
   compute::Backend& backend() { return *backend_; }
+  comm::BodyCarrier& bodies() { return *bodies_; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
   const Counters& counters() const { return counters_; }
@@ -173,11 +175,6 @@ class Collection {
   // Waits for the operations of the back end; the second where nothing can be done if one fails.
   void synchronize() { backend_->wait(); }
   void finish_operations() noexcept;
-  // Peers that read messages now find what operations have written into them; or may write into those
-  // that operations have read. Waits for the operations that wrote or read them, unless peers do so on the
-  // device.
-  void finish_writing();
-  void finish_reading();
 
   // Lets go of all views. Waits for nobody.
   void let_go();
@@ -208,6 +205,7 @@ class Collection {
   std::unique_ptr<core::Threads> threads_;
   Counters counters_;
   std::unique_ptr<compute::Backend> backend_;
+  std::unique_ptr<comm::BodyCarrier> bodies_;
   std::vector<Shard> shards_;
   std::unique_ptr<Update> update_;
   std::unique_ptr<TrainingSettings> settings_;

@@ -12,7 +12,7 @@ namespace {
 
 std::unique_ptr<WireCodec> codec_of(Collection& collection, shardrec_compression compression) {
   if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
-  return std::make_unique<WireCodec>(collection.layout(), compression, collection.backend());
+  return std::make_unique<WireCodec>(collection.layout(), compression, collection.bodies());
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
       batch_(collection_->backend().memory()),
       routed_(collection_->layout(), options.weight_gradient, collection_->backend().memory()),
       input_views_(static_cast<size_t>(collection_->layout().ranks())),
-      inbox_(collection_->layout(), collection_->backend()),
+      inbox_(collection_->layout(), collection_->bodies()),
       partial_sums_(collection_->layout()),
       assembly_(collection_->layout(), collection_->backend().memory()),
       direct_(collection_->layout()),
@@ -38,10 +38,10 @@ Lookup::Lookup(std::shared_ptr<Collection> collection, const LookupOptions& opti
   }
   if (options_.weight_gradient) {
     weight_gradient_state_ =
-        std::make_unique<WeightGradientState>(collection_->layout(), collection_->backend());
+        std::make_unique<WeightGradientState>(collection_->layout(), collection_->bodies());
   }
   if (collection_->layout().sums_on_nodes()) {
-    node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), collection_->backend());
+    node_sums_ = std::make_unique<NodeSumState>(collection_->layout(), collection_->bodies());
   }
   posted_.steps.reserve(collection_->model().tables.size());
   comm::Communicator& communicator = collection_->communicator();
@@ -96,12 +96,12 @@ void Lookup::begin(const BatchArguments& arguments) {
   }
   verdict_ = batch_.fill(arguments, collection_->model(), collection_->backend());
   routed_.set_looked_up(collection_->counters().ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, collection_->backend(), outgoing.buffer);
-  collection_->finish_writing();
+  verdict_ = routed_.route(batch_, verdict_, collection_->backend(), *outgoing.buffer);
+  collection_->bodies().finish_writing();
   operations.done();  // behind what is posted nothing may fail
   const comm::Operation operation{
       .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
-  outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer.owner());
+  outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer->owner());
   outgoing.posted = true;
   turn_ = 1 - turn_;
   state_ = State::kBegun;
@@ -226,7 +226,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   // Bags that stand for several samples need the assembly; what is compressed is so everywhere.
   direct_.open(!batch_.expansion().present() && output_codec_ == nullptr);
   partial_sums_.compute(inbox_, direct_.blocks(), collection_->shards(), collection_->backend(),
-                        output_buffer_);
+                        *output_buffer_);
   exchange_outputs(output, out, timer);
   output_epoch_ = collection_->times_let_go();
   for (Gradient& gradient : gradients_) gradient.given = false;
@@ -240,7 +240,7 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
 void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer) {
   compute::Backend& backend = collection_->backend();
   auto messages = partial_sums_.messages();
-  std::shared_ptr<const void> owner = output_buffer_.owner();
+  std::shared_ptr<const void> owner = output_buffer_->owner();
   if (output_codec_ != nullptr) {
     partial_sums_.compute_own(backend);
     messages = output_codec_->encode_outputs(inbox_, partial_sums_.bodies(), backend);
@@ -256,9 +256,9 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
   if (node_sums_ != nullptr) {
     exchange_node_sums(received);
   } else {
-    auto bodies = received_outputs_.open(received);
+    auto bodies = received_outputs_->open(received);
     if (output_codec_ != nullptr) {
-      bodies = output_codec_->decode_outputs(routed_, bodies, backend, output_buffer_);
+      bodies = output_codec_->decode_outputs(routed_, bodies, backend, *output_buffer_);
     }
     assembly_.open(routed_, direct_.blocks(), bodies);
   }
@@ -268,12 +268,12 @@ void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer&
 void Lookup::exchange_node_sums(std::span<const comm::ConstBytes> messages) {
   NodeSums& sums = node_sums_->sums;
   compute::Backend& backend = collection_->backend();
-  const auto bodies = received_outputs_.open(messages, sums.heads(messages));
+  const auto bodies = received_outputs_->open(messages, sums.heads(messages));
   assembly_.open(routed_, direct_.blocks(), sums.open(messages, bodies, backend));
-  sums.compute(backend, node_sums_->buffer);
+  sums.compute(backend, *node_sums_->buffer);
   const auto views = collection_->exchange(Exchange::kNodeSums, "forward", name_, sums.messages(),
-                                           node_sums_->buffer.owner());
-  assembly_.open_sums(routed_, node_sums_->received.open(views), backend);
+                                           node_sums_->buffer->owner());
+  assembly_.open_sums(routed_, node_sums_->received->open(views), backend);
   count_bytes(sums.messages(), collection_->counters().bytes_output);
 }
 
@@ -400,7 +400,7 @@ void Lookup::end_batch() noexcept {
   if (!holds_input_) return;
   holds_input_ = false;
   try {
-    collection_->finish_reading();
+    collection_->bodies().finish_reading();
   } catch (...) {  // the device has failed: what was read there is of no use
     collection_->finish_operations();
   }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "embedding/backward/gradient.h"
@@ -28,7 +29,6 @@
 #include "embedding/exchange/compression.h"
 #include "embedding/exchange/inbox.h"
 #include "embedding/exchange/lending.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/forward/assembly.h"
 #include "embedding/forward/direct.h"
@@ -81,7 +81,7 @@ class Lookup {
   enum class Finish : uint8_t { kBackward, kAccumulate, kSkip };
   // The messages of one batch; two in turn, so that begin need not wait for slow readers.
   struct Outgoing {
-    MessageBuffer buffer;
+    std::unique_ptr<comm::MessageBuffer> buffer;
     comm::Ticket ticket{};
     bool posted = false;
   };
@@ -145,8 +145,8 @@ class Lookup {
   State state_ = State::kIdle;
   bool holds_input_ = false;  // views of the peers' input messages
   int turn_ = 0;
-  Outgoing outgoing_[2]{{MessageBuffer(collection_->backend())},
-                        {MessageBuffer(collection_->backend())}};
+  Outgoing outgoing_[2]{{collection_->bodies().make_buffer()},
+                        {collection_->bodies().make_buffer()}};
 
   CheckedBatch batch_;
   Verdict verdict_;
@@ -156,17 +156,17 @@ class Lookup {
   PartialSums partial_sums_;
   // Where partial sums are added up on their nodes.
   struct NodeSumState {
-    NodeSumState(const Layout& layout, compute::Backend& backend)
-        : sums(layout), buffer(backend), received(backend) {}
+    NodeSumState(const Layout& layout, comm::BodyCarrier& bodies)
+        : sums(layout), buffer(bodies.make_buffer()), received(bodies.make_received()) {}
     NodeSums sums;
-    MessageBuffer buffer;
-    ReceivedBodies received;
+    std::unique_ptr<comm::MessageBuffer> buffer;
+    std::unique_ptr<comm::ReceivedBodies> received;
   };
   std::unique_ptr<NodeSumState> node_sums_;
   OutputAssembly assembly_;
   DirectLookup direct_;
-  MessageBuffer output_buffer_{collection_->backend()};
-  ReceivedBodies received_outputs_{collection_->backend()};
+  std::unique_ptr<comm::MessageBuffer> output_buffer_ = collection_->bodies().make_buffer();
+  std::unique_ptr<comm::ReceivedBodies> received_outputs_ = collection_->bodies().make_received();
   uint64_t output_epoch_ = 0;  // Collection::times_let_go() while the outputs' messages are held
   IndexPlan plan_;
   GradientPacking packing_;
@@ -176,18 +176,18 @@ class Lookup {
   std::unique_ptr<WireCodec> gradient_codec_;
   // Peers may read the messages after this lookup is gone, and ask for what it has lent.
   struct GradientMemory {
-    explicit GradientMemory(compute::Backend& backend) : buffer(backend) {}
-    MessageBuffer buffer;
+    explicit GradientMemory(comm::BodyCarrier& bodies) : buffer(bodies.make_buffer()) {}
+    std::unique_ptr<comm::MessageBuffer> buffer;
     Lending lending;
   };
   std::shared_ptr<GradientMemory> gradient_memory_ =
-      std::make_shared<GradientMemory>(collection_->backend());
-  MessageBuffer& gradient_buffer_ = gradient_memory_->buffer;
-  ReceivedBodies received_gradients_{collection_->backend()};
-  MessageBuffer statistics_buffer_{collection_->backend()};
-  MessageBuffer norms_buffer_{collection_->backend()};
-  MessageBuffer replicas_buffer_{collection_->backend()};
-  MessageBuffer replica_sums_buffer_{collection_->backend()};
+      std::make_shared<GradientMemory>(collection_->bodies());
+  comm::MessageBuffer& gradient_buffer_ = *gradient_memory_->buffer;
+  std::unique_ptr<comm::ReceivedBodies> received_gradients_ = collection_->bodies().make_received();
+  std::unique_ptr<comm::MessageBuffer> statistics_buffer_ = collection_->bodies().make_buffer();
+  std::unique_ptr<comm::MessageBuffer> norms_buffer_ = collection_->bodies().make_buffer();
+  std::unique_ptr<comm::MessageBuffer> replicas_buffer_ = collection_->bodies().make_buffer();
+  std::unique_ptr<comm::MessageBuffer> replica_sums_buffer_ = collection_->bodies().make_buffer();
   struct Gradient {
     explicit Gradient(const std::shared_ptr<compute::Memory>& memory) : reached(memory) {}
     bool given = false;
@@ -207,16 +207,16 @@ class Lookup {
   Posted posted_;
   // Where the option asks for them.
   struct WeightGradientState {
-    WeightGradientState(const Layout& layout, compute::Backend& backend)
+    WeightGradientState(const Layout& layout, comm::BodyCarrier& bodies)
         : products(layout),
           gradients(layout),
-          buffer(backend),
-          received(backend),
-          memory(backend.memory()) {}
+          buffer(bodies.make_buffer()),
+          received(bodies.make_received()),
+          memory(bodies.backend().memory()) {}
     WeightProducts products;
     WeightGradients gradients;
-    MessageBuffer buffer;
-    ReceivedBodies received;
+    std::unique_ptr<comm::MessageBuffer> buffer;
+    std::unique_ptr<comm::ReceivedBodies> received;
     compute::Buffer memory;
     std::span<float> values;  // [ids]
     bool ready = false;

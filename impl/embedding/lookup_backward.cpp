@@ -123,7 +123,7 @@ void Lookup::post_gradients(Finish how) {
         gradient_codec_->encode_gradients(routed_, posted_.messages, packing_.bodies(), backend);
     owner = gradient_codec_->owner();
   } else {
-    packing_.publish(backend, gradient_buffer_);
+    packing_.publish(gradient_buffer_);
   }
   gradient_memory_->lending.lend();
   collection_->post(Exchange::kGradient, "backward", name_, posted_.messages, std::move(owner));
@@ -155,7 +155,7 @@ bool Lookup::all_apply(std::span<const comm::ConstBytes> messages) const {
 void Lookup::use_gradients(std::span<const comm::ConstBytes> messages, bool accumulate,
                            PhaseTimer& timer) {
   compute::Backend& backend = collection_->backend();
-  auto bodies = received_gradients_.open(messages, collection_->update().gradient_heads(messages));
+  auto bodies = received_gradients_->open(messages, collection_->update().gradient_heads(messages));
   if (gradient_codec_ != nullptr) {
     bodies = gradient_codec_->decode_gradients(inbox_, messages, bodies, backend, gradient_buffer_);
   }
@@ -205,11 +205,11 @@ void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> message
                                        std::span<const comm::ConstBytes> bodies,
                                        compute::Backend& backend) {
   WeightGradientState& own = *weight_gradient_state_;
-  own.products.compute(inbox_, messages, bodies, collection_->shards(), backend, own.buffer);
+  own.products.compute(inbox_, messages, bodies, collection_->shards(), backend, *own.buffer);
   const auto products = collection_->exchange(Exchange::kWeightGradients, "backward", name_,
-                                              own.products.messages(), own.buffer.owner());
+                                              own.products.messages(), own.buffer->owner());
   own.values = own.memory.resize_as<float>(static_cast<size_t>(batch_.ids()));
-  own.gradients.assemble(routed_, batch_, own.received.open(products), backend, own.values.data());
+  own.gradients.assemble(routed_, batch_, own.received->open(products), backend, own.values.data());
   own.ready = true;
 }
 
@@ -236,33 +236,33 @@ void Lookup::take_step(Update& update, compute::Backend& backend, PhaseTimer& ti
   if (update.accumulated()) update.add_accumulated(backend);
   if (update.replicas_needed()) {
     std::atomic<int64_t>& bytes = collection_->counters().bytes_gradient;
-    update.pack_replicas(backend, replicas_buffer_);
+    update.pack_replicas(backend, *replicas_buffer_);
     timer.next(Phase::kGradientExchange);
     count_bytes(update.replicas_messages(), bytes);
     const auto rows = collection_->exchange(Exchange::kReplicaRows, "backward", name_,
-                                            update.replicas_messages(), replicas_buffer_.owner());
-    update.add_replicas(rows, replica_sums_buffer_);
+                                            update.replicas_messages(), replicas_buffer_->owner());
+    update.add_replicas(rows, *replica_sums_buffer_);
     count_bytes(update.replicas_messages(), bytes);
     update.take_replicas(
         collection_->exchange(Exchange::kReplicaSums, "backward", name_, update.replicas_messages(),
-                              replica_sums_buffer_.owner()),
+                              replica_sums_buffer_->owner()),
         backend);
     timer.next(Phase::kUpdate);
   }
   if (update.statistics_needed()) {
-    update.pack_statistics(backend, statistics_buffer_);
+    update.pack_statistics(backend, *statistics_buffer_);
     timer.next(Phase::kGradientExchange);
     update.add_statistics(collection_->exchange(Exchange::kStatistics, "backward", name_,
                                                 update.statistics_messages(),
-                                                statistics_buffer_.owner()));
+                                                statistics_buffer_->owner()));
     timer.next(Phase::kUpdate);
   }
   update.apply(backend);
   if (update.norms_needed()) {
-    update.pack_norms(backend, norms_buffer_);
+    update.pack_norms(backend, *norms_buffer_);
     timer.next(Phase::kGradientExchange);
     const auto norms = collection_->exchange(Exchange::kNorms, "backward", name_,
-                                             update.norms_messages(), norms_buffer_.owner());
+                                             update.norms_messages(), norms_buffer_->owner());
     timer.next(Phase::kUpdate);
     update.rescale(norms, backend);
   }

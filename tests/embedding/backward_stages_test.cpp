@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "core/error.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/backward/received_gradients.h"
 #include "embedding/exchange/inbox.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/stages_world.h"
 
@@ -50,7 +50,7 @@ std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.backend());
+    Inbox inbox(layout, tools_.bodies());
     inbox.open(world_.messages_to(owner));
     const auto blocks = layout.blocks_of(owner);
     const auto parts = layout.parts_of(owner);
@@ -121,7 +121,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
   for (const bool lent : {false, true}) {
     for (int owner = 0; owner < world_.ranks(); ++owner) {
       const Layout& layout = world_.layout(owner);
-      Inbox inbox(layout, tools_.backend());
+      Inbox inbox(layout, tools_.bodies());
       inbox.open(world_.messages_to(owner));
       const auto blocks = layout.blocks_of(owner);
       const auto parts = layout.parts_of(owner);
@@ -136,8 +136,8 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       IndexPlan plan(layout, tools_.backend());
       plan.build(inbox, wanted);
       ReceivedGradients gradients(layout, compute::cpu_memory());
-      ReceivedBodies bodies(tools_.backend());
-      gradients.open(inbox, views, bodies.open(views, gradients.heads(views)));
+      const auto bodies = tools_.bodies().make_received();
+      gradients.open(inbox, views, bodies->open(views, gradients.heads(views)));
       gradients.locate(inbox, plan, tools_.backend());
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
@@ -181,7 +181,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
 
 TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   const Layout& layout = world_.layout(0);
-  Inbox inbox(layout, tools_.backend());
+  Inbox inbox(layout, tools_.bodies());
   inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {
@@ -190,8 +190,8 @@ TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   messages.back().resize(messages.back().size() + 8);
   const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
   ReceivedGradients gradients(layout, compute::cpu_memory());
-  ReceivedBodies bodies(tools_.backend());
-  EXPECT_THROW(gradients.open(inbox, views, bodies.open(views, gradients.heads(views))),
+  const auto bodies = tools_.bodies().make_received();
+  EXPECT_THROW(gradients.open(inbox, views, bodies->open(views, gradients.heads(views))),
                core::Error);
 }
 

@@ -124,15 +124,15 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   for (const bool deduplicates : {false, true}) {
     embedding::RoutedBatch routed(source, false, compute::cpu_memory());
     routed.set_deduplicates(deduplicates);
-    embedding::MessageBuffer buffer(tools.backend());
-    ASSERT_TRUE(routed.route(batch, {}, tools.backend(), buffer).good());
+    const auto buffer = tools.bodies().make_buffer();
+    ASSERT_TRUE(routed.route(batch, {}, tools.backend(), *buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
     embedding::InputHeader none;
     std::vector<comm::ConstBytes> received = {routed.messages()[1],
                                               std::as_bytes(std::span(&none, 1))};
-    embedding::Inbox inbox(owner, tools.backend());
+    embedding::Inbox inbox(owner, tools.bodies());
     inbox.open(received);
     const embedding::ReceivedBlock& block = inbox.blocks(0)[0];
     ASSERT_EQ(block.ids, width.ids);
@@ -185,13 +185,13 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
                   .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);
-  embedding::MessageBuffer buffer(tools.backend());
-  ASSERT_TRUE(routed.route(batch, {}, tools.backend(), buffer).good());
+  const auto buffer = tools.bodies().make_buffer();
+  ASSERT_TRUE(routed.route(batch, {}, tools.backend(), *buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;
   std::vector<comm::ConstBytes> received = {message, std::as_bytes(std::span(&none, 1))};
-  embedding::Inbox inbox(owner, tools.backend());
+  embedding::Inbox inbox(owner, tools.bodies());
   EXPECT_THROW(inbox.open(received), core::Error);
 }
 

@@ -77,12 +77,12 @@ class NodeSumsOfFour : public ::testing::Test {
   // The rest of the bodies, for OutputAssembly.
   std::span<const comm::ConstBytes> open(embedding::NodeSums& node_sums,
                                          std::span<const comm::ConstBytes> messages) {
-    return node_sums.open(messages, bodies_.open(messages, node_sums.heads(messages)),
+    return node_sums.open(messages, bodies_->open(messages, node_sums.heads(messages)),
                           tools_.backend());
   }
 
-  embedding::MessageBuffer sums_{tools_.backend()};
-  embedding::ReceivedBodies bodies_{tools_.backend()};
+  std::unique_ptr<comm::MessageBuffer> sums_ = tools_.bodies().make_buffer();
+  std::unique_ptr<comm::ReceivedBodies> bodies_ = tools_.bodies().make_received();
 };
 
 TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
@@ -99,7 +99,7 @@ TEST_F(NodeSumsOfFour, AddsWhatPartsHaveAndLeavesTheRest) {
   const auto rests = open(node_sums, messages);
   EXPECT_EQ(rests[0].size(), 64U);
   EXPECT_EQ(rests[1].size(), 0U);
-  node_sums.compute(tools_.backend(), sums_);
+  node_sums.compute(tools_.backend(), *sums_);
   for (const size_t r : {0U, 1U, 2U}) EXPECT_EQ(node_sums.messages()[r].size(), 0U);
   const comm::ConstBytes message = node_sums.messages()[3];
   ASSERT_EQ(message.size(), embedding::rows_bytes(4, 4));

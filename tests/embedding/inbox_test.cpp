@@ -31,12 +31,12 @@ class CorruptInput : public ::testing::Test {
     const shardrec_tensor ids = test::vector_of(values);
     const shardrec_tensor bags = test::vector_of(lengths);
     CheckedBatch batch(compute::cpu_memory());
-    MessageBuffer buffer(backend());
+    const auto buffer = tools_.bodies().make_buffer();
     RoutedBatch routed(source, false, compute::cpu_memory());
     EXPECT_TRUE(
         batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source.model(), backend())
             .good());
-    EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), buffer).good());
+    EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), *buffer).good());
     const comm::ConstBytes message = routed.messages()[1];
     messages_.assign(2, {message.begin(), message.end()});
   }
@@ -57,7 +57,7 @@ class CorruptInput : public ::testing::Test {
   }
   std::string sentence() {
     const Layout owner(model_, plan_, 1);
-    Inbox inbox(owner, backend());
+    Inbox inbox(owner, tools_.bodies());
     try {
       inbox.open(std::vector<comm::ConstBytes>{messages_[0], messages_[1]});
     } catch (const core::Error& error) {

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "compute/backend_tools.h"
 #include "core/error.h"
+#include "embedding/step_tools.h"
 
 namespace shardrec::test {
 namespace {
@@ -58,19 +58,19 @@ class Rank {
   void pack(const std::vector<Own>& own) {
     std::vector<embedding::RowGradients> views;
     for (const Own& of_table : own) views.push_back({of_table.rows, of_table.gradients.data()});
-    gradients_.pack(views, rows_);
+    gradients_.pack(views, *rows_);
   }
-  void add_up(std::span<const comm::ConstBytes> messages) { gradients_.add_up(messages, sums_); }
+  void add_up(std::span<const comm::ConstBytes> messages) { gradients_.add_up(messages, *sums_); }
   comm::ConstBytes message_to(int rank) const {
     return gradients_.messages()[static_cast<size_t>(rank)];
   }
 
  private:
-  compute::BackendTools tools_;
+  embedding::StepTools tools_{2};
   Layout layout_;
-  ReplicatedGradients gradients_{layout_, *tools_.backend};
-  embedding::MessageBuffer rows_{*tools_.backend};
-  embedding::MessageBuffer sums_{*tools_.backend};
+  ReplicatedGradients gradients_{layout_, tools_.bodies()};
+  std::unique_ptr<comm::MessageBuffer> rows_ = tools_.bodies().make_buffer();
+  std::unique_ptr<comm::MessageBuffer> sums_ = tools_.bodies().make_buffer();
 };
 
 std::vector<comm::ConstBytes> messages_to(const std::vector<std::unique_ptr<Rank>>& ranks, int to) {

@@ -71,7 +71,7 @@ TEST_P(Stages, RouteRemembersWhichBagWentWhere) {
 TEST_P(Stages, TheInboxHoldsTheRowsOfItsParts) {
   for (int owner = 0; owner < world_.ranks(); ++owner) {
     const Layout& layout = world_.layout(owner);
-    Inbox inbox(layout, tools_.backend());
+    Inbox inbox(layout, tools_.bodies());
     inbox.open(world_.messages_to(owner));
     EXPECT_EQ(inbox.refused_rank(), -1);
     EXPECT_EQ(inbox.global_batch(), world_.first_sample(world_.ranks()));
@@ -134,10 +134,9 @@ int64_t column_at(const Part& part, int64_t offset) {
 }
 
 // The output message of an owner to a source.
-std::vector<float> output_message(const World& world, int owner, int source,
-                                  compute::Backend& backend) {
+std::vector<float> output_message(const World& world, int owner, int source, StepTools& tools) {
   const Layout& layout = world.layout(owner);
-  Inbox inbox(layout, backend);
+  Inbox inbox(layout, tools.bodies());
   inbox.open(world.messages_to(owner));
   std::vector<float> message;
   const auto blocks = layout.blocks_of(owner);
@@ -220,7 +219,7 @@ TEST_P(Stages, OutputsAreTheSumsOfPartsInTheOrderOfNodesAndRows) {
     const Layout& layout = world_.layout(source);
     std::vector<std::vector<float>> messages;
     for (int owner = 0; owner < world_.ranks(); ++owner) {
-      messages.push_back(output_message(world_, owner, source, tools_.backend()));
+      messages.push_back(output_message(world_, owner, source, tools_));
     }
     std::vector<comm::ConstBytes> views;
     for (const auto& message : messages) views.push_back(std::as_bytes(std::span(message)));

@@ -198,7 +198,7 @@ class World {
     if (weighted_) arguments.weights = &weights;
     checked_.push_back(std::make_unique<CheckedBatch>(compute::cpu_memory()));
     routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, compute::cpu_memory()));
-    buffers_.push_back(std::make_unique<MessageBuffer>(tools_.backend()));
+    buffers_.push_back(tools_.bodies().make_buffer());
     routed_.back()->set_deduplicates(deduplicates_);
     Verdict verdict = checked_.back()->fill(arguments, layout(rank).model(), tools_.backend());
     verdict = routed_.back()->route(*checked_.back(), verdict, tools_.backend(), *buffers_.back());
@@ -216,7 +216,7 @@ class World {
   std::vector<RankBatch> batches_;
   std::vector<std::unique_ptr<CheckedBatch>> checked_;
   std::vector<std::unique_ptr<RoutedBatch>> routed_;
-  std::vector<std::unique_ptr<MessageBuffer>> buffers_;
+  std::vector<std::unique_ptr<comm::MessageBuffer>> buffers_;
 };
 
 class Stages : public ::testing::TestWithParam<int> {

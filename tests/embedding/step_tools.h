@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "comm/bodies/carrier.h"
 #include "compute/backend.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
@@ -16,10 +17,12 @@ class StepTools {
 
   core::Threads& threads() { return threads_; }
   compute::Backend& backend() { return *backend_; }
+  comm::BodyCarrier& bodies() { return *bodies_; }
 
  private:
   core::Threads threads_;
   std::unique_ptr<compute::Backend> backend_;
+  std::unique_ptr<comm::BodyCarrier> bodies_ = comm::make_carrier(*backend_);
 };
 
 }  // namespace shardrec::embedding

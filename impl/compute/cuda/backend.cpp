@@ -8,6 +8,7 @@
 #include "compute/cuda/host/assembly/family.h"
 #include "compute/cuda/host/caller_order.h"
 #include "compute/cuda/host/event_clock.h"
+#include "compute/cuda/host/event_marks.h"
 #include "compute/cuda/host/gradients/family.h"
 #include "compute/cuda/host/lookup/family.h"
 #include "compute/cuda/host/memory.h"
@@ -21,20 +22,6 @@ namespace shardrec::compute::cuda {
 namespace {
 
 using namespace host;
-
-class EventMark final : public Mark {
- public:
-  explicit EventMark(int32_t device) : event_(device) {}
-
-  int32_t device() const noexcept override { return event_.device(); }
-  void wait() const noexcept override { table().wait_for_event(event_.handle()); }
-
-  Event& event() noexcept { return event_; }
-  const Event& event() const noexcept { return event_; }
-
- private:
-  Event event_;
-};
 
 class DeviceBackend final : public Backend {
  public:
@@ -67,23 +54,15 @@ class DeviceBackend final : public Backend {
   OperationClock* time_operations(std::span<std::atomic<int64_t>> nanoseconds) override {
     return &clock_.emplace(stream_, nanoseconds);
   }
-  bool shares_bodies() const override { return peers_in_process_; }
-  std::shared_ptr<Mark> make_mark() final {
-    return peers_in_process_ ? std::make_shared<EventMark>(stream_->device()) : nullptr;
-  }
-  std::shared_ptr<Mark> read_mark() override { return read_; }
-  // All marks of devices are events.
-  void set(Mark& mark) override { static_cast<EventMark&>(mark).event().record(*stream_); }
-  void follow(const Mark& mark) override {
-    stream_->follow(static_cast<const EventMark&>(mark).event());
-  }
+  Marks* marks() override { return &marks_; }
+  bool peers_reach_memory() const override { return peers_in_process_; }
 
  private:
   std::shared_ptr<Stream> stream_;
   bool peers_in_process_;
   CallerOrder caller_order_;
   std::optional<EventClock> clock_;
-  std::shared_ptr<Mark> read_ = std::make_shared<EventMark>(stream_->device());
+  EventMarks marks_{*stream_};
   std::shared_ptr<Memory> memory_;
   std::shared_ptr<Memory> host_memory_;
   std::unique_ptr<Backend> cpu_;

@@ -34,7 +34,7 @@ bool GradientPacking::may_lend(const Block& block) const {
 }
 
 void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
-                              Lending* lending, MessageBuffer& buffer) {
+                              Lending* lending, comm::MessageBuffer& buffer) {
   owners_divide_ = late;
   const auto lends_to = [&](int owner) {
     return lends && (lending != nullptr || owner == layout_.rank());
@@ -174,14 +174,14 @@ float GradientPacking::max_gradient_of(const Target& target) const {
   return static_cast<float>(layout_.model().optimizer_of(table).max_gradient);
 }
 
-void GradientPacking::publish(compute::Backend& backend, const MessageBuffer& buffer) const {
+void GradientPacking::publish(const comm::MessageBuffer& buffer) const {
   for (const comm::ConstBytes body : bodies_) {
-    buffer.publish(backend, body.data(), body.data() + body.size());
+    buffer.publish(body.data(), body.data() + body.size());
   }
 }
 
 void GradientPacking::decline(GradientVerdict decision, const Verdict& verdict,
-                              MessageBuffer& buffer) {
+                              comm::MessageBuffer& buffer) {
   GradientHeader header;
   header.decision = decision;
   header.verdict = verdict;

@@ -5,12 +5,12 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
@@ -26,7 +26,7 @@ class GradientPacking {
   // gradients are floats and there until the step is taken: blocks that need no change are not
   // packed, those for this rank or, with a lending, those for all.
   void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
-               MessageBuffer& buffer);
+               comm::MessageBuffer& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
   // table's optimizer, divided by the bag's length for MEAN.
@@ -38,14 +38,14 @@ class GradientPacking {
   void seal(bool accumulate, uint64_t settings);
 
   // Messages with headers but no blocks, for a step that this rank does not apply.
-  void decline(GradientVerdict decision, const Verdict& verdict, MessageBuffer& buffer);
+  void decline(GradientVerdict decision, const Verdict& verdict, comm::MessageBuffer& buffer);
 
   // For the channel, by rank.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // What of them operations write; none of a message that declines.
   std::span<const comm::ConstBytes> bodies() const { return bodies_; }
   // All packed: brings the bodies to where the channel reads them.
-  void publish(compute::Backend& backend, const MessageBuffer& buffer) const;
+  void publish(const comm::MessageBuffer& buffer) const;
 
  private:
   // A block of a message to its part's owner.

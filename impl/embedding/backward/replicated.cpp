@@ -25,13 +25,13 @@ size_t slot_bytes(const compute::SlotShape& slot) {
 
 }  // namespace
 
-ReplicatedGradients::ReplicatedGradients(const Layout& layout, compute::Backend& backend)
+ReplicatedGradients::ReplicatedGradients(const Layout& layout, comm::BodyCarrier& bodies)
     : layout_(layout),
-      backend_(backend),
+      backend_(bodies.backend()),
       messages_(static_cast<size_t>(layout.ranks())),
-      received_(backend),
-      rows_memory_(backend.memory()),
-      occurrences_memory_(backend.memory()) {
+      received_(bodies.make_received()),
+      rows_memory_(bodies.backend().memory()),
+      occurrences_memory_(bodies.backend().memory()) {
   if (layout.ranks() == 1) return;
   for (size_t t = 0; t < layout.table_count(); ++t) {
     const auto table = static_cast<int32_t>(t);
@@ -75,7 +75,7 @@ compute::SlotRoom ReplicatedGradients::take_room(const compute::SlotShape& slot,
   return room;
 }
 
-void ReplicatedGradients::pack(std::span<const RowGradients> own, MessageBuffer& buffer) {
+void ReplicatedGradients::pack(std::span<const RowGradients> own, comm::MessageBuffer& buffer) {
   const size_t bounds = ranks() + 1;  // of a table
   for (size_t n = 0; n < count(); ++n) {
     searches_[n] = {.rows = own[n].rows.data(),
@@ -111,13 +111,13 @@ void ReplicatedGradients::pack(std::span<const RowGradients> own, MessageBuffer&
   backend_.slots().pack_slots(packings_);
   std::byte* from = start;
   for (const comm::ConstBytes message : messages_) {
-    buffer.publish(backend_, from + head_bytes(), from + message.size());
+    buffer.publish(from + head_bytes(), from + message.size());
     from += message.size();
   }
 }
 
 void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
-                                 MessageBuffer& buffer) {
+                                 comm::MessageBuffer& buffer) {
   read(messages, Slots::kOwn);
   for (size_t n = 0; n < count(); ++n) {
     additions_[n] = {.addends = std::span(slots_).subspan(n * ranks(), ranks()), .to = {}};
@@ -133,7 +133,7 @@ void ReplicatedGradients::add_up(std::span<const comm::ConstBytes> messages,
     additions_[n].to = take_room(slot(n, rank, touched_[n]), at);
   }
   backend_.slots().add_slots(additions_);
-  buffer.publish(backend_, head + head_bytes(), at);
+  buffer.publish(head + head_bytes(), at);
   for (comm::ConstBytes& message : messages_) message = buffer.host(head, at);
 }
 
@@ -180,7 +180,7 @@ void ReplicatedGradients::take(std::span<const comm::ConstBytes> messages) {
 
 void ReplicatedGradients::read(std::span<const comm::ConstBytes> messages, Slots slots) {
   for (size_t rank = 0; rank < ranks(); ++rank) read_head(messages[rank], rank, slots);
-  const auto bodies = received_.open(messages, heads_);
+  const auto bodies = received_->open(messages, heads_);
   for (size_t rank = 0; rank < ranks(); ++rank) {
     const std::byte* at = bodies[rank].data();
     for (size_t n = 0; n < count(); ++n) {

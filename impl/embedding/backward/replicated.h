@@ -16,10 +16,10 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
@@ -32,7 +32,7 @@ struct RowGradients {
 
 class ReplicatedGradients {
  public:
-  ReplicatedGradients(const Layout& layout, compute::Backend& backend);
+  ReplicatedGradients(const Layout& layout, comm::BodyCarrier& bodies);
 
   // Does any table need the exchanges? The same on all ranks; a single one needs none.
   bool needed() const { return !tables_.empty(); }
@@ -41,9 +41,9 @@ class ReplicatedGradients {
   std::span<const int32_t> tables() const { return tables_; }
 
   // First exchange. own: by tables(); they stay where they are until the messages are sent.
-  void pack(std::span<const RowGradients> own, MessageBuffer& buffer);
+  void pack(std::span<const RowGradients> own, comm::MessageBuffer& buffer);
   // Second exchange: adds up this rank's slots. Throws CORRUPT_DATA.
-  void add_up(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer);
+  void add_up(std::span<const comm::ConstBytes> messages, comm::MessageBuffer& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
   // The sums of all slots; the messages stay until the update is done. Throws CORRUPT_DATA.
   void take(std::span<const comm::ConstBytes> messages);
@@ -77,7 +77,7 @@ class ReplicatedGradients {
   compute::Backend& backend_;
   std::vector<int32_t> tables_;
   std::vector<comm::ConstBytes> messages_;
-  ReceivedBodies received_;
+  std::unique_ptr<comm::ReceivedBodies> received_;
   compute::Buffer rows_memory_;
   compute::Buffer occurrences_memory_;
   std::vector<Sums> sums_;                  // by tables(), as the next five

@@ -19,16 +19,16 @@ int64_t column_at(const Part& part, int64_t offset) {
 }  // namespace
 
 SharedStatistics::SharedStatistics(const Layout& layout, std::span<const Shard> shards,
-                                   std::span<const int> values, compute::Backend& backend)
+                                   std::span<const int> values, comm::BodyCarrier& bodies)
     : layout_(layout),
-      backend_(backend),
+      backend_(bodies.backend()),
       values_(values.begin(), values.end()),
       rows_(shards.size()),
-      memory_(backend.memory()),
+      memory_(bodies.backend().memory()),
       own_sums_(shards.size()),
       totals_(shards.size()),
       messages_(static_cast<size_t>(layout.ranks())),
-      received_(backend) {
+      received_(bodies.make_received()) {
   for (size_t p = 0; p < layout.parts().size(); ++p) {
     const bool any = values_[static_cast<size_t>(layout.parts()[p].table)] != 0;
     ranges_.emplace_back();
@@ -119,7 +119,7 @@ void SharedStatistics::find_overlaps() {
   }
 }
 
-void SharedStatistics::pack(MessageBuffer& buffer) {
+void SharedStatistics::pack(comm::MessageBuffer& buffer) {
   find_overlaps();
   // Two walks over the same pieces: sizes, then contents. A message holds, own shard after own
   // shard and neighbour after neighbour of its reader, the sums of the overlap.
@@ -147,7 +147,7 @@ void SharedStatistics::pack(MessageBuffer& buffer) {
       out += sums.size();
     });
     messages_[static_cast<size_t>(reader)] = buffer.host(message, out);
-    if (out != message) buffer.publish(backend_, message, out);
+    if (out != message) buffer.publish(message, out);
   }
 }
 
@@ -171,7 +171,7 @@ void SharedStatistics::add_up(std::span<const comm::ConstBytes> messages) {
 // Where in the messages the sums of each neighbour are.
 void SharedStatistics::open(std::span<const comm::ConstBytes> messages) {
   size_t before = 0;  // floats of the source's message
-  const auto bodies = received_.open(messages);
+  const auto bodies = received_->open(messages);
   for (size_t i = 0; i < arrivals_.size(); ++i) {
     const Arrival& arrival = arrivals_[i];
     if (i == 0 || arrivals_[i - 1].source != arrival.source) before = 0;

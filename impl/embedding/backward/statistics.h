@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 
@@ -21,7 +21,7 @@ class SharedStatistics {
  public:
   // values: by table, floats per row and range; 0 for tables that have nothing to add up.
   SharedStatistics(const Layout& layout, std::span<const Shard> shards, std::span<const int> values,
-                   compute::Backend& backend);
+                   comm::BodyCarrier& bodies);
 
   // Does any table need the exchange? The same on all ranks.
   bool needed() const { return needed_; }
@@ -36,7 +36,7 @@ class SharedStatistics {
   float* sums(size_t shard) { return own_sums_[shard]; }
 
   // Writes the messages into buffer: bodies only.
-  void pack(MessageBuffer& buffer);
+  void pack(comm::MessageBuffer& buffer);
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 
   // Adds up: totals() are [rows, values] of each own shard that shares. Throws CORRUPT_DATA.
@@ -85,7 +85,7 @@ class SharedStatistics {
   std::vector<float*> own_sums_;  // by own shard; null where not shared
   std::vector<float*> totals_;
   std::vector<comm::ConstBytes> messages_;
-  ReceivedBodies received_;
+  std::unique_ptr<comm::ReceivedBodies> received_;
   std::vector<int64_t> bounds_;  // of the overlaps, first and last row of each, counted as rows_
   std::vector<int64_t> before_;  // touched rows before each bound
   std::vector<compute::RowSearch> searches_;

@@ -65,16 +65,16 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 
 }  // namespace
 
-Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& backend)
+Update::Update(const Layout& layout, std::span<Shard> shards, comm::BodyCarrier& bodies)
     : layout_(layout),
       shards_(shards),
       wanted_(shards.size()),
-      replicated_(layout, backend),
-      statistics_(layout, shards, sums_by_table(layout.model()), backend),
-      norms_(layout, shards, norms_by_table(layout.model()), backend),
+      replicated_(layout, bodies),
+      statistics_(layout, shards, sums_by_table(layout.model()), bodies),
+      norms_(layout, shards, norms_by_table(layout.model()), bodies),
       rows_(shards.size()),
-      gradients_(layout, backend.memory()),
-      buffer_memory_(backend.memory()),
+      gradients_(layout, bodies.backend().memory()),
+      buffer_memory_(bodies.backend().memory()),
       buffers_(shards.size()),
       sums_(shards.size()),
       row_steps_(shards.size()),
@@ -82,7 +82,7 @@ Update::Update(const Layout& layout, std::span<Shard> shards, compute::Backend& 
   touched_.reserve(shards.size());
   own_replicas_.resize(replicated_.count());
   for (const Shard& shard : shards) {
-    kept_.push_back(backend.gradients().make_kept_gradients(shard.width()));
+    kept_.push_back(bodies.backend().gradients().make_kept_gradients(shard.width()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -196,7 +196,7 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(compute::Backend& backend, MessageBuffer& buffer) {
+void Update::pack_replicas(compute::Backend& backend, comm::MessageBuffer& buffer) {
   sum_gradients(backend, [&](size_t shard) { return replicated_of_[shard] >= 0; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
@@ -205,7 +205,7 @@ void Update::pack_replicas(compute::Backend& backend, MessageBuffer& buffer) {
   replicated_.pack(own_replicas_, buffer);
 }
 
-void Update::add_replicas(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer) {
+void Update::add_replicas(std::span<const comm::ConstBytes> messages, comm::MessageBuffer& buffer) {
   replicated_.add_up(messages, buffer);
 }
 
@@ -215,7 +215,7 @@ void Update::take_replicas(std::span<const comm::ConstBytes> messages, compute::
   open_rows(backend);
 }
 
-void Update::pack_statistics(compute::Backend& backend, MessageBuffer& buffer) {
+void Update::pack_statistics(compute::Backend& backend, comm::MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
   for (size_t s = 0; s < shards_.size(); ++s) {
@@ -241,7 +241,7 @@ void Update::apply(compute::Backend& backend) {
   backend.rows().update_rows(row_steps_);
 }
 
-void Update::pack_norms(compute::Backend& backend, MessageBuffer& buffer) {
+void Update::pack_norms(compute::Backend& backend, comm::MessageBuffer& buffer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};

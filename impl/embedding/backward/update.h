@@ -36,7 +36,7 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank
 
 class Update {
  public:
-  Update(const Layout& layout, std::span<Shard> shards, compute::Backend& backend);
+  Update(const Layout& layout, std::span<Shard> shards, comm::BodyCarrier& bodies);
 
   // Builds the index plan that a step of these tables' settings needs: frozen tables have no rows.
   // steps: by table. Needs no gradients.
@@ -66,14 +66,14 @@ class Update {
   // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
   // replicated by rows.
   bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(compute::Backend& backend, MessageBuffer& buffer);
-  void add_replicas(std::span<const comm::ConstBytes> messages, MessageBuffer& buffer);
+  void pack_replicas(compute::Backend& backend, comm::MessageBuffer& buffer);
+  void add_replicas(std::span<const comm::ConstBytes> messages, comm::MessageBuffer& buffer);
   void take_replicas(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
   std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
 
   // Step three, where statistics_needed(): sums for the other owners of columns.
   bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(compute::Backend& backend, MessageBuffer& buffer);
+  void pack_statistics(compute::Backend& backend, comm::MessageBuffer& buffer);
   std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
   void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
 
@@ -83,7 +83,7 @@ class Update {
 
   // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
   bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(compute::Backend& backend, MessageBuffer& buffer);
+  void pack_norms(compute::Backend& backend, comm::MessageBuffer& buffer);
   std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
   void rescale(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
 

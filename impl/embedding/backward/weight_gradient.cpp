@@ -45,7 +45,7 @@ WeightProducts::WeightProducts(const Layout& layout)
 void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                              std::span<const comm::ConstBytes> bodies,
                              std::span<const Shard> shards, compute::Backend& backend,
-                             MessageBuffer& buffer) {
+                             comm::MessageBuffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   const auto part_of = [&](size_t b) -> const Part& {
     return layout_.parts()[static_cast<size_t>(blocks[b].part)];
@@ -85,7 +85,7 @@ void WeightProducts::compute(const Inbox& inbox, std::span<const comm::ConstByte
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
   backend.gradients().take_weight_products(products_);
-  buffer.publish(backend, begin, out);
+  buffer.publish(begin, out);
 }
 
 WeightGradients::WeightGradients(const Layout& layout) : layout_(layout) {

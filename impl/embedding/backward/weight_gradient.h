@@ -12,12 +12,12 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/gradient_operations.h"
 #include "embedding/batch/batch.h"
 #include "embedding/exchange/inbox.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
@@ -33,7 +33,7 @@ class WeightProducts {
   // bodies: theirs, as floats. Writes the messages to the sources into `buffer`.
   void compute(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                std::span<const comm::ConstBytes> bodies, std::span<const Shard> shards,
-               compute::Backend& backend, MessageBuffer& buffer);
+               compute::Backend& backend, comm::MessageBuffer& buffer);
 
   std::span<const comm::ConstBytes> messages() const { return messages_; }
 

@@ -23,10 +23,10 @@ compute::Element element_of_compression(shardrec_compression compression) {
 }  // namespace
 
 WireCodec::WireCodec(const Layout& layout, shardrec_compression compression,
-                     compute::Backend& backend)
+                     comm::BodyCarrier& bodies)
     : layout_(layout),
       element_(element_of_compression(compression)),
-      buffer_(backend),
+      buffer_(bodies.make_buffer()),
       encoded_(static_cast<size_t>(layout.ranks())),
       decoded_(static_cast<size_t>(layout.ranks())),
       first_byte_(static_cast<size_t>(layout.ranks()) + 1) {
@@ -100,12 +100,12 @@ std::span<const comm::ConstBytes> WireCodec::encode_outputs(
     }
     end_message(bodies[static_cast<size_t>(source)], "outputs", "forward");
   }
-  return encoded(convert(bodies, backend, buffer_), backend);
+  return encoded(convert(bodies, backend, *buffer_));
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_outputs(
     const RoutedBatch& routed, std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
-    MessageBuffer& memory) {
+    comm::MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const auto blocks = layout_.blocks_of(owner);
@@ -144,16 +144,17 @@ std::span<const comm::ConstBytes> WireCodec::encode_gradients(
                   [&](size_t b) { return sent[b].rows; });
     end_message(bodies[static_cast<size_t>(owner)], "gradients", "backward");
   }
-  std::byte* first = convert(bodies, backend, buffer_);
+  std::byte* first = convert(bodies, backend, *buffer_);
   for (size_t m = 0; m < messages.size(); ++m) {
-    std::memcpy(buffer_.host(first + first_byte_[m]), messages[m].data(), head_);
+    std::memcpy(buffer_->host(first + first_byte_[m]), messages[m].data(), head_);
   }
-  return encoded(first, backend);
+  return encoded(first);
 }
 
 std::span<const comm::ConstBytes> WireCodec::decode_gradients(
     const Inbox& inbox, std::span<const comm::ConstBytes> messages,
-    std::span<const comm::ConstBytes> bodies, compute::Backend& backend, MessageBuffer& memory) {
+    std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
+    comm::MessageBuffer& memory) {
   begin(Way::kDecode);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto received = inbox.blocks(source);
@@ -166,7 +167,7 @@ std::span<const comm::ConstBytes> WireCodec::decode_gradients(
 }
 
 std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
-                              MessageBuffer& memory) {
+                              comm::MessageBuffer& memory) {
   std::byte* out = memory.resize(to_);
   encodings_.clear();
   decodings_.clear();
@@ -186,12 +187,12 @@ std::byte* WireCodec::convert(std::span<const comm::ConstBytes> bodies, compute:
   return out;
 }
 
-std::span<const comm::ConstBytes> WireCodec::encoded(std::byte* first, compute::Backend& backend) {
+std::span<const comm::ConstBytes> WireCodec::encoded(std::byte* first) {
   for (size_t m = 0; m < encoded_.size(); ++m) {
     const std::byte* begin = first + first_byte_[m];
     const std::byte* end = first + first_byte_[m + 1];
-    encoded_[m] = buffer_.host(begin, end);
-    buffer_.publish(backend, begin + head_, end);
+    encoded_[m] = buffer_->host(begin, end);
+    buffer_->publish(begin + head_, end);
   }
   return encoded_;
 }

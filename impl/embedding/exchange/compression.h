@@ -21,11 +21,11 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/transfer_operations.h"
 #include "embedding/exchange/inbox.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/route.h"
 #include "embedding/tables/layout.h"
 #include "shardrec/options.h"
@@ -35,7 +35,7 @@ namespace shardrec::embedding {
 class WireCodec {
  public:
   // compression: not NONE.
-  WireCodec(const Layout& layout, shardrec_compression compression, compute::Backend& backend);
+  WireCodec(const Layout& layout, shardrec_compression compression, comm::BodyCarrier& bodies);
 
   // The messages of PartialSums, none of whose blocks is direct, as they travel. bodies: the floats,
   // by rank.
@@ -47,7 +47,7 @@ class WireCodec {
   std::span<const comm::ConstBytes> decode_outputs(const RoutedBatch& routed,
                                                    std::span<const comm::ConstBytes> bodies,
                                                    compute::Backend& backend,
-                                                   MessageBuffer& memory);
+                                                   comm::MessageBuffer& memory);
 
   // The same for what GradientPacking wrote, in a step that all ranks apply; no gradient is lent.
   // messages: their heads are read.
@@ -59,11 +59,11 @@ class WireCodec {
                                                      std::span<const comm::ConstBytes> messages,
                                                      std::span<const comm::ConstBytes> bodies,
                                                      compute::Backend& backend,
-                                                     MessageBuffer& memory);
+                                                     comm::MessageBuffer& memory);
 
   // Keeps what was encoded alive; it is written again by the next encoding.
-  std::shared_ptr<const void> owner() const { return buffer_.owner(); }
-  size_t memory() const { return buffer_.capacity(); }
+  std::shared_ptr<const void> owner() const { return buffer_->owner(); }
+  size_t memory() const { return buffer_->capacity(); }
 
  private:
   enum class Way : uint8_t { kEncode, kDecode };
@@ -85,16 +85,16 @@ class WireCodec {
   void end_message(comm::ConstBytes body, const char* what, const char* operation);
   // Converts the blocks of the bodies into `memory`; returns where it begins.
   std::byte* convert(std::span<const comm::ConstBytes> bodies, compute::Backend& backend,
-                     MessageBuffer& memory);
+                     comm::MessageBuffer& memory);
   // The messages to all ranks are in buffer_ but for their heads.
-  std::span<const comm::ConstBytes> encoded(std::byte* first, compute::Backend& backend);
+  std::span<const comm::ConstBytes> encoded(std::byte* first);
   std::span<const comm::ConstBytes> decoded(const std::byte* first);
   compute::RowCoding coding_of(const Run& run) const;
 
   const Layout& layout_;
   compute::Element element_ = compute::Element::kFloat32;  // kFloat32: 8 bits
   std::vector<std::vector<compute::ColumnRange>> boxes_;   // by part; none with 16 bits
-  MessageBuffer buffer_;
+  std::unique_ptr<comm::MessageBuffer> buffer_;
   std::vector<comm::ConstBytes> encoded_;
   std::vector<comm::ConstBytes> decoded_;
   // Of the messages that are being converted.

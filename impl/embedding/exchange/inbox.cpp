@@ -21,15 +21,15 @@ const T* view(comm::ConstBytes message, size_t offset) {
 
 }  // namespace
 
-Inbox::Inbox(const Layout& layout, compute::Backend& backend)
+Inbox::Inbox(const Layout& layout, comm::BodyCarrier& bodies)
     : layout_(layout),
-      backend_(backend),
-      received_(backend),
+      backend_(bodies.backend()),
+      received_(bodies.make_received()),
       heads_(static_cast<size_t>(layout.ranks())),
       per_source_(layout.blocks_of(layout.rank()).size()),
       headers_(static_cast<size_t>(layout.ranks())),
       blocks_(per_source_ * static_cast<size_t>(layout.ranks())),
-      ids_memory_(backend.memory()) {
+      ids_memory_(bodies.backend().memory()) {
   coded_blocks_.reserve(blocks_.size());
   coded_.reserve(blocks_.size());
   wrong_codes_.reserve(blocks_.size());
@@ -58,7 +58,7 @@ void Inbox::open(std::span<const comm::ConstBytes> messages) {
     heads_[static_cast<size_t>(source)] =
         std::min(head_bytes(source), messages[static_cast<size_t>(source)].size());
   }
-  const auto bodies = received_.open(messages, heads_);
+  const auto bodies = received_->open(messages, heads_);
   for (int source = 0; source < layout_.ranks(); ++source) {
     const auto s = static_cast<size_t>(source);
     if (const char* what = cut(source, messages[s], bodies[s]); what != nullptr) {

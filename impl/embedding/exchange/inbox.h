@@ -7,10 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -32,7 +32,7 @@ struct ReceivedBlock : compute::Bags {
 
 class Inbox {
  public:
-  Inbox(const Layout& layout, compute::Backend& backend);
+  Inbox(const Layout& layout, comm::BodyCarrier& bodies);
 
   // Reads the heads, cuts the messages and has their bodies checked. Throws CORRUPT_DATA, naming
   // the rank, when a message does not hold what it says. After a bad verdict there are no blocks.
@@ -58,7 +58,7 @@ class Inbox {
   }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
-  size_t memory() const { return ids_memory_.capacity() + received_.capacity(); }
+  size_t memory() const { return ids_memory_.capacity() + received_->capacity(); }
 
  private:
   void read_header(int source, comm::ConstBytes message);
@@ -75,7 +75,7 @@ class Inbox {
 
   const Layout& layout_;
   compute::Backend& backend_;
-  ReceivedBodies received_;
+  std::unique_ptr<comm::ReceivedBodies> received_;
   std::vector<size_t> heads_;  // by source, bytes
   size_t per_source_;
   std::vector<InputHeader> headers_;

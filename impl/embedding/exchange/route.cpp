@@ -85,7 +85,7 @@ void RoutedBatch::find_targets(int32_t table) {
 }
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
-                           compute::Backend& backend, MessageBuffer& buffer) {
+                           compute::Backend& backend, comm::MessageBuffer& buffer) {
   ids_sent_ = 0;
   std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
   make_room(batch);
@@ -106,7 +106,7 @@ Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
   }
   for (const SentBlock& block : blocks_) ids_sent_ += block.ids;
   if (deduplicates_) deduplicate(buffer, backend);
-  publish(buffer, backend);
+  publish(buffer);
   return found;
 }
 
@@ -160,7 +160,7 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
 }
 
 void RoutedBatch::lay_out(const CheckedBatch& batch, const Verdict& verdict,
-                          MessageBuffer& buffer) {
+                          comm::MessageBuffer& buffer) {
   has_blocks_ = verdict.good() && batch.bags() != 0;
   weighted_ = has_blocks_ && batch.weighted();
   size_t offset = 0;
@@ -262,7 +262,7 @@ void RoutedBatch::find_sections(int owner, std::byte* message) {
 
 // Where the blocks of messages to other ranks repeat ids, each different one travels once; what
 // then is shorter moves up in its message.
-void RoutedBatch::deduplicate(const MessageBuffer& buffer, compute::Backend& backend) {
+void RoutedBatch::deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend) {
   deduplicated_.clear();
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     if (owner == layout_.rank()) continue;
@@ -294,10 +294,10 @@ void RoutedBatch::deduplicate(const MessageBuffer& buffer, compute::Backend& bac
   }
 }
 
-void RoutedBatch::publish(const MessageBuffer& buffer, compute::Backend& backend) const {
+void RoutedBatch::publish(const comm::MessageBuffer& buffer) const {
   for (int owner = 0; owner < layout_.ranks(); ++owner) {
     const std::byte* message = bodies_[static_cast<size_t>(owner)];
-    buffer.publish(backend, message + input_head_bytes(layout_.blocks_of(owner).size()),
+    buffer.publish(message + input_head_bytes(layout_.blocks_of(owner).size()),
                    message + messages_[static_cast<size_t>(owner)].size());
   }
 }

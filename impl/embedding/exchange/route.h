@@ -11,12 +11,12 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/buffer.h"
 #include "compute/routing_operations.h"
 #include "embedding/batch/batch.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -44,7 +44,7 @@ class RoutedBatch {
   // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
   // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
   Verdict route(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
-                MessageBuffer& buffer);
+                comm::MessageBuffer& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
@@ -95,13 +95,13 @@ class RoutedBatch {
   // Sizes of the features, and memory for what is remembered of them.
   void make_room(const CheckedBatch& batch);
   // Decides forms and places of all messages, and writes their heads.
-  void lay_out(const CheckedBatch& batch, const Verdict& verdict, MessageBuffer& buffer);
+  void lay_out(const CheckedBatch& batch, const Verdict& verdict, comm::MessageBuffer& buffer);
   void write_records(int owner, std::byte* head) const;
   size_t message_bytes(int owner) const;
   // Finds the sections of the blocks of the message that begins there, where operations see it.
   void find_sections(int owner, std::byte* message);
-  void deduplicate(const MessageBuffer& buffer, compute::Backend& backend);
-  void publish(const MessageBuffer& buffer, compute::Backend& backend) const;
+  void deduplicate(const comm::MessageBuffer& buffer, compute::Backend& backend);
+  void publish(const comm::MessageBuffer& buffer) const;
   Verdict first_verdict() const;
   void forget_batch();
 

@@ -158,7 +158,7 @@ void NodeSums::add_sum(int source, const Sum& sum, const Partial* partials) {
       {.addends = std::span(addends_).subspan(first), .samples = samples, .cols = sum.cols});
 }
 
-void NodeSums::compute(compute::Backend& backend, MessageBuffer& buffer) {
+void NodeSums::compute(compute::Backend& backend, comm::MessageBuffer& buffer) {
   counts_.resize(node_sums_.size());
   backend.assembly().count_node_sums(node_sums_, counts_);
   size_t bytes = 0;
@@ -178,7 +178,7 @@ void NodeSums::compute(compute::Backend& backend, MessageBuffer& buffer) {
     messages_[static_cast<size_t>(source)] = buffer.host(message, out);
   }
   backend.assembly().add_on_nodes(node_sums_);
-  buffer.publish(backend, begin, out);
+  buffer.publish(begin, out);
 }
 
 }  // namespace shardrec::embedding

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/assembly_operations.h"
 #include "compute/backend.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 
 namespace shardrec::embedding {
@@ -34,7 +34,7 @@ class NodeSums {
                                          compute::Backend& backend);
 
   // Adds, and writes the messages of sums into `buffer`.
-  void compute(compute::Backend& backend, MessageBuffer& buffer);
+  void compute(compute::Backend& backend, comm::MessageBuffer& buffer);
 
   // One per rank; empty for those of this node.
   std::span<const comm::ConstBytes> messages() const { return messages_; }

@@ -63,7 +63,7 @@ size_t PartialSums::measure(const Inbox& inbox, std::span<const uint8_t> direct)
 
 void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
                           std::span<const Shard> shards, compute::Backend& backend,
-                          MessageBuffer& buffer) {
+                          comm::MessageBuffer& buffer) {
   const auto blocks = layout_.blocks_of(layout_.rank());
   buffer_ = &buffer;
   std::byte* out = buffer.resize(measure(inbox, direct));
@@ -110,18 +110,18 @@ void PartialSums::compute(const Inbox& inbox, std::span<const uint8_t> direct,
   }
   backend.lookup().sum_bags(sums_);
   for (int rank = 0; rank < layout_.ranks(); ++rank) {
-    if (rank != layout_.rank()) publish(rank, backend);
+    if (rank != layout_.rank()) publish(rank);
   }
 }
 
 void PartialSums::compute_own(compute::Backend& backend) {
   backend.lookup().sum_bags(own_sums_);
-  publish(layout_.rank(), backend);
+  publish(layout_.rank());
 }
 
-void PartialSums::publish(int rank, compute::Backend& backend) const {
+void PartialSums::publish(int rank) const {
   const comm::ConstBytes body = bodies_[static_cast<size_t>(rank)];
-  buffer_->publish(backend, body.data(), body.data() + body.size());
+  buffer_->publish(body.data(), body.data() + body.size());
 }
 
 }  // namespace shardrec::embedding

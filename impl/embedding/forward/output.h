@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
+#include "comm/bodies/carrier.h"
 #include "comm/communicator.h"
 #include "compute/backend.h"
 #include "compute/lookup_operations.h"
 #include "embedding/exchange/inbox.h"
-#include "embedding/exchange/messages.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
 
@@ -24,7 +24,7 @@ class PartialSums {
   // Lays out the output messages in `buffer` and sums every bag for the messages to other ranks.
   // direct: by own block, is this rank's message to itself without it?
   void compute(const Inbox& inbox, std::span<const uint8_t> direct, std::span<const Shard> shards,
-               compute::Backend& backend, MessageBuffer& buffer);
+               compute::Backend& backend, comm::MessageBuffer& buffer);
 
   // Sums what this rank sends to itself: nobody else waits for it.
   void compute_own(compute::Backend& backend);
@@ -48,7 +48,7 @@ class PartialSums {
                      Visit visit) const;
   // Bytes of all messages; counts the heads.
   size_t measure(const Inbox& inbox, std::span<const uint8_t> direct);
-  void publish(int rank, compute::Backend& backend) const;
+  void publish(int rank) const;
 
   const Layout& layout_;
   std::vector<Section> sections_;           // by rank that gets them
@@ -58,7 +58,7 @@ class PartialSums {
   std::vector<size_t> partials_;            // by rank that gets them: to be added up on the node
   std::vector<comm::ConstBytes> messages_;
   std::vector<comm::ConstBytes> bodies_;
-  const MessageBuffer* buffer_ = nullptr;  // of the messages
+  const comm::MessageBuffer* buffer_ = nullptr;  // of the messages
 };
 
 }  // namespace shardrec::embedding

@@ -13,26 +13,26 @@
 #include <mutex>
 #include <vector>
 
-#include "compute/backend.h"
 #include "compute/buffer.h"
+#include "compute/mark.h"
 
-namespace shardrec::embedding {
+namespace shardrec::comm {
 
-class SharedBodies : public std::enable_shared_from_this<SharedBodies> {
+class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
  public:
   // host: of messages of so many bytes; bodies: a block at least as long. It is found from now on, until
   // withdraw(), which comes before the host's memory is freed.
-  SharedBodies(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies, size_t bytes,
+  SharedMemory(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies, size_t bytes,
                std::shared_ptr<compute::Mark> written);
   // Waits for readers that have set their marks. Those who have not hold on to it.
-  ~SharedBodies();
-  SharedBodies(const SharedBodies&) = delete;
-  SharedBodies& operator=(const SharedBodies&) = delete;
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
 
   void withdraw() noexcept;
 
   // Whose message is at `host`; null: its bodies are not shared. The message is held.
-  static std::shared_ptr<SharedBodies> find(const std::byte* host);
+  static std::shared_ptr<SharedMemory> find(const std::byte* host);
 
   std::byte* data() const noexcept { return bodies_->data; }
   size_t size() const noexcept { return size_; }
@@ -43,7 +43,7 @@ class SharedBodies : public std::enable_shared_from_this<SharedBodies> {
   // A reader: `read` is set when it has read, before it lets go of the message.
   void add_reader(std::shared_ptr<compute::Mark> read);
   // Operations of the back end from now on may write: every reader has let go of all messages.
-  void follow_readers(compute::Backend& backend);
+  void follow_readers(compute::Marks& marks);
 
  private:
   const std::byte* host_;
@@ -54,4 +54,4 @@ class SharedBodies : public std::enable_shared_from_this<SharedBodies> {
   std::vector<std::shared_ptr<compute::Mark>> readers_;  // since the last follow_readers()
 };
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::comm

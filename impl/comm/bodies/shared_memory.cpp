@@ -1,16 +1,16 @@
-#include "embedding/exchange/shared_bodies.h"
+#include "comm/bodies/shared_memory.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-namespace shardrec::embedding {
+namespace shardrec::comm {
 namespace {
 
 // Never destroyed: other threads may train while the process ends.
 struct Registry {
   std::mutex mutex;
-  std::map<const std::byte*, SharedBodies*> by_host;
+  std::map<const std::byte*, SharedMemory*> by_host;
 };
 
 Registry& registry() {
@@ -20,44 +20,44 @@ Registry& registry() {
 
 }  // namespace
 
-SharedBodies::SharedBodies(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies,
+SharedMemory::SharedMemory(const std::byte* host, std::unique_ptr<compute::MemoryBlock> bodies,
                            size_t bytes, std::shared_ptr<compute::Mark> written)
     : host_(host), bodies_(std::move(bodies)), size_(bytes), written_(std::move(written)) {
   const std::lock_guard lock(registry().mutex);
   registry().by_host[host_] = this;
 }
 
-SharedBodies::~SharedBodies() {
+SharedMemory::~SharedMemory() {
   withdraw();
   for (const auto& read : readers_) read->wait();
 }
 
-void SharedBodies::withdraw() noexcept {
+void SharedMemory::withdraw() noexcept {
   const std::lock_guard lock(registry().mutex);
   const auto own = registry().by_host.find(host_);
   if (own != registry().by_host.end() && own->second == this) registry().by_host.erase(own);
 }
 
-std::shared_ptr<SharedBodies> SharedBodies::find(const std::byte* host) {
+std::shared_ptr<SharedMemory> SharedMemory::find(const std::byte* host) {
   const std::lock_guard lock(registry().mutex);
   const auto behind = registry().by_host.upper_bound(host);
   if (behind == registry().by_host.begin()) return nullptr;
-  SharedBodies* const found = std::prev(behind)->second;
+  SharedMemory* const found = std::prev(behind)->second;
   if (host - found->host_ >= static_cast<ptrdiff_t>(found->size_)) return nullptr;
   return found->weak_from_this().lock();
 }
 
-void SharedBodies::add_reader(std::shared_ptr<compute::Mark> read) {
+void SharedMemory::add_reader(std::shared_ptr<compute::Mark> read) {
   const std::lock_guard lock(mutex_);
   if (std::find(readers_.begin(), readers_.end(), read) == readers_.end()) {
     readers_.push_back(std::move(read));
   }
 }
 
-void SharedBodies::follow_readers(compute::Backend& backend) {
+void SharedMemory::follow_readers(compute::Marks& marks) {
   const std::lock_guard lock(mutex_);
-  for (const auto& read : readers_) backend.follow(*read);
+  for (const auto& read : readers_) marks.follow(*read);
   readers_.clear();
 }
 
-}  // namespace shardrec::embedding
+}  // namespace shardrec::comm

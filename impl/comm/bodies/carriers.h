@@ -1,0 +1,17 @@
+// The carriers that there are (carrier.h), one file each.
+#pragma once
+
+#include <memory>
+
+#include "comm/bodies/carrier.h"
+
+namespace shardrec::comm {
+
+// The back end's memory is the host's.
+std::unique_ptr<BodyCarrier> make_in_place_carrier(compute::Backend& backend);
+// It is not, and peers do not reach it.
+std::unique_ptr<BodyCarrier> make_copied_carrier(compute::Backend& backend);
+// The back ends of all ranks are devices of this process, and have marks.
+std::unique_ptr<BodyCarrier> make_shared_carrier(compute::Backend& backend);
+
+}  // namespace shardrec::comm
