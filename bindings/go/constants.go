@@ -1348,7 +1348,8 @@ const (
 	CollectionStatSteps CollectionStat = 1
 	// CollectionStatBytesTables is SHARDREC_STAT_BYTES_TABLES: memory of own boxes and their state.
 	CollectionStatBytesTables CollectionStat = 2
-	// CollectionStatBytesBuffers is SHARDREC_STAT_BYTES_BUFFERS: memory of the lookups' buffers.
+	// CollectionStatBytesBuffers is SHARDREC_STAT_BYTES_BUFFERS: memory of buffers: lookups, updates,
+	// operations.
 	CollectionStatBytesBuffers CollectionStat = 3
 	// CollectionStatBytesInput is SHARDREC_STAT_BYTES_INPUT: sent to other ranks by input exchanges.
 	CollectionStatBytesInput CollectionStat = 4

@@ -218,7 +218,7 @@ shardrec_status shardrec_collection_stat_i64(const shardrec_collection* collecti
         *out = tables.table_bytes();
         return;
       case SHARDREC_STAT_BYTES_BUFFERS:
-        *out = counters.buffer_bytes;
+        *out = counters.buffer_bytes->load(std::memory_order_relaxed);
         return;
       case SHARDREC_STAT_BYTES_INPUT:
         *out = counters.bytes_input;

@@ -53,8 +53,6 @@ class RowGroups {
   // Bags are numbered in the order of the part's blocks.
   virtual void describe(size_t part, RowUpdate& job) const = 0;
 
-  virtual size_t memory() const = 0;  // bytes
-
  protected:
   RowGroups() = default;
 };

@@ -73,10 +73,11 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     if (options_.threads == 0) options_.threads = communicator_->default_threads();
     threads_ = std::make_unique<core::Threads>(options_.threads);
     const bool in_process = communicator_->reads_in_place();
-    backend_ =
-        compute::backend_named(options_.backend)
-            .make(
-                {.threads = *threads_, .device = options_.device, .peers_in_process = in_process});
+    backend_ = compute::backend_named(options_.backend)
+                   .make({.threads = *threads_,
+                          .device = options_.device,
+                          .peers_in_process = in_process,
+                          .booked = counters_.buffer_bytes});
     bodies_ = comm::make_carrier(*backend_);
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
   });

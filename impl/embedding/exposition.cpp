@@ -34,9 +34,10 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
              "Memory of this rank's boxes and their state.");
   write_each(out, all, [](const ObservedCollection& one) { return one.collection->table_bytes(); });
 
-  out.family("shardrec_buffer_memory_bytes", "gauge", "Memory of the lookups' buffers.");
+  out.family("shardrec_buffer_memory_bytes", "gauge",
+             "Memory of buffers: lookups, updates, operations.");
   write_each(out, all, [](const ObservedCollection& one) {
-    return one.collection->counters().buffer_bytes.load();
+    return one.collection->counters().buffer_bytes->load();
   });
 
   out.family("shardrec_exchange_bytes_total", "counter", "Bytes sent to other ranks.");

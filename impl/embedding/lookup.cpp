@@ -59,7 +59,6 @@ Lookup::~Lookup() {
   }
   end_batch();
   collection_->finish_operations();  // they read what peers share
-  collection_->counters().buffer_bytes.fetch_sub(memory_, std::memory_order_relaxed);
 }
 
 void Lookup::set_stream(int64_t stream) {
@@ -234,7 +233,6 @@ void Lookup::exchange_and_look_up(int32_t output, const OutputView& out) {
   state_ = State::kForwarded;
 
   count_lookups();
-  count_memory();
 }
 
 void Lookup::exchange_outputs(int32_t output, const OutputView& out, PhaseTimer& timer) {

@@ -132,7 +132,6 @@ class Lookup {
   void count_lookups();
   // Adds the bytes of messages to other ranks.
   void count_bytes(std::span<const comm::ConstBytes> messages, std::atomic<int64_t>& counter) const;
-  void count_memory();
   float divisor() const;
   bool owners_apply_divisor() const;
 
@@ -222,7 +221,6 @@ class Lookup {
     bool ready = false;
   };
   std::unique_ptr<WeightGradientState> weight_gradient_state_;
-  int64_t memory_ = 0;  // what the collection's counter knows
 };
 
 }  // namespace shardrec::embedding

@@ -198,7 +198,6 @@ void Lookup::apply(std::span<const comm::ConstBytes> messages,
     take_step(update, backend, timer);
     counters.steps.fetch_add(1, std::memory_order_relaxed);
   }
-  count_memory();
 }
 
 void Lookup::exchange_weight_gradients(std::span<const comm::ConstBytes> messages,

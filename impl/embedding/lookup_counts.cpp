@@ -29,32 +29,4 @@ void Lookup::count_bytes(std::span<const comm::ConstBytes> messages,
   counter.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
 }
 
-void Lookup::count_memory() {
-  int64_t bytes = static_cast<int64_t>(
-      batch_.memory() + routed_.memory() + inbox_.memory() + plan_.memory() +
-      output_buffer_->capacity() + received_outputs_->capacity() + gradient_buffer_.capacity() +
-      received_gradients_->capacity() + statistics_buffer_->capacity() + norms_buffer_->capacity() +
-      replicas_buffer_->capacity() + replica_sums_buffer_->capacity());
-  if (node_sums_ != nullptr) {
-    bytes +=
-        static_cast<int64_t>(node_sums_->buffer->capacity() + node_sums_->received->capacity());
-  }
-  if (output_codec_ != nullptr) bytes += static_cast<int64_t>(output_codec_->memory());
-  if (gradient_codec_ != nullptr) bytes += static_cast<int64_t>(gradient_codec_->memory());
-  if (weight_gradient_state_ != nullptr) {
-    bytes += static_cast<int64_t>(weight_gradient_state_->buffer->capacity() +
-                                  weight_gradient_state_->received->capacity() +
-                                  weight_gradient_state_->memory.capacity());
-  }
-  bytes += static_cast<int64_t>(caller_output_.memory());
-  for (const Gradient& gradient : gradients_) {
-    bytes += static_cast<int64_t>(gradient.reached.memory());
-  }
-  for (const Outgoing& outgoing : outgoing_) {
-    bytes += static_cast<int64_t>(outgoing.buffer->capacity());
-  }
-  collection_->counters().buffer_bytes.fetch_add(bytes - memory_, std::memory_order_relaxed);
-  memory_ = bytes;
-}
-
 }  // namespace shardrec::embedding

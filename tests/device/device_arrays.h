@@ -21,7 +21,7 @@ class DeviceTest : public ::testing::Test {
  protected:
   void SetUp() override {
     try {
-      stream_ = std::make_shared<compute::cuda::host::Stream>(0);
+      stream_ = std::make_shared<compute::cuda::host::Stream>(0, booked_);
     } catch (const core::Error& error) {
       const bool any_device = std::strstr(compute::cuda::host::table().library, "CPU") != nullptr;
       if (any_device) throw;
@@ -72,6 +72,7 @@ class DeviceTest : public ::testing::Test {
     return out;
   }
 
+  compute::BookedBytes booked_ = std::make_shared<std::atomic<int64_t>>(0);  // of stream_
   std::shared_ptr<compute::cuda::host::Stream> stream_;
   std::shared_ptr<compute::Memory> memory_;
 };

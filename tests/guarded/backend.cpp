@@ -30,7 +30,6 @@ class GuardedGroups final : public RowGroups {
   std::span<const int64_t> rows(size_t part) const override { return groups_->rows(part); }
   std::span<const int64_t> run(size_t part) const override { return groups_->run(part); }
   void describe(size_t part, RowUpdate& job) const override { groups_->describe(part, job); }
-  size_t memory() const override { return groups_->memory(); }
 
  private:
   std::unique_ptr<RowGroups> groups_;
@@ -292,11 +291,12 @@ class GuardedSlot final : public SlotOperations {
 
 class GuardedBackend final : public Backend {
  public:
-  explicit GuardedBackend(core::Threads& threads)
+  explicit GuardedBackend(const BackendOptions& options)
       : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
         memory_(std::make_shared<GuardedMemory>()),
-        held_(memory_),
-        cpu_(make_cpu_backend(cpu_kernels(), threads, held_)),
+        held_(book(memory_, options.booked)),
+        cpu_(make_cpu_backend(cpu_kernels(), options.threads, held_,
+                              book(cpu_memory(), options.booked))),
         stream_(memory_),
         transfer_(cpu_->transfer(), stream_),
         routing_(cpu_->routing(), stream_),
@@ -329,7 +329,7 @@ class GuardedBackend final : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> guarded_backend(const BackendOptions& options) {
-  return std::make_unique<GuardedBackend>(options.threads);
+  return std::make_unique<GuardedBackend>(options);
 }
 
 }  // namespace shardrec::test

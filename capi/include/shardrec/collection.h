@@ -39,7 +39,7 @@ typedef enum shardrec_collection_stat {
   /* shardrec_collection_stat_i64 */
   SHARDREC_STAT_STEPS = 1,          /* applied updates (shardrec_collection_step) */
   SHARDREC_STAT_BYTES_TABLES = 2,   /* memory of own boxes and their state */
-  SHARDREC_STAT_BYTES_BUFFERS = 3,  /* memory of the lookups' buffers */
+  SHARDREC_STAT_BYTES_BUFFERS = 3,  /* memory of buffers: lookups, updates, operations */
   SHARDREC_STAT_BYTES_INPUT = 4,    /* sent to other ranks by input exchanges */
   SHARDREC_STAT_BYTES_OUTPUT = 5,   /* ... by output exchanges */
   SHARDREC_STAT_BYTES_GRADIENT = 6, /* ... by gradient exchanges */

@@ -42,7 +42,6 @@ class MessageBuffer {
   // The operations that write [begin, end) of the bodies have been called.
   virtual void publish(const std::byte* begin, const std::byte* end) const = 0;
 
-  virtual size_t capacity() const = 0;
   // Keeps alive what peers read.
   virtual std::shared_ptr<const void> owner() const = 0;
 
@@ -65,7 +64,6 @@ class ReceivedBodies {
                                            std::span<const size_t> heads = {}) = 0;
   // What open() has returned last.
   virtual std::span<const ConstBytes> bodies() const = 0;
-  virtual size_t capacity() const = 0;  // bytes of its own
 
  protected:
   ReceivedBodies() = default;

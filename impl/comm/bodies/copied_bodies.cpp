@@ -23,7 +23,6 @@ class CopiedBuffer final : public MessageBuffer {
   void publish(const std::byte* begin, const std::byte* end) const override {
     backend_.transfer().copy(host(begin), begin, static_cast<size_t>(end - begin));
   }
-  size_t capacity() const override { return memory_->capacity() + own_.capacity(); }
   std::shared_ptr<const void> owner() const override { return memory_; }
 
  private:
@@ -58,7 +57,6 @@ class CopiedBodies final : public ReceivedBodies {
     return bodies_;
   }
   std::span<const ConstBytes> bodies() const override { return bodies_; }
-  size_t capacity() const override { return own_.capacity(); }
 
  private:
   compute::Backend& backend_;

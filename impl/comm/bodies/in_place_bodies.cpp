@@ -15,7 +15,6 @@ class InPlaceBuffer final : public MessageBuffer {
 
   std::byte* resize(size_t bytes) override { return host_ = bodies_ = memory_->resize(bytes); }
   void publish(const std::byte* /*begin*/, const std::byte* /*end*/) const override {}
-  size_t capacity() const override { return memory_->capacity(); }
   std::shared_ptr<const void> owner() const override { return memory_; }
 
  private:
@@ -33,7 +32,6 @@ class BodiesInPlace final : public ReceivedBodies {
     return bodies_;
   }
   std::span<const ConstBytes> bodies() const override { return bodies_; }
-  size_t capacity() const override { return 0; }
 
  private:
   std::vector<ConstBytes> bodies_;

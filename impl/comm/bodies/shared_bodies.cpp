@@ -39,9 +39,6 @@ class SharedBuffer final : public MessageBuffer {
   void publish(const std::byte* /*begin*/, const std::byte* /*end*/) const override {
     backend_.marks()->set(*written_);
   }
-  size_t capacity() const override {
-    return memory_->host.capacity() + (memory_->shared == nullptr ? 0 : memory_->shared->size());
-  }
   std::shared_ptr<const void> owner() const override { return memory_; }
 
  private:
@@ -80,7 +77,6 @@ class SharedBodies final : public ReceivedBodies {
     return bodies_;
   }
   std::span<const ConstBytes> bodies() const override { return bodies_; }
-  size_t capacity() const override { return own_.capacity(); }
 
  private:
   static constexpr int32_t kNowhere = -1;

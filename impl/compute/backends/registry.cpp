@@ -18,11 +18,15 @@ namespace {
 constexpr size_t kMostAdded = 8;
 
 std::unique_ptr<Backend> make_cpu(const BackendOptions& options) {
-  return make_cpu_backend(cpu_kernels(), options.threads);
+  const std::shared_ptr<Memory> memory = book(cpu_memory(), options.booked);
+  return make_cpu_backend(cpu_kernels(), options.threads, memory, memory);
 }
 
 std::unique_ptr<Backend> make_cuda(const BackendOptions& options) {
-  return cuda::make_cuda_backend(options.device, options.threads, options.peers_in_process);
+  return cuda::make_cuda_backend({.device = options.device,
+                                  .threads = options.threads,
+                                  .peers_in_process = options.peers_in_process,
+                                  .booked = options.booked});
 }
 
 // Entries stay as they are once they are there.

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "compute/backend.h"
+#include "compute/booked_memory.h"
 #include "core/threads.h"
 
 namespace shardrec::compute {
@@ -18,6 +19,8 @@ struct BackendOptions {
   int32_t device = -1;
   // All ranks of the collection live in this process: their back ends may read each other's memory.
   bool peers_in_process = false;
+  // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
+  BookedBytes booked = nullptr;
 };
 
 struct NamedBackend {

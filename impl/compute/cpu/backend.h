@@ -9,8 +9,9 @@
 
 namespace shardrec::compute {
 
-// memory: of what its operations leave for others. kernels and threads outlive it.
+// memory: of what its operations leave for others; host_memory: of messages. kernels and threads outlive it.
 std::unique_ptr<Backend> make_cpu_backend(const Kernels& kernels, core::Threads& threads,
-                                          std::shared_ptr<Memory> memory = cpu_memory());
+                                          std::shared_ptr<Memory> memory = cpu_memory(),
+                                          std::shared_ptr<Memory> host_memory = cpu_memory());
 
 }  // namespace shardrec::compute

@@ -25,14 +25,14 @@ using namespace host;
 
 class DeviceBackend final : public Backend {
  public:
-  DeviceBackend(std::shared_ptr<Stream> stream, core::Threads& threads, bool peers_in_process)
+  DeviceBackend(std::shared_ptr<Stream> stream, const CudaBackendOptions& options)
       : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
         stream_(std::move(stream)),
-        peers_in_process_(peers_in_process),
+        peers_in_process_(options.peers_in_process),
         caller_order_(stream_->device()),
         memory_(make_memory(stream_)),
-        host_memory_(make_pinned_memory()),
-        cpu_(make_cpu_backend(cpu_kernels(), threads, host_memory_)),
+        host_memory_(book(make_pinned_memory(), options.booked)),
+        cpu_(make_cpu_backend(cpu_kernels(), options.threads, host_memory_, host_memory_)),
         transfer_(stream_, cpu_->transfer()),
         routing_(stream_, cpu_->routing()),
         lookup_(stream_),
@@ -77,10 +77,9 @@ class DeviceBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(int32_t device, core::Threads& threads,
-                                           bool peers_in_process) {
-  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(device), threads,
-                                         peers_in_process);
+std::unique_ptr<Backend> make_cuda_backend(const CudaBackendOptions& options) {
+  return std::make_unique<DeviceBackend>(std::make_shared<Stream>(options.device, options.booked),
+                                         options);
 }
 
 }  // namespace shardrec::compute::cuda

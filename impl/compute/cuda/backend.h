@@ -6,14 +6,20 @@
 #include <memory>
 
 #include "compute/backend.h"
+#include "compute/booked_memory.h"
 #include "core/threads.h"
 
 namespace shardrec::compute::cuda {
 
-// threads: of the host, for rows that are converted there. peers_in_process: as BackendOptions; bodies of
-// messages then stay on devices. Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device),
-// OUT_OF_MEMORY, DEVICE_ERROR.
-std::unique_ptr<Backend> make_cuda_backend(int32_t device, core::Threads& threads,
-                                           bool peers_in_process);
+struct CudaBackendOptions {
+  int32_t device = 0;
+  core::Threads& threads;  // of the host, for rows that are converted there
+  // As in BackendOptions (backends/registry.h): bodies of messages then stay on devices.
+  bool peers_in_process = false;
+  BookedBytes booked = nullptr;  // likewise
+};
+
+// Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY, DEVICE_ERROR.
+std::unique_ptr<Backend> make_cuda_backend(const CudaBackendOptions& options);
 
 }  // namespace shardrec::compute::cuda

@@ -32,8 +32,6 @@ class IndexPlan {
   // Fills in the fields of a job that say which bags go to which row, and the block of each bag.
   void describe(size_t part, compute::RowUpdate& job) const { groups_->describe(part, job); }
 
-  size_t memory() const { return groups_->memory(); }
-
  private:
   const Layout& layout_;
   std::unique_ptr<compute::RowGroups> groups_;

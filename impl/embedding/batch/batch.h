@@ -79,10 +79,6 @@ class CheckedBatch {
   bool ids_are_64() const { return ids_are_64_; }
   const void* values() const { return values_; }
   const float* weights() const { return weights_; }
-  size_t memory() const {
-    return lengths_memory_.capacity() + expansion_.memory() + given_values_.memory() +
-           given_lengths_.memory() + given_weights_.memory() + given_inverse_.memory();
-  }
 
  private:
   Verdict refuse(const Verdict& verdict);

@@ -30,8 +30,6 @@ class CallerMemory {
   static void give_back(const OutputView& reached, const OutputView& view, int64_t rows,
                         int64_t columns, compute::Backend& backend);
 
-  size_t memory() const { return memory_.capacity(); }
-
  private:
   compute::Buffer memory_;
 };

@@ -37,8 +37,6 @@ class Expansion {
     return samples_[static_cast<size_t>(feature)];
   }
 
-  size_t memory() const { return memory_.capacity(); }
-
  private:
   bool present_ = false;
   std::vector<compute::BagSamples> samples_;  // by feature

@@ -63,7 +63,6 @@ class WireCodec {
 
   // Keeps what was encoded alive; it is written again by the next encoding.
   std::shared_ptr<const void> owner() const { return buffer_->owner(); }
-  size_t memory() const { return buffer_->capacity(); }
 
  private:
   enum class Way : uint8_t { kEncode, kDecode };

@@ -58,7 +58,6 @@ class Inbox {
   }
   bool weighted() const { return weighted_; }
   int64_t ids_received() const { return ids_received_; }
-  size_t memory() const { return ids_memory_.capacity() + received_->capacity(); }
 
  private:
   void read_header(int source, comm::ConstBytes message);

@@ -57,7 +57,6 @@ class RoutedBatch {
             blocks_.data() + first_block_[static_cast<size_t>(owner) + 1]};
   }
   int64_t ids_sent() const { return ids_sent_; }
-  size_t memory() const { return chunk_memory_.capacity() + feature_memory_.capacity(); }
 
   // Of a feature, 0 after a bad verdict.
   int64_t ids(int32_t feature) const { return of(feature).count; }

@@ -1,4 +1,4 @@
-// The messages between ranks, byte for byte: heads, then bodies (messages.h). All numbers are in
+// The messages between ranks, byte for byte: heads, then bodies (comm/bodies). All numbers are in
 // the machine's own order (a group of ranks is of one kind of machine); every section starts at a
 // multiple of 8 bytes.
 //

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "compute/booked_memory.h"
 #include "compute/operation_clock.h"
 #include "core/trace.h"
 
@@ -37,7 +39,7 @@ struct Counters {
   std::atomic<int64_t> bytes_gradient{0};
   std::atomic<int64_t> ids_sent{0};
   std::atomic<int64_t> ids_received{0};
-  std::atomic<int64_t> buffer_bytes{0};
+  compute::BookedBytes buffer_bytes = std::make_shared<std::atomic<int64_t>>(0);
   core::TraceTrack track;  // constant once the collection is in use
   // The back end's, which adds to nanoseconds; null: the host's clock does.
   compute::OperationClock* clock = nullptr;

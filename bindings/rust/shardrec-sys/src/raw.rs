@@ -588,7 +588,7 @@ pub struct shardrec_collection_stat(pub u32);
 pub const SHARDREC_STAT_STEPS: shardrec_collection_stat = shardrec_collection_stat(1);
 /// memory of own boxes and their state
 pub const SHARDREC_STAT_BYTES_TABLES: shardrec_collection_stat = shardrec_collection_stat(2);
-/// memory of the lookups' buffers
+/// memory of buffers: lookups, updates, operations
 pub const SHARDREC_STAT_BYTES_BUFFERS: shardrec_collection_stat = shardrec_collection_stat(3);
 /// sent to other ranks by input exchanges
 pub const SHARDREC_STAT_BYTES_INPUT: shardrec_collection_stat = shardrec_collection_stat(4);

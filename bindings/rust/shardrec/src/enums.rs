@@ -1644,7 +1644,7 @@ pub enum CollectionStat {
     Steps,
     /// `SHARDREC_STAT_BYTES_TABLES`: memory of own boxes and their state.
     BytesTables,
-    /// `SHARDREC_STAT_BYTES_BUFFERS`: memory of the lookups' buffers.
+    /// `SHARDREC_STAT_BYTES_BUFFERS`: memory of buffers: lookups, updates, operations.
     BytesBuffers,
     /// `SHARDREC_STAT_BYTES_INPUT`: sent to other ranks by input exchanges.
     BytesInput,

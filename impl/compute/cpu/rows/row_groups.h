@@ -28,9 +28,6 @@ class BucketedRows final : public RowGroups {
   std::span<const int64_t> rows(size_t part) const override { return parts_[part].rows; }
   std::span<const int64_t> run(size_t part) const override { return parts_[part].run; }
   void describe(size_t part, RowUpdate& job) const override;
-  size_t memory() const override {
-    return sorted_memory_.capacity() + bag_memory_.capacity() + unique_memory_.capacity();
-  }
 
  private:
   struct OfPart {

@@ -79,7 +79,8 @@ class PinnedHostMemory final : public Memory {
 }  // namespace
 
 std::shared_ptr<Memory> make_memory(std::shared_ptr<Stream> stream) {
-  return std::make_shared<DeviceMemory>(std::move(stream));
+  const BookedBytes booked = stream->booked();
+  return book(std::make_shared<DeviceMemory>(std::move(stream)), booked);
 }
 
 std::shared_ptr<Memory> make_pinned_memory() { return std::make_shared<PinnedHostMemory>(); }

@@ -42,7 +42,8 @@ void require_caller(shardrec_cuda_error error, int64_t stream, int32_t device) {
 
 }  // namespace
 
-Stream::Stream(int32_t device) : device_(device), stream_(open_stream(device)) {}
+Stream::Stream(int32_t device, BookedBytes booked)
+    : device_(device), booked_(std::move(booked)), stream_(open_stream(device)) {}
 
 void Stream::wait() {
   require(table().wait_for_stream(handle()),

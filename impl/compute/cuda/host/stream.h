@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "compute/booked_memory.h"
 #include "compute/cuda/host/plugin.h"
 
 namespace shardrec::compute::cuda::host {
@@ -24,9 +25,11 @@ class Event;
 class Stream {
  public:
   // Throws also UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY.
-  explicit Stream(int32_t device);
+  // booked: what memory.h allocates for it; null: nobody counts.
+  explicit Stream(int32_t device, BookedBytes booked = nullptr);
 
   int32_t device() const noexcept { return device_; }
+  const BookedBytes& booked() const noexcept { return booked_; }
   shardrec_cuda_stream* handle() const noexcept { return stream_.get(); }
 
   // Returns when all that was enqueued is over.
@@ -42,6 +45,7 @@ class Stream {
 
  private:
   int32_t device_;
+  BookedBytes booked_;
   std::unique_ptr<shardrec_cuda_stream, StreamDeleter> stream_;
 };
 

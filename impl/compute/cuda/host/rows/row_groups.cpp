@@ -153,12 +153,4 @@ void SortedRows::describe(size_t part, RowUpdate& job) const {
   job.blocks = block_of_ + first_bag_[part];
 }
 
-size_t SortedRows::memory() const {
-  size_t bytes = 0;
-  for (const Buffer* buffer : {&sorted_, &bags_, &unique_, &work_, &room_}) {
-    bytes += buffer->capacity();
-  }
-  return bytes;
-}
-
 }  // namespace shardrec::compute::cuda::host

@@ -30,7 +30,6 @@ class SortedRows final : public RowGroups {
     return {parts_[part].run, row_counts_[part] + 1};
   }
   void describe(size_t part, RowUpdate& job) const override;
-  size_t memory() const override;
 
  private:
   struct Sizes {
