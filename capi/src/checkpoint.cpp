@@ -78,7 +78,7 @@ void collective(const char* name, shardrec_checkpoint* handle, Body body) {
 // The operation in which the ranks agree on their arguments. What a rank is given is read there: one
 // that got no good handle must not leave the others waiting.
 comm::Operation preparing(const char* name) {
-  return {.name = name, .kind = 1, .patience = comm::Patience::kSetup};
+  return {.name = name, .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ shardrec_status shardrec_comm_split(shardrec_comm* comm, int32_t color, int32_t 
     collective_call(use, "split", [&] {
       // Splits have a channel of their own, on which ranks in another call would not be heard of.
       auto split = operation_of(CommCall::kSplit, "split");
-      split.patience = comm_ns::Patience::kSetup;
+      split.deadline_kind = comm_ns::DeadlineKind::kSetup;
       use->collectives.barrier(split);
       const auto membership = use->membership->split(use->membership->communicator(), color, key);
       if (membership == nullptr) {

@@ -55,7 +55,7 @@ inline comm::Operation operation_of(CommCall call, const char* name, uint64_t de
   return {.name = name,
           .kind = static_cast<uint32_t>(call),
           .detail = detail,
-          .patience = comm::Patience::kStep};
+          .deadline_kind = comm::DeadlineKind::kStep};
 }
 
 template <>

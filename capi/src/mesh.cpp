@@ -36,12 +36,16 @@ namespace {
 constexpr comm::Operation kCreate{.name = "collection_create_on_mesh",
                                   .kind = 1,
                                   .detail = 0,
-                                  .patience = comm::Patience::kSetup};
+                                  .deadline_kind = comm::DeadlineKind::kSetup};
 
-constexpr comm::Operation kShardingComm{
-    .name = "mesh_sharding_comm", .kind = 2, .detail = 0, .patience = comm::Patience::kSetup};
-constexpr comm::Operation kReplicaComm{
-    .name = "mesh_replica_comm", .kind = 3, .detail = 0, .patience = comm::Patience::kSetup};
+constexpr comm::Operation kShardingComm{.name = "mesh_sharding_comm",
+                                        .kind = 2,
+                                        .detail = 0,
+                                        .deadline_kind = comm::DeadlineKind::kSetup};
+constexpr comm::Operation kReplicaComm{.name = "mesh_replica_comm",
+                                       .kind = 3,
+                                       .detail = 0,
+                                       .deadline_kind = comm::DeadlineKind::kSetup};
 constexpr uint32_t kFirstPlanOperation = 4;
 
 // A communicator of the host's own over the ranks of one of the mesh's groups. It is a part of that
@@ -84,7 +88,7 @@ shardrec_status shardrec_mesh_create(shardrec_comm* comm, int32_t sharding_group
           .kind = static_cast<uint32_t>(CommCall::kMeshCreate),
           .detail = uint64_t{static_cast<uint32_t>(sharding_group_size)} << 8 |
                     static_cast<uint64_t>(placement),
-          .patience = comm::Patience::kSetup};
+          .deadline_kind = comm::DeadlineKind::kSetup};
       use->collectives.barrier(create);
       auto object = std::make_shared<MeshObject>(use->membership);
       object->mesh =

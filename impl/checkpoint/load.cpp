@@ -28,7 +28,9 @@ constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
 constexpr int64_t kBlockBytes = int64_t{1} << 20;
 
 comm::Operation operation_on(const char* name, const std::string& directory) {
-  return {.name = name, .detail = core::hash64(0, directory), .patience = comm::Patience::kSetup};
+  return {.name = name,
+          .detail = core::hash64(0, directory),
+          .deadline_kind = comm::DeadlineKind::kSetup};
 }
 
 uint64_t fingerprint(const Opened& opened) {

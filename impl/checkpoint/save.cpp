@@ -112,7 +112,7 @@ class Saver {
         environment_(environment),
         operation_{.name = "save",
                    .detail = core::hash64(static_cast<uint64_t>(as.step), as.directory),
-                   .patience = comm::Patience::kSetup} {}
+                   .deadline_kind = comm::DeadlineKind::kSetup} {}
 
   void run(core::FunctionRef<void()> published) {
     comm::agree(group_.collectives, operation_, [&] {

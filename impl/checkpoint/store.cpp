@@ -33,7 +33,7 @@ constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
 comm::Operation operation_on(const char* name, const std::string& root, int64_t step) {
   return {.name = name,
           .detail = core::hash64(static_cast<uint64_t>(step), root),
-          .patience = comm::Patience::kSetup};
+          .deadline_kind = comm::DeadlineKind::kSetup};
 }
 
 std::string step_name(int64_t step) {

@@ -38,7 +38,7 @@ using ConstBytes = std::span<const std::byte>;
 enum class Purpose : uint8_t { kControl, kInput, kOutput, kDense, kStatistics };
 
 // Which deadline a wait is under.
-enum class Patience : uint8_t { kStep, kSetup };
+enum class DeadlineKind : uint8_t { kStep, kSetup };
 
 // Seconds. Changeable at any time for later calls.
 struct Deadlines {
@@ -54,7 +54,7 @@ struct Operation {
   const char* name = "";
   uint32_t kind = 0;  // a number of the caller's per sort of operation
   uint64_t detail = 0;
-  Patience patience = Patience::kStep;
+  DeadlineKind deadline_kind = DeadlineKind::kStep;
   uint64_t size = 0;  // elements, where all ranks must bring as many: named in the error
   // True for the barrier before leave(). It also ends for a rank when it hears that another one has
   // left, because that one has heard of all. So a rank that ends between two messages of the

@@ -41,14 +41,14 @@ bool is_mismatch(Cause cause) noexcept { return status_of(cause) == SHARDREC_MIS
 // of the other.
 Failure seen_from(Failure failure, const CallSite& site) {
   if (!is_mismatch(failure.cause) || failure.inherited) return failure;
-  const bool with_culprit =
-      failure.culprit == site.rank ||
-      (failure.witness != site.rank && failure.operation != failure.culprit_operation &&
-       failure.culprit_operation == site.operation);
-  if (with_culprit) {
-    std::swap(failure.culprit, failure.witness);
-    std::swap(failure.operation, failure.culprit_operation);
-    std::swap(failure.size, failure.culprit_size);
+  const bool seen_from_failed_rank =
+      failure.failed_rank == site.rank ||
+      (failure.observer != site.rank && failure.operation != failure.failed_rank_operation &&
+       failure.failed_rank_operation == site.operation);
+  if (seen_from_failed_rank) {
+    std::swap(failure.failed_rank, failure.observer);
+    std::swap(failure.operation, failure.failed_rank_operation);
+    std::swap(failure.size, failure.failed_rank_size);
   }
   return failure;
 }
@@ -58,57 +58,59 @@ std::string subject(const Failure& failure, int rank, const CallSite& site) {
 }
 
 std::string describe(const Failure& failure, const CallSite& site) {
-  const std::string culprit = subject(failure, failure.culprit, site);
-  const std::string witness = subject(failure, failure.witness, site);
+  const std::string failed_rank = subject(failure, failure.failed_rank, site);
+  const std::string observer = subject(failure, failure.observer, site);
   const std::string exchange = sentence(" (exchange ", failure.sequence, ")");
   const std::string operation = sentence("\"", failure.operation, "\"");
   switch (failure.cause) {
     case Cause::kDestroyed:
-      return sentence(culprit, " destroyed its communicator without closing it, and ", witness,
+      return sentence(failed_rank, " destroyed its communicator without closing it, and ", observer,
                       " waited for it in ", operation, exchange);
     case Cause::kLeft:
-      return sentence(culprit, " has closed its communicator, and ", witness,
+      return sentence(failed_rank, " has closed its communicator, and ", observer,
                       " still waited for it in ", operation, exchange);
     case Cause::kAbandoned:
-      return sentence(culprit, " destroyed its side of ", operation, exchange, " while ", witness,
-                      " waited for it");
+      return sentence(failed_rank, " destroyed its side of ", operation, exchange, " while ",
+                      observer, " waited for it");
     case Cause::kGaveUp:
-      return sentence(culprit, " gave up ", operation, " and takes no further part in it");
+      return sentence(failed_rank, " gave up ", operation, " and takes no further part in it");
     case Cause::kLate:
-      return sentence(culprit, " did not come to ", operation, exchange, " within ",
-                      decimal(failure.seconds), " s of ", witness, " waiting for it; it ",
-                      failure.culprit_operation);
+      return sentence(failed_rank, " did not come to ", operation, exchange, " within ",
+                      decimal(failure.seconds), " s of ", observer, " waiting for it; it ",
+                      failure.failed_rank_operation);
     case Cause::kUnread:
-      return sentence(culprit, " did not finish reading ", operation, exchange, " of ", witness,
-                      " within ", decimal(failure.seconds), " s; it ", failure.culprit_operation);
+      return sentence(failed_rank, " did not finish reading ", operation, exchange, " of ",
+                      observer, " within ", decimal(failure.seconds), " s; it ",
+                      failure.failed_rank_operation);
     case Cause::kOperation:
-      return sentence(culprit, " is in \"", failure.culprit_operation, "\"", exchange, " while ",
-                      witness, " is in ", operation, "; all ranks must call the same");
+      return sentence(failed_rank, " is in \"", failure.failed_rank_operation, "\"", exchange,
+                      " while ", observer, " is in ", operation, "; all ranks must call the same");
     case Cause::kArguments:
-      return sentence(culprit, " is in ", operation, exchange, " with other arguments than ",
-                      witness, "; what is to be equal on all ranks (type, plan, reduction, root)",
+      return sentence(failed_rank, " is in ", operation, exchange, " with other arguments than ",
+                      observer, "; what is to be equal on all ranks (type, plan, reduction, root)",
                       " differs");
     case Cause::kSize:
-      return sentence(culprit, " brings ", failure.culprit_size, " elements to ", operation,
-                      exchange, " while ", witness, " brings ", failure.size,
+      return sentence(failed_rank, " brings ", failure.failed_rank_size, " elements to ", operation,
+                      exchange, " while ", observer, " brings ", failure.size,
                       "; sizes must be equal on all ranks");
     case Cause::kPurpose:
-      return sentence(culprit, " is in \"", failure.culprit_operation, "\" while ", witness,
-                      " is in ", operation, exchange,
+      return sentence(failed_rank, " is in \"", failure.failed_rank_operation, "\" while ",
+                      observer, " is in ", operation, exchange,
                       "; the ranks made their objects in different order");
     case Cause::kLost:
-      return sentence(culprit, " is gone: ", failure.reason);
+      return sentence(failed_rank, " is gone: ", failure.reason);
     case Cause::kTransport:
-      return sentence("the connection of ", witness, " with ", culprit, " failed in ", operation,
-                      exchange, ": ", failure.reason);
+      return sentence("the connection of ", observer, " with ", failed_rank, " failed in ",
+                      operation, exchange, ": ", failure.reason);
     case Cause::kGarbled:
-      return sentence("what came from ", culprit, " in ", operation, exchange,
+      return sentence("what came from ", failed_rank, " in ", operation, exchange,
                       " is no message of this library: ", failure.reason);
     case Cause::kAborted:
       break;
   }
-  return failure.reason.empty() ? sentence(culprit, " aborted the communicator and gave no reason")
-                                : sentence(culprit, " aborted the communicator: ", failure.reason);
+  return failure.reason.empty()
+             ? sentence(failed_rank, " aborted the communicator and gave no reason")
+             : sentence(failed_rank, " aborted the communicator: ", failure.reason);
 }
 
 }  // namespace
@@ -125,7 +127,7 @@ void throw_failure(const Failure& recorded, const CallSite& site) {
                      site.rank);
   }
   core::ErrorParts parts;
-  parts.rank = failure.culprit;
+  parts.rank = failure.failed_rank;
   parts.sequence = static_cast<int64_t>(here.empty() ? failure.sequence : site.sequence);
   parts.operation = here.empty() ? failure.operation : here;
   core::fail(status_of(failure.cause), std::move(text), std::move(parts));

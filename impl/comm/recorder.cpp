@@ -14,7 +14,7 @@ namespace {
 using core::sentence;
 
 // Of the log's message.
-constexpr size_t kMostTold = 16;
+constexpr size_t kMostLogged = 16;
 
 constexpr std::array<const char*, 5> kPurposes = {"control", "input", "output", "dense",
                                                   "statistics"};
@@ -68,11 +68,11 @@ void Recorder::fail(uint64_t number, const core::Error& error) noexcept {
   if (status != SHARDREC_PEER_FAILED && status != SHARDREC_TIMEOUT && status != SHARDREC_MISMATCH) {
     return;
   }
-  if (told_.exchange(true)) return;
+  if (logged_.exchange(true)) return;
   try {
     core::log(SHARDREC_LOG_ERROR, rank_,
               sentence("rank ", rank_, ": ", error.sentence(),
-                       "; its last operations:", text(kMostTold)));
+                       "; its last operations:", text(kMostLogged)));
   } catch (const std::bad_alloc&) {  // then the log stays silent
   }
 }

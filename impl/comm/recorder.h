@@ -78,7 +78,7 @@ class Recorder {
   int size_;
   const std::chrono::steady_clock::time_point made_ = std::chrono::steady_clock::now();
   std::atomic<uint64_t> next_{0};
-  std::atomic<bool> told_{false};
+  std::atomic<bool> logged_{false};
   std::array<Slot, kOperations> ring_;
 };
 

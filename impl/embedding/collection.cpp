@@ -12,8 +12,10 @@
 namespace shardrec::embedding {
 namespace {
 
-constexpr comm::Operation kCreate{
-    .name = "collection_create", .kind = 1, .detail = 0, .patience = comm::Patience::kSetup};
+constexpr comm::Operation kCreate{.name = "collection_create",
+                                  .kind = 1,
+                                  .detail = 0,
+                                  .deadline_kind = comm::DeadlineKind::kSetup};
 
 std::byte* bytes_of(float* data) { return static_cast<std::byte*>(static_cast<void*>(data)); }
 
@@ -200,7 +202,7 @@ void Collection::post(Exchange kind, const char* name, uint64_t detail,
   const comm::Operation operation{.name = name,
                                   .kind = static_cast<uint32_t>(kind),
                                   .detail = detail,
-                                  .patience = comm::Patience::kStep};
+                                  .deadline_kind = comm::DeadlineKind::kStep};
   if (held_count_ == held_.size()) {
     core::fail(SHARDREC_INTERNAL,
                core::sentence(name, " begins an exchange while ", held_count_,

@@ -99,7 +99,7 @@ void Lookup::begin(const BatchArguments& arguments) {
   collection_->bodies().finish_writing();
   operations.done();  // behind what is posted nothing may fail
   const comm::Operation operation{
-      .name = "begin", .kind = 1, .detail = name_, .patience = comm::Patience::kStep};
+      .name = "begin", .kind = 1, .detail = name_, .deadline_kind = comm::DeadlineKind::kStep};
   outgoing.ticket = input_channel_->post(operation, routed_.messages(), outgoing.buffer->owner());
   outgoing.posted = true;
   turn_ = 1 - turn_;

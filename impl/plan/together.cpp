@@ -32,7 +32,7 @@ comm::Operation operation_of(const Planners& planners, Step step) {
   return {.name = planners.on_mesh ? "plan_collective_on_mesh" : "plan_collective",
           .kind = planners.first_operation + static_cast<uint32_t>(step),
           .detail = 0,
-          .patience = comm::Patience::kSetup};
+          .deadline_kind = comm::DeadlineKind::kSetup};
 }
 
 std::string text_of(comm::ConstBytes bytes) {

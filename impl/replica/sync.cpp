@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kName = "sync";
 
 constexpr comm::Operation kOperation{
-    .name = kName, .kind = 1, .detail = 0, .patience = comm::Patience::kStep};
+    .name = kName, .kind = 1, .detail = 0, .deadline_kind = comm::DeadlineKind::kStep};
 
 comm::Collectives collectives_on(comm::Communicator& group) {
   return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};

@@ -1,5 +1,5 @@
 // What the tests of the C API share: handles that clean up, ranks as threads, and tables of
-// malformed calls, each of which must give its status, name the culprit, and change nothing.
+// malformed calls, each of which must give its status, name the wrong_value, and change nothing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ struct MalformedCall {
   const char* what;
   std::function<shardrec_status()> call;
   shardrec_status status;
-  const char* culprit;  // a part of the sentence
+  const char* wrong_value;  // a part of the sentence
 };
 
 inline void expect_refused(const std::vector<MalformedCall>& calls) {
@@ -84,9 +84,9 @@ inline void expect_refused(const std::vector<MalformedCall>& calls) {
     SCOPED_TRACE(malformed.what);
     EXPECT_EQ(malformed.call(), malformed.status) << shardrec_last_error();
     EXPECT_EQ(shardrec_last_error_status(), malformed.status);
-    EXPECT_TRUE(contains(shardrec_last_error(), malformed.culprit))
+    EXPECT_TRUE(contains(shardrec_last_error(), malformed.wrong_value))
         << "the sentence is \"" << shardrec_last_error() << "\", which lacks \""
-        << malformed.culprit << '"';
+        << malformed.wrong_value << '"';
   }
 }
 

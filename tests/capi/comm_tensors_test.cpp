@@ -230,9 +230,9 @@ TEST(CommTensors, CountsThatDoNotMeetAreMismatchOnAllAndTheCommunicatorLives) {
               SHARDREC_MISMATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), "rank 1 has 0 rows for rank 0"))
         << shardrec_last_error();
-    int64_t culprit = -1;
-    EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit), SHARDREC_OK);
-    EXPECT_EQ(culprit, 1);
+    int64_t failed_rank = -1;
+    EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank), SHARDREC_OK);
+    EXPECT_EQ(failed_rank, 1);
     EXPECT_EQ(got, (std::vector<float>{7, 7, 7}));
     EXPECT_OK(shardrec_comm_status(comm));
     EXPECT_OK(shardrec_comm_all_to_all(comm, &tensor, nullptr, &out, nullptr));

@@ -1,5 +1,5 @@
 // Malformed calls: values, names, tensors and texts. Each gives its status and a sentence that
-// names the culprit, and changes nothing.
+// names the wrong value, and changes nothing.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -108,7 +108,7 @@ TEST(Rendezvous, ItsServerIsKeptByWhoUsesItsToken) {
   shardrec_rendezvous_destroy(rendezvous.out());
   EXPECT_EQ(capi::server_of(token), nullptr);
   const auto meeting = comm::rendezvous::join(token, 0, 1, {.seconds = 20});
-  EXPECT_EQ(meeting.roster.size, 1);
+  EXPECT_EQ(meeting.layout.size, 1);
 }
 
 }  // namespace

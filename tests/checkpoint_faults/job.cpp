@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience{60};  // beyond that a job hangs
+constexpr std::chrono::seconds kDeadline{60};  // beyond that a job hangs
 
 int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -108,7 +108,7 @@ bool Job::wait_until_stopped() {
 void Job::go_on() { kill(processes_[0], SIGCONT); }
 
 bool Job::wait() {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
   for (;;) {
     bool over = true;
     for (size_t i = 0; i < processes_.size(); ++i) {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "letters.h"
+#include "message_texts.h"
 #include "world.h"
 
 namespace shardrec::comm {
@@ -140,7 +140,7 @@ TEST(LocalChannel, ViewsStayReadableWhenTheSenderIsGoneAndTheCommunicatorDead) {
   // The exchange was complete before the end.
   std::array<ConstBytes, 2> received;
   reading->receive(reply.ticket, received);
-  EXPECT_EQ(text_of(received[0]), letter(0, 0, 0, 1, uneven_size(0, 0, 1)));
+  EXPECT_EQ(text_of(received[0]), message_text(0, 0, 0, 1, uneven_size(0, 0, 1)));
   EXPECT_FALSE(owner.expired());
   reading.reset();  // a destroyed end releases
   EXPECT_TRUE(owner.expired());

@@ -39,7 +39,8 @@ std::vector<Measured> measure(MemoryLink& link, int ranks, double seconds, const
     threads.emplace_back([&, rank] {
       Measured& own = all[static_cast<size_t>(rank)];
       const auto carrier = link.carrier(rank);
-      const auto communicator = make_communicator(link.roster(rank), carrier, link.board(rank));
+      const auto communicator =
+          make_communicator(link.layout(rank), carrier, link.state_broadcast(rank));
       own.error = error_of([&] {
         if (!before(rank)) return;
         own.clock = measure_clock(*communicator, *carrier, {.seconds = seconds, .now = [rank] {

@@ -255,7 +255,7 @@ TEST(LocalEngine, SetupOperationsWaitUnderTheSetupDeadline) {
   EXPECT_EQ(zero.comm->deadlines().setup, 0.02);
   const auto error = error_of([&] {
     receive(*zero.channel, 2,
-            post(*zero.channel, 2, {.name = "create", .patience = Patience::kSetup}));
+            post(*zero.channel, 2, {.name = "create", .deadline_kind = DeadlineKind::kSetup}));
   });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);

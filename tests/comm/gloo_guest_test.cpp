@@ -83,7 +83,7 @@ TEST_F(GlooGuest, AProgramThatIsStartedInheritsNoDescriptor) {
   for (const auto& error : errors) EXPECT_FALSE(error) << error->sentence();
 }
 
-TEST_F(GlooGuest, WhatIsNoNumberOfDirectBytesIsSaidBeforeAnybodyWaits) {
+TEST_F(GlooGuest, AMalformedSettingIsAnErrorBeforeAnybodyWaits) {
   rendezvous::Server server({});
   for (const char* const bad :
        {"1x", "-1", " 65536", "many", "1", "16384", "0x10000", "99999999999999999999"}) {

@@ -104,7 +104,7 @@ TEST(RemoteEngine, PeerLostWhileNobodyWaitsKillsTheCommunicator) {
   }
 }
 
-TEST(RemoteEngine, ABrokenConnectionIsToldAsThePeersEndWhereTheBoardKnowsMore) {
+TEST(RemoteEngine, ABrokenConnectionIsReportedAsThePeersEndIfThatIsAnnounced) {
   World world(2);
   const auto error = thrown_while_waiting([&] { step(world[0], 2); },
                                           [&] {
@@ -116,7 +116,7 @@ TEST(RemoteEngine, ABrokenConnectionIsToldAsThePeersEndWhereTheBoardKnowsMore) {
   EXPECT_SAYS(error, "rank 1 is gone: its process ended");
 }
 
-TEST(RemoteEngine, ABrokenConnectionThatTheBoardKnowsNothingOfIsAFailureOfItsOwn) {
+TEST(RemoteEngine, ABrokenConnectionThatIsNotAnnouncedIsAFailureOfItsOwn) {
   World world(2);
   const auto error = thrown_while_waiting([&] { step(world[0], 2); },
                                           [&] { world.link->break_connections(1, "broken pipe"); });
@@ -353,7 +353,7 @@ TEST(RemoteEngine, SetupOperationsWaitUnderTheSetupDeadline) {
   world[0].comm->set_deadlines({.step = 60, .setup = 0.02, .warn = 30});
   const auto error = error_of([&] {
     receive(*world[0].channel, 2,
-            post(*world[0].channel, 2, {.name = "create", .patience = Patience::kSetup}));
+            post(*world[0].channel, 2, {.name = "create", .deadline_kind = DeadlineKind::kSetup}));
   });
   ASSERT_TRUE(error);
   EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);

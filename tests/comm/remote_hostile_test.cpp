@@ -11,16 +11,16 @@
 #include <thread>
 #include <vector>
 
-#include "comm/remote/bulletin.h"
 #include "comm/remote/envelope.h"
+#include "comm/remote/group_state.h"
 #include "rank.h"
 #include "support/memory_link.h"
 
 namespace shardrec::comm {
 namespace {
 
-using remote::Bulletin;
 using remote::Envelope;
+using remote::GroupState;
 using remote::kEnvelopeBytes;
 using support::MemoryLink;
 
@@ -28,7 +28,10 @@ using Bytes = std::array<std::byte, kEnvelopeBytes>;
 
 // Rank 0 of two is an honest communicator, rank 1 whoever has the link.
 struct Siege {
-  Siege() : link(MemoryLink::make(2)), carrier(link->carrier(1)), board(link->board(1)) {
+  Siege()
+      : link(MemoryLink::make(2)),
+        carrier(link->carrier(1)),
+        state_broadcast(link->state_broadcast(1)) {
     zero = std::make_unique<Rank>(link->join(0));
   }
   // What rank 0 throws when it is sent the envelope, and no message.
@@ -39,11 +42,13 @@ struct Siege {
     const auto error = error_of([&] { receive(*zero->channel, 2, post(*zero->channel, 2)); });
     return error ? *error : core::Error(SHARDREC_OK, "nothing was thrown");
   }
-  void announce(const Bulletin& bulletin) { board->announce(write_bulletin(bulletin).view()); }
+  void announce(const GroupState& group_state) {
+    state_broadcast->announce(write_group_state(group_state).view());
+  }
 
   std::shared_ptr<MemoryLink> link;
   std::shared_ptr<remote::Carrier> carrier;
-  std::shared_ptr<remote::Board> board;
+  std::shared_ptr<remote::StateBroadcast> state_broadcast;
   std::unique_ptr<Rank> zero;
 };
 
@@ -112,23 +117,23 @@ TEST(HostilePeer, RandomAndDamagedEnvelopesEndInAnErrorOfTheRank) {
   }
 }
 
-TEST(HostilePeer, BulletinsThatAreNoneAreNotHeard) {
+TEST(HostilePeer, GroupStatesThatAreNoneAreNotHeard) {
   std::mt19937 random(5);
   Siege siege;
   for (int i = 0; i < 3000; ++i) {
     std::vector<std::byte> bytes(random() % 1025);
     for (auto& byte : bytes) byte = std::byte(random() % 256);
-    siege.board->announce(bytes);
+    siege.state_broadcast->announce(bytes);
   }
   // Of ranks that there are not, of groups that there are not, of an inherited death.
-  siege.announce({.sort = Bulletin::Sort::kFailure, .failure = {.culprit = 2}});
-  siege.announce({.sort = Bulletin::Sort::kFailure, .failure = {.witness = 7}});
-  siege.announce({.sort = Bulletin::Sort::kFailure, .failure = {.inherited = true}});
+  siege.announce({.sort = GroupState::Sort::kFailure, .failure = {.failed_rank = 2}});
+  siege.announce({.sort = GroupState::Sort::kFailure, .failure = {.observer = 7}});
+  siege.announce({.sort = GroupState::Sort::kFailure, .failure = {.inherited = true}});
   for (uint64_t group = 1; group < 500; ++group) {
-    siege.announce({.sort = Bulletin::Sort::kFailure, .group = group});
+    siege.announce({.sort = GroupState::Sort::kFailure, .group = group});
   }
   for (uint32_t channel = 0; channel < 500; ++channel) {
-    Bulletin progress{.sort = Bulletin::Sort::kProgress, .count = 1};
+    GroupState progress{.sort = GroupState::Sort::kProgress, .count = 1};
     progress.progress[0] = {.channel = channel << 20, .closed = true, .posted = UINT64_MAX};
     if (channel != 0) siege.announce(progress);
   }
@@ -139,10 +144,10 @@ TEST(HostilePeer, BulletinsThatAreNoneAreNotHeard) {
 
 TEST(HostilePeer, ProgressThatWasNeverMadeEndsInATimeout) {
   Siege siege;
-  Bulletin progress{.sort = Bulletin::Sort::kProgress, .count = 1};
+  GroupState progress{.sort = GroupState::Sort::kProgress, .count = 1};
   progress.progress[0] = {.channel = 1, .closed = true, .posted = UINT64_MAX, .received = 5};
   siege.announce(progress);
-  siege.announce({.sort = Bulletin::Sort::kDeparture, .presence = remote::Presence::kLeft});
+  siege.announce({.sort = GroupState::Sort::kDeparture, .presence = remote::Presence::kLeft});
   std::this_thread::sleep_for(milliseconds(30));
   siege.zero->comm->set_deadlines({.step = 0.05, .setup = 60, .warn = 30});
   const auto error =
@@ -173,7 +178,8 @@ TEST(LostPeer, AtAnyMessageEndsAllOthersNamingIt) {
   constexpr int kVictim = 1;
   for (const bool rendezvous : {false, true}) {
     for (int last = rendezvous ? 1 : 0; last < 40; last += 3) {
-      const auto link = MemoryLink::make(kWorld, {.rendezvous = rendezvous, .board_delay = 0.005});
+      const auto link =
+          MemoryLink::make(kWorld, {.rendezvous = rendezvous, .broadcast_delay = 0.005});
       std::atomic<int> sent{0};
       // After its last message it is silent, then its process ends.
       link->lose([&](int from, int, uint32_t) { return from == kVictim && ++sent > last; });

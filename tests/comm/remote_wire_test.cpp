@@ -1,4 +1,4 @@
-// What travels between processes: envelopes and bulletins say what was written, and bytes that are
+// What travels between processes: envelopes and group states say what was written, and bytes that are
 // neither are refused whatever they are.
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/remote/bulletin.h"
 #include "comm/remote/envelope.h"
 #include "comm/remote/group.h"
+#include "comm/remote/group_state.h"
 #include "core/error.h"
 
 namespace shardrec::comm::remote {
@@ -97,63 +97,63 @@ TEST(Envelope, TagsTellMessagesThatAreUnderWayTogetherApart) {
   EXPECT_LT(*tags.rbegin(), 1U << 31);
 }
 
-Bulletin some_failure() {
-  return {.sort = Bulletin::Sort::kFailure,
+GroupState some_failure() {
+  return {.sort = GroupState::Sort::kFailure,
           .group = 77,
           .failure = {.cause = Cause::kSize,
-                      .culprit = 3,
-                      .witness = 1,
+                      .failed_rank = 3,
+                      .observer = 1,
                       .sequence = 9,
                       .operation = "forward",
-                      .culprit_operation = "backward",
+                      .failed_rank_operation = "backward",
                       .size = 5,
-                      .culprit_size = 6,
+                      .failed_rank_size = 6,
                       .seconds = 0.25,
                       .reason = "because"}};
 }
 
-TEST(Bulletin, AFailureArrivesWhole) {
-  const auto read = read_bulletin(write_bulletin(some_failure()).view());
+TEST(GroupState, AFailureArrivesWhole) {
+  const auto read = read_group_state(write_group_state(some_failure()).view());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->group, 77U);
   const Failure& failure = read->failure;
   EXPECT_EQ(failure.cause, Cause::kSize);
-  EXPECT_EQ(failure.culprit, 3);
-  EXPECT_EQ(failure.witness, 1);
+  EXPECT_EQ(failure.failed_rank, 3);
+  EXPECT_EQ(failure.observer, 1);
   EXPECT_EQ(failure.sequence, 9U);
   EXPECT_EQ(failure.operation, "forward");
-  EXPECT_EQ(failure.culprit_operation, "backward");
+  EXPECT_EQ(failure.failed_rank_operation, "backward");
   EXPECT_EQ(failure.size, 5U);
-  EXPECT_EQ(failure.culprit_size, 6U);
+  EXPECT_EQ(failure.failed_rank_size, 6U);
   EXPECT_EQ(failure.seconds, 0.25);
   EXPECT_EQ(failure.reason, "because");
   EXPECT_FALSE(failure.inherited);
 }
 
-TEST(Bulletin, LongTextsAreCutBetweenCharacters) {
-  Bulletin bulletin = some_failure();
-  bulletin.failure.operation = std::string(500, 'o');
-  bulletin.failure.culprit_operation = std::string(500, 'c');
-  bulletin.failure.reason = "x";
-  for (int i = 0; i < 400; ++i) bulletin.failure.reason += "\u00e9";  // two bytes each
-  const Frame frame = write_bulletin(bulletin);
-  EXPECT_LE(frame.size, kBulletinBytes);
-  const auto read = read_bulletin(frame.view());
+TEST(GroupState, LongTextsAreCutBetweenCharacters) {
+  GroupState group_state = some_failure();
+  group_state.failure.operation = std::string(500, 'o');
+  group_state.failure.failed_rank_operation = std::string(500, 'c');
+  group_state.failure.reason = "x";
+  for (int i = 0; i < 400; ++i) group_state.failure.reason += "\u00e9";  // two bytes each
+  const EncodedGroupState frame = write_group_state(group_state);
+  EXPECT_LE(frame.size, kGroupStateBytes);
+  const auto read = read_group_state(frame.view());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->failure.operation, std::string(128, 'o'));
   EXPECT_EQ(read->failure.reason.size(), 511U);
-  EXPECT_EQ(read->failure.reason, bulletin.failure.reason.substr(0, 511));
+  EXPECT_EQ(read->failure.reason, group_state.failure.reason.substr(0, 511));
 }
 
-TEST(Bulletin, ProgressAndDeparturesArriveWhole) {
-  Bulletin progress{.sort = Bulletin::Sort::kProgress, .group = 5, .count = kMostProgress};
+TEST(GroupState, ProgressAndDeparturesArriveWhole) {
+  GroupState progress{.sort = GroupState::Sort::kProgress, .group = 5, .count = kMostProgress};
   for (size_t i = 0; i < kMostProgress; ++i) {
     progress.progress[i] = {.channel = static_cast<uint32_t>(i),
                             .closed = i % 2 == 1,
                             .posted = i * 100,
                             .received = i * 10};
   }
-  const auto read = read_bulletin(write_bulletin(progress).view());
+  const auto read = read_group_state(write_group_state(progress).view());
   ASSERT_TRUE(read);
   ASSERT_EQ(read->count, kMostProgress);
   for (size_t i = 0; i < kMostProgress; ++i) {
@@ -162,30 +162,31 @@ TEST(Bulletin, ProgressAndDeparturesArriveWhole) {
     EXPECT_EQ(read->progress[i].posted, i * 100);
     EXPECT_EQ(read->progress[i].received, i * 10);
   }
-  const auto left = read_bulletin(
-      write_bulletin({.sort = Bulletin::Sort::kDeparture, .group = 6, .presence = Presence::kLeft})
+  const auto left = read_group_state(
+      write_group_state(
+          {.sort = GroupState::Sort::kDeparture, .group = 6, .presence = Presence::kLeft})
           .view());
   ASSERT_TRUE(left);
   EXPECT_EQ(left->presence, Presence::kLeft);
 }
 
-TEST(Bulletin, CutLengthenedAndDamagedFramesAreRefusedOrAtLeastSensible) {
+TEST(GroupState, CutLengthenedAndDamagedFramesAreRefusedOrAtLeastSensible) {
   std::mt19937 random(7);
-  Bulletin progress{.sort = Bulletin::Sort::kProgress, .group = 5, .count = 3};
-  for (const Bulletin& good : {some_failure(), progress}) {
-    const Frame frame = write_bulletin(good);
+  GroupState progress{.sort = GroupState::Sort::kProgress, .group = 5, .count = 3};
+  for (const GroupState& good : {some_failure(), progress}) {
+    const EncodedGroupState frame = write_group_state(good);
     for (size_t size = 0; size < frame.size; ++size) {
-      EXPECT_FALSE(read_bulletin(frame.view().first(size))) << size;
+      EXPECT_FALSE(read_group_state(frame.view().first(size))) << size;
     }
-    Frame longer = frame;
+    EncodedGroupState longer = frame;
     longer.bytes[longer.size++] = std::byte{0};
-    EXPECT_FALSE(read_bulletin(longer.view()));
+    EXPECT_FALSE(read_group_state(longer.view()));
     for (int i = 0; i < 20000; ++i) {
-      Frame damaged = frame;
+      EncodedGroupState damaged = frame;
       for (int j = 0; j < 3; ++j) damaged.bytes[random() % frame.size] = std::byte(random() % 256);
-      const auto read = read_bulletin(damaged.view());
+      const auto read = read_group_state(damaged.view());
       if (!read) continue;
-      EXPECT_GE(read->failure.culprit, 0);
+      EXPECT_GE(read->failure.failed_rank, 0);
       EXPECT_LT(static_cast<int>(read->failure.cause), kCauses);
       EXPECT_LE(read->count, kMostProgress);
     }

@@ -75,7 +75,7 @@ inline std::vector<Meeting> meet(const Token& token, int size) {
   return meetings;
 }
 
-// Remembers what a board told.
+// Remembers what a state broadcast told.
 class Ear {
  public:
   struct Loss {
@@ -84,11 +84,11 @@ class Ear {
     Clock::time_point when;
   };
 
-  remote::Board::Listener listener() {
+  remote::StateBroadcast::Listener listener() {
     return {.heard =
-                [this](int from, ConstBytes bulletin) {
+                [this](int from, ConstBytes group_state) {
                   const std::lock_guard lock(mutex_);
-                  bulletins_.emplace_back(from, text_of(bulletin));
+                  group_states_.emplace_back(from, text_of(group_state));
                   changed_.notify_all();
                 },
             .lost =
@@ -99,10 +99,10 @@ class Ear {
                 }};
   }
   // What was heard by the time that there was so much, or after some seconds.
-  std::vector<std::pair<int, std::string>> bulletins(size_t count, double seconds = 10) {
+  std::vector<std::pair<int, std::string>> group_states(size_t count, double seconds = 10) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, in(seconds), [&] { return bulletins_.size() >= count; });
-    return bulletins_;
+    changed_.wait_until(lock, in(seconds), [&] { return group_states_.size() >= count; });
+    return group_states_;
   }
   std::vector<Loss> losses(size_t count, double seconds = 10) {
     std::unique_lock lock(mutex_);
@@ -113,7 +113,7 @@ class Ear {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::pair<int, std::string>> bulletins_;
+  std::vector<std::pair<int, std::string>> group_states_;
   std::vector<Loss> losses_;
 };
 

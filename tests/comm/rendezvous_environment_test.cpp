@@ -58,8 +58,8 @@ TEST(RendezvousEnvironment, RanksMeetAsTheirEnvironmentSaysAgainAndAgain) {
         Environment environment = complete(rank, 3, port);
         errors[static_cast<size_t>(rank)] = error_of([&] {
           const Meeting meeting = from_environment({.seconds = 20}, environment.reader());
-          EXPECT_EQ(meeting.roster.rank, rank);
-          EXPECT_EQ(meeting.roster.ranks_per_node, 3);
+          EXPECT_EQ(meeting.layout.rank, rank);
+          EXPECT_EQ(meeting.layout.ranks_per_node, 3);
           EXPECT_EQ(meeting.server != nullptr, rank == 0);
         });
       });
@@ -73,7 +73,7 @@ TEST(RendezvousEnvironment, ATokenInTheEnvironmentIsEnough) {
   Server server({});
   Environment environment = {
       {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"SHARDREC_TOKEN", server.token().text()}};
-  EXPECT_EQ(from_environment({.seconds = 20}, environment.reader()).roster.size, 1);
+  EXPECT_EQ(from_environment({.seconds = 20}, environment.reader()).layout.size, 1);
 }
 
 TEST(RendezvousEnvironment, EachVariableMissingOrMalformedHasItsSentence) {
@@ -171,8 +171,8 @@ class ByFile : public testing::Test {
         Environment mine = environment(rank, size);
         errors[static_cast<size_t>(rank)] = error_of([&] {
           const Meeting meeting = from_environment({.seconds = seconds}, mine.reader());
-          EXPECT_EQ(meeting.roster.rank, rank);
-          EXPECT_EQ(meeting.roster.size, size);
+          EXPECT_EQ(meeting.layout.rank, rank);
+          EXPECT_EQ(meeting.layout.size, size);
         });
       });
       std::this_thread::sleep_for(milliseconds(60));

@@ -151,7 +151,7 @@ TEST(RendezvousHostile, NoiseDoesNotDisturbAGroupThatFormsOrLives) {
   meetings[1].client->listen(ear.listener());
   make_noise(200);
   meetings[0].client->announce(std::as_bytes(std::span("hello", 5)));
-  EXPECT_EQ(ear.bulletins(1).size(), 1U);
+  EXPECT_EQ(ear.group_states(1).size(), 1U);
   EXPECT_TRUE(ear.losses(1, 0.2).empty());
 }
 
@@ -200,7 +200,7 @@ TEST(RendezvousHostile, GiantLengthsEndTheConnectionThatClaimsThem) {
   EXPECT_NE(losses[0].how.find("claims 4294967295 bytes"), std::string::npos) << losses[0].how;
   outcomes[1].meeting->client->set("k", {}, in(20));
   outcomes[1].meeting->client->announce(std::as_bytes(std::span("hello", 5)));
-  EXPECT_EQ(ear.bulletins(1).size(), 1U);
+  EXPECT_EQ(ear.group_states(1).size(), 1U);
 }
 
 TEST(RendezvousHostile, ARankThatNeverReadsIsLostAndBounded) {

@@ -6,17 +6,17 @@ namespace {
 
 constexpr const char* kSecret = "a-secret-of-the-tests";
 
-TEST(Rendezvous, EveryRankGetsTheRoster) {
+TEST(Rendezvous, EveryRankGetsTheLayout) {
   for (const int size : {1, 4, 16}) {
     Server server({});
     const auto meetings = meet(parse_token(server.token().text()), size);
     ASSERT_EQ(static_cast<int>(meetings.size()), size);
     for (int rank = 0; rank < size; ++rank) {
-      const remote::Roster& roster = meetings[static_cast<size_t>(rank)].roster;
-      EXPECT_EQ(roster.rank, rank);
-      EXPECT_EQ(roster.size, size);
-      EXPECT_EQ(roster.ranks_per_node, size) << "one machine";
-      EXPECT_EQ(roster.ranks_in_process, size) << "threads of one process";
+      const remote::RankLayout& layout = meetings[static_cast<size_t>(rank)].layout;
+      EXPECT_EQ(layout.rank, rank);
+      EXPECT_EQ(layout.size, size);
+      EXPECT_EQ(layout.ranks_per_node, size) << "one machine";
+      EXPECT_EQ(layout.ranks_in_process, size) << "threads of one process";
     }
   }
 }
@@ -153,7 +153,7 @@ TEST(Rendezvous, RanksPerNodeAreWhatTheLauncherSaid) {
         {{0, 5, with(2)}, {1, 5, with(2)}, {2, 5, with(0)}, {3, 5, with(2)}, {4, 5, with(1)}});
     for (const Outcome& outcome : outcomes) {
       ASSERT_FALSE(outcome.error) << outcome.error->sentence();
-      EXPECT_EQ(outcome.meeting->roster.ranks_per_node, 2);
+      EXPECT_EQ(outcome.meeting->layout.ranks_per_node, 2);
     }
   }
   Server server({});

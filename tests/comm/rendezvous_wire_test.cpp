@@ -33,7 +33,7 @@ TEST(RendezvousWire, FramesAreTheSameHoweverTheyArrive) {
   for (const Bytes& frame :
        {framed(Beat{}), framed(Set{.id = 1, .key = "key", .value = largest}),
         framed(Lost{.rank = 3, .how = "how"}),
-        framed(Announce{.bulletin = ConstBytes(largest).first(9)}), framed(Goodbye{})}) {
+        framed(Announce{.group_state = ConstBytes(largest).first(9)}), framed(Goodbye{})}) {
     stream.insert(stream.end(), frame.begin(), frame.end());
   }
   const auto whole = cut(stream, stream.size());
@@ -95,9 +95,9 @@ TEST(RendezvousWire, MessagesAreReadAsTheyWereWrittenAndNoOthers) {
   expect_closed(Lost{.rank = 1, .how = "how, \xc3\xbc"});
   expect_closed(Left{.rank = 1});
   expect_exact(Set{.id = 1, .key = "k", .value = bytes_of("value")});
-  expect_exact(Announce{.bulletin = bytes_of("news")});
+  expect_exact(Announce{.group_state = bytes_of("news")});
   expect_exact(Reply{.id = 1, .status = SHARDREC_OUT_OF_MEMORY, .value = bytes_of("")});
-  expect_exact(Bulletin{.from = 2, .bulletin = bytes_of("news")});
+  expect_exact(GroupState{.from = 2, .group_state = bytes_of("news")});
 }
 
 TEST(RendezvousWire, NumbersOutOfRangeAreRefused) {
@@ -113,7 +113,7 @@ TEST(RendezvousWire, NumbersOutOfRangeAreRefused) {
   EXPECT_TRUE(refuses(Refused{.status = static_cast<shardrec_status>(12345)}));
   EXPECT_TRUE(refuses(Get{.id = 1, .key = std::string(256, 'k')}));
   EXPECT_TRUE(refuses(Get{.id = 1, .key = std::string("a\0b", 3)}));
-  EXPECT_TRUE(refuses(Announce{.bulletin = Bytes(kMostBulletinBytes + 1)}));
+  EXPECT_TRUE(refuses(Announce{.group_state = Bytes(kMostGroupStateBytes + 1)}));
 }
 
 TEST(RendezvousHandshake, EveryBitOfTheAnswerAndOfTheVerdictCounts) {

@@ -274,19 +274,19 @@ TEST_P(DdpConformance, AParameterThatARankDidNotMarkIsNamedOnAllRanksAndTheyGoOn
       Ddp ddp(borrow(communicator), options_with_small_buckets());
       model.add_to(ddp);
       ddp.commit();
-      const int culprit = ranks - 1;
+      const int failed_rank = ranks - 1;
       ddp.begin(true);
       for (int64_t p = 0; p < static_cast<int64_t>(model.size()); ++p) {
-        if (p != 4 || communicator.rank() != culprit) ddp.mark_ready(p, 1);
+        if (p != 4 || communicator.rank() != failed_rank) ddp.mark_ready(p, 1);
       }
       ddp.end();
       const auto error = error_of([&] { ddp.wait(); });
       ASSERT_TRUE(error);
       EXPECT_EQ(error->status(), SHARDREC_INVALID_STATE);
-      EXPECT_EQ(error->parts().rank, culprit);
+      EXPECT_EQ(error->parts().rank, failed_rank);
       EXPECT_EQ(error->parts().position, 4);
       EXPECT_EQ(error->sentence(),
-                "rank " + std::to_string(culprit) +
+                "rank " + std::to_string(failed_rank) +
                     " did not mark parameter \"p4\" ready before the end of the step, and the "
                     "option DDP_UNUSED is ERROR; gradients are reduced in part");
       train(communicator, ddp, model, 2, 1);

@@ -25,7 +25,7 @@ const Engine kEager = remote_engine("remote, messages are gone when they are pos
 const Engine kRendezvous =
     remote_engine("remote, messages wait for their receiver", {.rendezvous = true});
 const Engine kSlow = remote_engine("remote, messages overtake each other",
-                                   {.rendezvous = true, .delay = 0.001, .board_delay = 0.02});
+                                   {.rendezvous = true, .delay = 0.001, .broadcast_delay = 0.02});
 
 }  // namespace
 

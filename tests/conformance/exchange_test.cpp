@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/letters.h"
+#include "comm/message_texts.h"
 #include "conformance/engine.h"
 
 namespace shardrec::comm {

@@ -215,9 +215,9 @@ TEST(DdpApi, AnOptimizerStepsFloat32Only) {
 TEST(DdpApi, MarksOutOfPlaceAreRefusedByName) {
   run_ranks(2, [](shardrec_comm* comm, int) {
     HostSet set(comm, small_buckets(), {3, 2, 4});
-    const auto refused = [&](const char* what, shardrec_status status, const char* culprit) {
+    const auto refused = [&](const char* what, shardrec_status status, const char* wrong_value) {
       EXPECT_EQ(status, SHARDREC_INVALID_STATE) << what;
-      EXPECT_TRUE(contains(shardrec_last_error(), culprit)) << what << shardrec_last_error();
+      EXPECT_TRUE(contains(shardrec_last_error(), wrong_value)) << what << shardrec_last_error();
       int64_t position = -1;
       EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_POSITION, &position));
       EXPECT_EQ(position, 1) << what;

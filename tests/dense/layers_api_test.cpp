@@ -354,9 +354,9 @@ TEST(LayersApi, DdpRefusesMalformedParametersAndNamesAMismatch) {
         shardrec_ddp_add_parameter(ddp, rank == 0 ? "left" : "right", &value, &gradient, nullptr));
     EXPECT_EQ(shardrec_ddp_commit(ddp), SHARDREC_MISMATCH);
     EXPECT_TRUE(contains(shardrec_last_error(), "\"right\"")) << shardrec_last_error();
-    int64_t culprit = -1;
-    EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit));
-    EXPECT_EQ(culprit, 1);
+    int64_t failed_rank = -1;
+    EXPECT_OK(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank));
+    EXPECT_EQ(failed_rank, 1);
     EXPECT_OK(shardrec_comm_status(comm)) << "the communicator lives on";
     EXPECT_OK(shardrec_comm_barrier(comm));
     EXPECT_OK(shardrec_comm_close(comm));

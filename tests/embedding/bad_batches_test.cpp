@@ -317,15 +317,15 @@ TEST_P(BadBatch, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
     for (size_t c = 0; c < all.size(); ++c) {
       const Expected& expected = all[c];
       SCOPED_TRACE(expected.name);
-      const int culprit = static_cast<int>(c) % kRanks;
+      const int failed_rank = static_cast<int>(c) % kRanks;
       const std::vector<float> before = own.weights();
       Batch batch;
-      if (rank == culprit) expected.spoil(batch);
+      if (rank == failed_rank) expected.spoil(batch);
       SR_OK(batch.begin(own.lookup));
       const std::vector<float> out_before = own.out;
       ASSERT_EQ(own.forward(), SHARDREC_INVALID_BATCH) << shardrec_last_error();
       EXPECT_EQ(own.out, out_before);
-      EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), culprit);
+      EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), failed_rank);
       EXPECT_EQ(error_number(SHARDREC_ERROR_POSITION), expected.position);
       if (expected.value) {
         EXPECT_EQ(error_number(SHARDREC_ERROR_VALUE), expected.value);

@@ -331,16 +331,16 @@ TEST_P(BadInput, OneRanksDefectIsToldToAllAndTrainingGoesOn) {
     for (size_t c = 0; c < all.size(); ++c) {
       const Expected& expected = all[c];
       SCOPED_TRACE(expected.name);
-      const int culprit = static_cast<int>(c) % kRanks;
+      const int failed_rank = static_cast<int>(c) % kRanks;
       const std::vector<float> before = own.weights();
       Batch batch;
-      if (rank == culprit) expected.spoil(batch);
+      if (rank == failed_rank) expected.spoil(batch);
       SR_OK(batch.begin(own.lookup));
-      EXPECT_EQ(own.shape(1), std::make_pair(int64_t{rank == culprit ? 0 : 2}, int64_t{4}));
+      EXPECT_EQ(own.shape(1), std::make_pair(int64_t{rank == failed_rank ? 0 : 2}, int64_t{4}));
       // Whichever output is asked for first.
       ASSERT_EQ(own.forward(static_cast<int32_t>(c) % 3), SHARDREC_INVALID_BATCH)
           << shardrec_last_error();
-      EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), culprit);
+      EXPECT_EQ(error_number(SHARDREC_ERROR_RANK), failed_rank);
       EXPECT_EQ(error_number(SHARDREC_ERROR_POSITION), expected.position);
       if (expected.value) {
         EXPECT_EQ(error_number(SHARDREC_ERROR_VALUE), expected.value);

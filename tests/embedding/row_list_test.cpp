@@ -404,9 +404,9 @@ TEST(RowList, ARankThatIsGoneEndsTheOthersCall) {
     const shardrec_tensor rows = matrix(values.data(), 2, 6);
     EXPECT_EQ(shardrec_collection_write_rows(tables.get(), 0, SHARDREC_TABLE_WEIGHTS, &list, &rows),
               SHARDREC_PEER_FAILED);
-    int64_t culprit = -1;
-    EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit), SHARDREC_OK);
-    EXPECT_EQ(culprit, 1);
+    int64_t failed_rank = -1;
+    EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank), SHARDREC_OK);
+    EXPECT_EQ(failed_rank, 1);
   });
 }
 

@@ -21,7 +21,7 @@
 namespace shardrec::failures {
 namespace {
 
-constexpr double kPatience = 60;  // until a job that hangs is ended
+constexpr double kDeadline = 60;  // until a job that hangs is ended
 constexpr const char* kNotBuilt =
     "the plug-in was not built: its library is not installed, or is not instrumented for the "
     "sanitizer of this build";
@@ -40,7 +40,7 @@ std::string digest_of(const std::string& engine, int count) {
   std::string& digest = known[{engine, count}];
   if (digest.empty()) {
     Job job({.engine = engine, .count = count});
-    EXPECT_TRUE(job.wait(kPatience)) << job.output();
+    EXPECT_TRUE(job.wait(kDeadline)) << job.output();
     for (int number = 0; number < count; ++number) {
       const Report report = job.report(number);
       EXPECT_TRUE(report.failed.empty() && report.others.empty() && report.ended)
@@ -94,7 +94,7 @@ void check_tidy(const Report& report, size_t groups) {
 double check_others(Job& job, const std::string& digest) {
   const Trouble& trouble = job.options().trouble;
   SCOPED_TRACE(trouble.text());
-  if (!job.wait(kPatience)) {
+  if (!job.wait(kDeadline)) {
     ADD_FAILURE() << "a process hung\n" << job.output();
     return 0;
   }
@@ -203,7 +203,7 @@ class MpiGroup : public testing::Test {
   static std::unique_ptr<Job> run(const JobOptions& options) {
     for (int tries = 1;; ++tries) {
       auto job = std::make_unique<Job>(options);
-      if (job->wait(kPatience)) return job;
+      if (job->wait(kDeadline)) return job;
       const bool of_ranks = job->hung().find(": " SHARDREC_TEST_HOST) != std::string::npos;
       if (!of_ranks && tries == 1) continue;
       ADD_FAILURE() << job->output();

@@ -285,7 +285,7 @@ static void call_again(group *me) {
                    : shardrec_collection_read(me->replicas, 0, SHARDREC_TABLE_WEIGHTS, 0, 0, NULL);
     }
     shardrec_last_error_i64(SHARDREC_ERROR_RANK, &rank);
-    if (status != expected || rank != me->how.culprit || nanoseconds() - start > 500000000) {
+    if (status != expected || rank != me->how.failed_rank || nanoseconds() - start > 500000000) {
       say(me->host, "later %s gave %s, rank %" PRId64 ", after %" PRId64 " ns: %s", names[i],
           shardrec_status_name(status), rank, nanoseconds() - start, shardrec_last_error());
     }

@@ -65,7 +65,7 @@ int main(int count, char **words) {
   report_leaks(&me, threads, files);
   if (victim >= 0 && me.number != victim && !me.lonely) {
     /* Whom the first failing call named is out; at the very end no call fails. */
-    const int gone = how.failed ? (int)how.culprit : victim;
+    const int gone = how.failed ? (int)how.failed_rank : victim;
     const int rank = me.number > gone ? me.number - 1 : me.number;
     if (live(&me, 2, rank, me.count - 1, me.steps, 0).failed) return 1;
     report_leaks(&me, threads, files);

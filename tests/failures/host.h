@@ -34,7 +34,7 @@ typedef struct host {
 typedef struct ending {
   int failed;
   shardrec_status status;
-  int64_t culprit; /* rank that the first failing call named, or -1 */
+  int64_t failed_rank; /* rank that the first failing call named, or -1 */
 } ending;
 
 /* One line of the report. Any thread. */

@@ -1,12 +1,12 @@
 /* misuse_host SCENARIO: one rank of three, started by `shardrec launch`, of which rank 1 does what
- * no rank should. Prints, a line each, "rank R: CALL STATUS CULPRIT | SENTENCE" of calls that fail
+ * no rank should. Prints, a line each, "rank R: CALL STATUS FAILED_RANK | SENTENCE" of calls that fail
  * and, where training goes on, "rank R: digest BITS". Ends with 0 unless it could not be set up. */
 #include <inttypes.h>
 #include <shardrec/shardrec.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 100, DIM = 8, SAMPLES = 4, FEATURES = 2, STEPS = 4, CULPRIT = 1 };
+enum { ROWS = 100, DIM = 8, SAMPLES = 4, FEATURES = 2, STEPS = 4, FAILED_RANK = 1 };
 
 typedef struct trainer {
   const char *scenario;
@@ -19,15 +19,15 @@ typedef struct trainer {
 } trainer;
 
 static int is(const trainer *me, const char *scenario) {
-  return me->rank == CULPRIT && strcmp(me->scenario, scenario) == 0;
+  return me->rank == FAILED_RANK && strcmp(me->scenario, scenario) == 0;
 }
 
 static shardrec_status tell(const trainer *me, const char *call, shardrec_status status) {
-  int64_t culprit = -1;
+  int64_t failed_rank = -1;
   if (status == SHARDREC_OK) return status;
-  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit);
-  printf("rank %d: %s %s %" PRId64 " | %s\n", me->rank, call, shardrec_status_name(status), culprit,
-         shardrec_last_error());
+  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
+  printf("rank %d: %s %s %" PRId64 " | %s\n", me->rank, call, shardrec_status_name(status),
+         failed_rank, shardrec_last_error());
   return status;
 }
 

@@ -15,12 +15,12 @@ namespace shardrec::failures {
 namespace {
 
 constexpr int kRanks = 3;
-constexpr int kCulprit = 1;
-constexpr double kPatience = 60;  // seconds
+constexpr int kFailedRank = 1;
+constexpr double kDeadline = 60;  // seconds
 
 struct Complaint {
   std::string call, status;
-  int culprit = -1;
+  int failed_rank = -1;
   std::string sentence;
 };
 
@@ -38,7 +38,7 @@ cli::test::Finished run_ranks(const std::string& engine, const std::string& scen
     cli::test::Running launcher(
         scratch, {"launch", "--engine", engine, "--nproc", std::to_string(kRanks), "--",
                   SHARDREC_TEST_MISUSE_HOST, scenario});
-    cli::test::Finished finished = launcher.wait(kPatience);
+    cli::test::Finished finished = launcher.wait(kDeadline);
     const bool of_mpirun = finished.hung.find(": mpirun") != std::string::npos &&
                            finished.hung.find(": " SHARDREC_TEST_MISUSE_HOST) == std::string::npos;
     if (!of_mpirun || tries == 2) return finished;
@@ -60,7 +60,7 @@ Outcome launch(const std::string& engine, const std::string& scenario) {
       continue;
     }
     Complaint complaint{.call = call};
-    words >> complaint.status >> complaint.culprit >> word;
+    words >> complaint.status >> complaint.failed_rank >> word;
     std::getline(words, complaint.sentence);
     outcome.complaints[rank].push_back(complaint);
   }
@@ -68,16 +68,17 @@ Outcome launch(const std::string& engine, const std::string& scenario) {
 }
 
 // The first complaint of each rank. call: one of these words.
-void expect_told(const Outcome& outcome, int rank, const std::string& call,
-                 const std::string& status, int culprit, const std::vector<std::string>& words) {
+void expect_reported(const Outcome& outcome, int rank, const std::string& call,
+                     const std::string& status, int failed_rank,
+                     const std::vector<std::string>& words) {
   SCOPED_TRACE("rank " + std::to_string(rank));
   const auto told = outcome.complaints.find(rank);
   ASSERT_NE(told, outcome.complaints.end()) << outcome.output;
   const Complaint& first = told->second.front();
   EXPECT_NE(call.find(first.call), std::string::npos) << outcome.output;
   EXPECT_EQ(first.status, status) << outcome.output;
-  if (culprit >= 0) {
-    EXPECT_EQ(first.culprit, culprit) << first.sentence;
+  if (failed_rank >= 0) {
+    EXPECT_EQ(first.failed_rank, failed_rank) << first.sentence;
   }
   for (const std::string& word : words) {
     EXPECT_NE(first.sentence.find(word), std::string::npos) << first.sentence;
@@ -111,8 +112,8 @@ TEST_P(Misuse, OfNobodyGivesEveryRankTheSameTables) {
 TEST_P(Misuse, ABadBatchIsToldToAllAndTrainingGoesOn) {
   const Outcome outcome = run("bad_batch");
   for (int rank = 0; rank < kRanks; ++rank) {
-    expect_told(outcome, rank, "forward", "SHARDREC_INVALID_BATCH", kCulprit,
-                {"rank 1", "123", "\"second\""});
+    expect_reported(outcome, rank, "forward", "SHARDREC_INVALID_BATCH", kFailedRank,
+                    {"rank 1", "123", "\"second\""});
     ASSERT_EQ(outcome.complaints.at(rank).size(), 1U) << outcome.output;
   }
   ASSERT_EQ(outcome.digests.size(), static_cast<size_t>(kRanks)) << outcome.output;
@@ -127,15 +128,15 @@ TEST_P(Misuse, AnotherPlanOrOrderOfTablesIsAMismatchOnAll) {
     const Outcome outcome = run(scenario);
     for (int rank = 0; rank < kRanks; ++rank) {
       // Rank 1 is told of one of the others, that of it.
-      expect_told(outcome, rank, call, "SHARDREC_MISMATCH", rank == kCulprit ? -1 : kCulprit,
-                  {"rank 1"});
+      expect_reported(outcome, rank, call, "SHARDREC_MISMATCH",
+                      rank == kFailedRank ? -1 : kFailedRank, {"rank 1"});
     }
   }
 }
 
 TEST_P(Misuse, FewerStepsEndTheOthersWhoWaitForMore) {
   const Outcome ended = run("ends_early");
-  EXPECT_EQ(ended.complaints.count(kCulprit), 0U) << ended.output;
+  EXPECT_EQ(ended.complaints.count(kFailedRank), 0U) << ended.output;
   // Whoever waited for it was in the next step; whom that one told may not have come out of the
   // last.
   int waited = 0;
@@ -143,15 +144,15 @@ TEST_P(Misuse, FewerStepsEndTheOthersWhoWaitForMore) {
     const std::string own = "this rank " + std::to_string(rank) + " waited for it";
     const bool is_own = ended.output.find(own) != std::string::npos;
     waited += is_own ? 1 : 0;
-    expect_told(ended, rank, is_own ? "begin forward" : "backward begin forward",
-                "SHARDREC_PEER_FAILED", kCulprit, {"rank 1", "\"begin\"", "waited for it"});
+    expect_reported(ended, rank, is_own ? "begin forward" : "backward begin forward",
+                    "SHARDREC_PEER_FAILED", kFailedRank, {"rank 1", "\"begin\"", "waited for it"});
   }
   EXPECT_GE(waited, 1) << ended.output;
   // It waits in "close" for the others, who wait for its batch: until somebody's deadline.
   const Outcome closed = run("closes_early");
   for (int rank = 0; rank < kRanks; ++rank) {
-    expect_told(closed, rank, rank == kCulprit ? "close" : "begin forward", "SHARDREC_TIMEOUT", -1,
-                {"rank 1"});
+    expect_reported(closed, rank, rank == kFailedRank ? "close" : "begin forward",
+                    "SHARDREC_TIMEOUT", -1, {"rank 1"});
   }
 }
 

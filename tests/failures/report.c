@@ -74,10 +74,10 @@ ending report_failure(const host *process, const char *caller, const char *phase
   char *operation = NULL;
   char sentence[800];
   snprintf(sentence, sizeof sentence, "%s", shardrec_last_error());
-  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &how.culprit);
+  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &how.failed_rank);
   shardrec_last_error_text(SHARDREC_ERROR_OPERATION, &operation);
   say(process, "failed %s %s %s %" PRId64 " %" PRId64 " %s | %s", caller, phase,
-      shardrec_status_name(how.status), how.culprit, now, operation == NULL ? "-" : operation,
+      shardrec_status_name(how.status), how.failed_rank, now, operation == NULL ? "-" : operation,
       sentence);
   shardrec_text_free(operation);
   return how;

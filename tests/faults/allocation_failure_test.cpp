@@ -134,9 +134,9 @@ class Rank {
         EXPECT_TRUE(of_device_ ? device_allocation_has_failed() : allocation_has_failed());
       } else if (status != SHARDREC_PEER_FAILED) {
         EXPECT_EQ(status, SHARDREC_OUT_OF_MEMORY) << what << ": " << sentence;
-        int64_t culprit = -1;
-        EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit), SHARDREC_OK);
-        EXPECT_EQ(culprit, 0) << sentence;
+        int64_t failed_rank = -1;
+        EXPECT_EQ(shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank), SHARDREC_OK);
+        EXPECT_EQ(failed_rank, 0) << sentence;
       }
       if (shardrec_comm_status(comm_) != SHARDREC_OK) return false;
     }

@@ -45,7 +45,7 @@ bool read_any(const Frame& frame) {
       {Announce::kKind, read_and_write<Announce>}, {Goodbye::kKind, read_and_write<Goodbye>},
       {Accepted::kKind, read_and_write<Accepted>}, {Waiting::kKind, read_and_write<Waiting>},
       {Formed::kKind, read_and_write<Formed>},     {Refused::kKind, read_and_write<Refused>},
-      {Reply::kKind, read_and_write<Reply>},       {Bulletin::kKind, read_and_write<Bulletin>},
+      {Reply::kKind, read_and_write<Reply>},       {GroupState::kKind, read_and_write<GroupState>},
       {Lost::kKind, read_and_write<Lost>},         {Left::kKind, read_and_write<Left>},
       {End::kKind, read_and_write<End>},           {Beat::kKind, read_and_write<Beat>},
   };

@@ -1,4 +1,4 @@
-// What peers send between processes, made up: envelopes, messages and bulletins of two peers that
+// What peers send between processes, made up: envelopes, messages and group states of two peers that
 // hold to nothing. Whatever they are, this rank gets its exchanges or an error, ends in time and
 // leaks nothing; what the readers accept is within its bounds, and is what would be written.
 //
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/collective/collectives.h"
-#include "comm/remote/bulletin.h"
 #include "comm/remote/envelope.h"
+#include "comm/remote/group_state.h"
 #include "comm/remote/link.h"
 #include "core/error.h"
 #include "fuzz/input.h"
@@ -103,14 +103,14 @@ class MadeUpCarrier final : public Carrier {
   bool cancelled_ = false;
 };
 
-class MadeUpBoard final : public Board {
+class MadeUpStateBroadcast final : public StateBroadcast {
  public:
-  void announce(ConstBytes bulletin) noexcept override {
-    check(read_bulletin(bulletin).has_value(), "what is announced can be read");
+  void announce(ConstBytes group_state) noexcept override {
+    check(read_group_state(group_state).has_value(), "what is announced can be read");
   }
   void listen(Listener listener) override { listener_ = std::move(listener); }
   void tell(Input& input) {
-    std::array<std::byte, kBulletinBytes> bytes;
+    std::array<std::byte, kGroupStateBytes> bytes;
     const size_t size = input.byte() * 4U;
     fill(input, {bytes.data(), size});
     if (input.byte() % 4 != 0 && size >= 8) {
@@ -145,21 +145,22 @@ void check_envelope(Input input) {
   }
 }
 
-void check_bulletin(ConstBytes bytes) {
-  const auto bulletin = read_bulletin(bytes);
-  if (!bulletin) return;
-  check(bulletin->count <= kMostProgress && bulletin->failure.culprit >= 0 &&
-            bulletin->failure.witness >= 0 && static_cast<int>(bulletin->failure.cause) < kCauses,
-        "a bulletin is within its bounds");
-  const Frame again = write_bulletin(*bulletin);
-  check(again.size == bytes.size(), "a bulletin is what would be written");
+void check_group_state(ConstBytes bytes) {
+  const auto group_state = read_group_state(bytes);
+  if (!group_state) return;
+  check(group_state->count <= kMostProgress && group_state->failure.failed_rank >= 0 &&
+            group_state->failure.observer >= 0 &&
+            static_cast<int>(group_state->failure.cause) < kCauses,
+        "a group state is within its bounds");
+  const EncodedGroupState again = write_group_state(*group_state);
+  check(again.size == bytes.size(), "a group state is what would be written");
 }
 
 void run(Input& input) {
-  const auto board = std::make_shared<MadeUpBoard>();
+  const auto state_broadcast = std::make_shared<MadeUpStateBroadcast>();
   std::shared_ptr<Communicator> comm =
       make_communicator({.rank = 0, .size = kRanks, .ranks_per_node = 1, .ranks_in_process = 1},
-                        std::make_shared<MadeUpCarrier>(input), board);
+                        std::make_shared<MadeUpCarrier>(input), state_broadcast);
   comm->set_deadlines({.step = 0.001, .setup = 0.001, .warn = 0.0005});
   std::shared_ptr<Communicator> part;
   std::vector<std::shared_ptr<Channel>> channels = {comm->open_channel(Purpose::kInput)};
@@ -169,10 +170,10 @@ void run(Input& input) {
       Communicator& used = part != nullptr && call % 2 == 1 ? *part : *comm;
       switch (input.byte() % 8) {
         case 0:
-          board->tell(input);
+          state_broadcast->tell(input);
           break;
         case 1:
-          board->lose(input);
+          state_broadcast->lose(input);
           break;
         case 2:
           part = comm->split(0, 0);
@@ -204,7 +205,7 @@ void run(Input& input) {
       check(!error.sentence().empty(), "an error has a sentence");
     }
   }
-  board->lose_all();  // a rank that has left waits a moment for its peers to leave too
+  state_broadcast->lose_all();  // a rank that has left waits a moment for its peers to leave too
 }
 
 }  // namespace
@@ -212,7 +213,7 @@ void run(Input& input) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::span<const uint8_t> bytes(data, size);
   check_envelope(Input(bytes));
-  check_bulletin(std::as_bytes(bytes));
+  check_group_state(std::as_bytes(bytes));
   Input input(bytes);
   run(input);
   return 0;

@@ -21,9 +21,9 @@ int replica_of(int rank) { return rank % kGroup; }
 void expect_mismatch(shardrec_status status, const std::vector<std::string>& words) {
   const std::string sentence = shardrec_last_error();
   EXPECT_EQ(status, SHARDREC_MISMATCH) << sentence;
-  int64_t culprit = -1;
-  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit);
-  EXPECT_EQ(culprit, 1) << sentence;
+  int64_t failed_rank = -1;
+  shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
+  EXPECT_EQ(failed_rank, 1) << sentence;
   for (const std::string& word : words) {
     EXPECT_NE(sentence.find(word), std::string::npos) << word << " is not in: " << sentence;
   }

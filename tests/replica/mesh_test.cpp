@@ -106,9 +106,9 @@ TEST(Mesh, WhatDiffersIsAMismatchOnAllRanks) {
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_SETUP_SECONDS, 20));
     const Rank other_seed(comm, {.seed = rank == 3 ? 6 : 5});
     EXPECT_EQ(other_seed.status(), SHARDREC_MISMATCH);
-    int64_t culprit = -1;
-    shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit);
-    EXPECT_EQ(culprit, 3);
+    int64_t failed_rank = -1;
+    shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
+    EXPECT_EQ(failed_rank, 3);
     const Rank again(comm, {});
     EXPECT_EQ(again.status(), SHARDREC_OK) << shardrec_last_error();
   });
@@ -120,9 +120,9 @@ TEST(Mesh, WhatOneShardingGroupRefusesAllRanksRefuse) {
     // The number of lookups is compared in the groups: rank 3 is the second of its own.
     const Rank other_lookups(comm, {.lookups = rank == 3 ? 3 : 2});
     EXPECT_EQ(other_lookups.status(), SHARDREC_MISMATCH) << shardrec_last_error();
-    int64_t culprit = -1;
-    shardrec_last_error_i64(SHARDREC_ERROR_RANK, &culprit);
-    EXPECT_EQ(culprit, 3);
+    int64_t failed_rank = -1;
+    shardrec_last_error_i64(SHARDREC_ERROR_RANK, &failed_rank);
+    EXPECT_EQ(failed_rank, 3);
     const Rank again(comm, {});
     EXPECT_EQ(again.status(), SHARDREC_OK) << shardrec_last_error();
   });

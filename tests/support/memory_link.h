@@ -27,19 +27,19 @@
 namespace shardrec::support {
 
 using comm::ConstBytes;
-using comm::remote::Board;
 using comm::remote::Carrier;
 using comm::remote::Outcome;
 using comm::remote::Request;
 using comm::remote::Result;
+using comm::remote::StateBroadcast;
 using LinkClock = std::chrono::steady_clock;
 
 struct MemoryLinkOptions {
   // A send is done when its receiver has it (true), or when it was posted (false).
   bool rendezvous = false;
-  // Messages and bulletins take up to so many seconds, each its own time.
+  // Messages and group states take up to so many seconds, each its own time.
   double delay = 0;
-  double board_delay = 0;
+  double broadcast_delay = 0;
   uint64_t seed = 1;
   int ranks_per_node = 0;  // 0: one node
 };
@@ -54,20 +54,20 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   std::shared_ptr<Carrier> carrier(int rank) {
     return std::make_shared<MemoryCarrier>(shared_from_this(), rank);
   }
-  std::shared_ptr<Board> board(int rank) {
-    return std::make_shared<MemoryBoard>(shared_from_this(), rank);
+  std::shared_ptr<StateBroadcast> state_broadcast(int rank) {
+    return std::make_shared<MemoryStateBroadcast>(shared_from_this(), rank);
   }
   std::shared_ptr<comm::Communicator> join(int rank) {
-    return make_communicator(roster(rank), carrier(rank), board(rank));
+    return make_communicator(layout(rank), carrier(rank), state_broadcast(rank));
   }
-  comm::remote::Roster roster(int rank) const {
+  comm::remote::RankLayout layout(int rank) const {
     return {.rank = rank,
             .size = ranks_,
             .ranks_per_node = options_.ranks_per_node == 0 ? ranks_ : options_.ranks_per_node,
             .ranks_in_process = ranks_};
   }
 
-  // The rank's process ends: what is under way with it fails, and the boards tell.
+  // The rank's process ends: what is under way with it fails, and the state broadcasts tell.
   void cut(int rank, const std::string& how = "its process ended") {
     break_connections(rank, "connection reset by peer");
     cancel(rank);
@@ -89,7 +89,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     const std::lock_guard lock(mutex_);
     lost_ = std::move(lost);
   }
-  // Bulletins of the rank get no further.
+  // Group states of the rank get no further.
   void mute(int rank) {
     const std::lock_guard lock(mutex_);
     muted_[static_cast<size_t>(rank)] = true;
@@ -129,7 +129,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     bool is_loss = false;
     LinkClock::time_point ready{};
   };
-  struct End {  // where a rank and its board sleep
+  struct End {  // where a rank and its state broadcast sleep
     std::condition_variable changed;
     std::condition_variable mail;
   };
@@ -183,18 +183,18 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     int rank_;
   };
 
-  class MemoryBoard final : public Board {
+  class MemoryStateBroadcast final : public StateBroadcast {
    public:
-    MemoryBoard(std::shared_ptr<MemoryLink> link, int rank)
+    MemoryStateBroadcast(std::shared_ptr<MemoryLink> link, int rank)
         : link_(std::move(link)), rank_(rank), thread_([this] { run(); }) {}
-    ~MemoryBoard() override {
+    ~MemoryStateBroadcast() override {
       link_->close(rank_);
       thread_.join();
     }
-    void announce(ConstBytes bulletin) noexcept override {
+    void announce(ConstBytes group_state) noexcept override {
       if (std::this_thread::get_id() == thread_.get_id()) breach("announced by a listener");
-      if (bulletin.size() > 1024) breach("a bulletin is too long");
-      link_->announce(rank_, bulletin);
+      if (group_state.size() > 1024) breach("a group state is too long");
+      link_->announce(rank_, group_state);
     }
     void listen(Listener listener) override {
       const std::lock_guard lock(listener_mutex_);  // waits for a call in progress
@@ -207,7 +207,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     void run() {
       {
         std::unique_lock lock(listener_mutex_);
-        // A board that nobody ever listens to ends too.
+        // A state broadcast that nobody ever listens to ends too.
         while (!heard_once_ && !link_->closed(rank_)) {
           listening_.wait_for(lock, std::chrono::milliseconds(5));
         }
@@ -365,7 +365,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   }
   void mail(int to, Mail mail) {
     const std::lock_guard lock(mutex_);
-    mail.ready = later(options_.board_delay);
+    mail.ready = later(options_.broadcast_delay);
     auto& mails = boxes_[static_cast<size_t>(to)].mails;
     // What one rank says, and its loss, stay in order.
     for (const Mail& before : mails) {

@@ -22,13 +22,13 @@ void meet(Transport& transport, uint32_t tag) {
     requests.push_back(transport.carrier->send(peer, tag, {}));
   }
   for (const auto& request : requests)
-    expect_outcome(request->wait(kPatience), Outcome::kDone, "meeting");
+    expect_outcome(request->wait(kDeadline), Outcome::kDone, "meeting");
 }
 
 double close_time(Transport& transport) {
   const Stopwatch watch;
   transport.carrier.reset();
-  transport.board.reset();
+  transport.state_broadcast.reset();
   return watch.seconds();
 }
 
@@ -54,7 +54,7 @@ void cancel(const Job& job) {
     for (Request* request : {first.get(), second.get(), third.get()}) {
       waiting.emplace_back([&, request, i] {
         try {
-          expect_outcome(request->wait(kPatience), Outcome::kCancelled, "a cancelled wait");
+          expect_outcome(request->wait(kDeadline), Outcome::kCancelled, "a cancelled wait");
         } catch (const std::exception& error) {
           errors[static_cast<size_t>(i)] = error.what();
         }
@@ -87,9 +87,9 @@ void forget(const Job& job) {
       expect_outcome(waited->wait(0.01), Outcome::kTimeout, "a message nobody sends");
     }
     // Short messages are given up without harm to others.
-    expect_outcome(transport.carrier->send(1, 2, {})->wait(kPatience), Outcome::kDone, "go");
+    expect_outcome(transport.carrier->send(1, 2, {})->wait(kDeadline), Outcome::kDone, "go");
     Bytes other(small);
-    expect_outcome(transport.carrier->receive(1, 4, other)->wait(kPatience), Outcome::kDone,
+    expect_outcome(transport.carrier->receive(1, 4, other)->wait(kDeadline), Outcome::kDone,
                    "another message");
     expect(other == pattern(1, 0, 4, small), "another message has other bytes");
     transport.carrier->receive(1, 5, many).reset();
@@ -105,10 +105,10 @@ void forget(const Job& job) {
     expect(std::all_of(many.begin(), many.end(), untouched), "a long message came after all");
   } else if (transport.rank == 1) {
     Bytes go;
-    expect_outcome(transport.carrier->receive(0, 2, go)->wait(kPatience), Outcome::kDone, "go");
+    expect_outcome(transport.carrier->receive(0, 2, go)->wait(kDeadline), Outcome::kDone, "go");
     const Bytes bytes = pattern(1, 0, 4, small), many(large);
     const auto ignored = transport.carrier->send(0, 1, bytes);
-    expect_outcome(transport.carrier->send(0, 4, bytes)->wait(kPatience), Outcome::kDone, "send");
+    expect_outcome(transport.carrier->send(0, 4, bytes)->wait(kDeadline), Outcome::kDone, "send");
     try {
       transport.carrier->receive(0, 6, go)->wait(5);
       transport.carrier->send(0, 5, many)->wait(1);
@@ -144,8 +144,8 @@ void pending(const Job& job) {
   const Bytes sent(memory.size());
   const auto to =
       transport.carrier->send((transport.rank + transport.size - 1) % transport.size, 1, sent);
-  expect_outcome(next->wait(kPatience), Outcome::kDone, "a receive after that");
-  expect_outcome(to->wait(kPatience), Outcome::kDone, "a send after that");
+  expect_outcome(next->wait(kDeadline), Outcome::kDone, "a receive after that");
+  expect_outcome(to->wait(kDeadline), Outcome::kDone, "a send after that");
   meet(transport, 100);
 }
 

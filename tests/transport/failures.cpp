@@ -25,7 +25,7 @@ void meet(Transport& transport, int without, uint32_t tag) {
     requests.push_back(transport.carrier->send(peer, tag, {}));
   }
   for (const auto& request : requests)
-    expect_outcome(request->wait(kPatience), Outcome::kDone, "meeting");
+    expect_outcome(request->wait(kDeadline), Outcome::kDone, "meeting");
 }
 
 void expect_failed(const Result& result, int peer, const Stopwatch& watch) {
@@ -52,7 +52,7 @@ void killed(const Job& job, bool half_through) {
     }
     const volatile std::byte& quarter = memory[memory.size() / 4];
     for (const Stopwatch watch; half_through && quarter == std::byte{0};)
-      expect(watch.seconds() < kPatience, "nothing arrives");
+      expect(watch.seconds() < kDeadline, "nothing arrives");
     if (!half_through) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     kill(getpid(), SIGKILL);
     return;
@@ -70,11 +70,11 @@ void killed(const Job& job, bool half_through) {
     throw TooLate();
   }
   const Stopwatch watch;
-  expect_failed(never->wait(kPatience), 0, watch);
+  expect_failed(never->wait(kDeadline), 0, watch);
   bool too_late = false;
   for (Request* request : {receive.get(), send.get()}) {
     if (request == nullptr) continue;
-    const Result result = request->wait(kPatience);
+    const Result result = request->wait(kDeadline);
     if (half_through && result.outcome == Outcome::kDone) {
       too_late = true;
     } else {
@@ -101,7 +101,7 @@ void written_to(const Job& job) {
   Bytes bytes(300'000);
   std::vector<std::unique_ptr<Request>> requests;
   const auto is_over = [](Request& request) {
-    return request.wait(kPatience).outcome != Outcome::kDone;
+    return request.wait(kDeadline).outcome != Outcome::kDone;
   };
   if (transport.rank == 0) {
     const Stopwatch watch;
@@ -139,7 +139,7 @@ void one_dies_on_mpi(const Job& job) {
   Transport transport = open_job(job);
   meet(transport, -1, 0);
   if (transport.rank == 0) kill(getpid(), SIGKILL);
-  transport.carrier->receive(0, 2, {})->wait(kPatience);
+  transport.carrier->receive(0, 2, {})->wait(kDeadline);
 }
 
 // Rank 0 never comes: the others are told in time, and who.
@@ -194,7 +194,7 @@ void heard_later(const Job& job) {
   const auto get = store.get;
   store.get = [&](const std::string& key, double seconds) {
     const bool silent = job.rank == 2 && key.starts_with("gloo/1/");
-    while (silent && !heard() && watch.seconds() < kPatience) {
+    while (silent && !heard() && watch.seconds() < kDeadline) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     if (heard()) core::fail(SHARDREC_PEER_FAILED, "rank 2 is silent", {.rank = 2});

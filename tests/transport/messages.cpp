@@ -14,7 +14,7 @@ namespace {
 
 void finish(std::vector<std::unique_ptr<Request>>& requests, const std::string& what) {
   for (auto& request : requests) {
-    expect_outcome(request->wait(kPatience), Outcome::kDone, what);
+    expect_outcome(request->wait(kDeadline), Outcome::kDone, what);
     request.reset();
   }
   requests.clear();
@@ -82,9 +82,9 @@ void huge(const Job& job) {
   Bytes memory(size);
   if (transport.rank == 0) {
     for (size_t i = 0; i < size; i += 4099) memory[i] = static_cast<std::byte>(i / 4099 * 31);
-    expect_outcome(transport.carrier->send(1, 5, memory)->wait(kPatience), Outcome::kDone, "send");
+    expect_outcome(transport.carrier->send(1, 5, memory)->wait(kDeadline), Outcome::kDone, "send");
   } else if (transport.rank == 1) {
-    expect_outcome(transport.carrier->receive(0, 5, memory)->wait(kPatience), Outcome::kDone,
+    expect_outcome(transport.carrier->receive(0, 5, memory)->wait(kDeadline), Outcome::kDone,
                    "receive");
     for (size_t i = 0; i < size; ++i) {
       const auto byte = i % 4099 == 0 ? static_cast<std::byte>(i / 4099 * 31) : std::byte{0};
@@ -128,7 +128,7 @@ void tags(const Job& job) {
   }
   std::shuffle(messages.begin(), messages.end(), random);
   for (Message& message : messages) {
-    expect_outcome(message.request->wait(kPatience), Outcome::kDone, "many tags");
+    expect_outcome(message.request->wait(kDeadline), Outcome::kDone, "many tags");
     message.request.reset();
     expect(message.sent || message.bytes == pattern(message.peer, transport.rank, message.tag,
                                                     size_of(message.tag)),
@@ -172,8 +172,8 @@ void late(const Job& job) {
       expect(watch.seconds() >= seconds && watch.seconds() < seconds + 2,
              "a wait of " + std::to_string(seconds) + " s took " + std::to_string(watch.seconds()));
     }
-    expect_outcome(transport.carrier->send(1, 1, {})->wait(kPatience), Outcome::kDone, "go");
-    expect_outcome(request->wait(kPatience), Outcome::kDone, "a late message");
+    expect_outcome(transport.carrier->send(1, 1, {})->wait(kDeadline), Outcome::kDone, "go");
+    expect_outcome(request->wait(kDeadline), Outcome::kDone, "a late message");
     expect(received == pattern(1, 0, 9, size), "a late message has other bytes");
     // Done or not yet is all that asking says.
     Bytes more(10);
@@ -182,16 +182,16 @@ void late(const Job& job) {
     const Stopwatch watch;
     do {
       result = asked->wait(0);
-    } while (result.outcome == Outcome::kTimeout && watch.seconds() < kPatience);
+    } while (result.outcome == Outcome::kTimeout && watch.seconds() < kDeadline);
     expect_outcome(result, Outcome::kDone, "asking");
     expect_outcome(asked->wait(0), Outcome::kDone, "asking again");
   } else if (transport.rank == 1) {
     Bytes go;
-    expect_outcome(transport.carrier->receive(0, 1, go)->wait(kPatience), Outcome::kDone, "go");
+    expect_outcome(transport.carrier->receive(0, 1, go)->wait(kDeadline), Outcome::kDone, "go");
     const Bytes sent = pattern(1, 0, 9, size), more = pattern(1, 0, 10, 10);
-    expect_outcome(transport.carrier->send(0, 9, sent)->wait(kPatience), Outcome::kDone, "send");
+    expect_outcome(transport.carrier->send(0, 9, sent)->wait(kDeadline), Outcome::kDone, "send");
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    expect_outcome(transport.carrier->send(0, 10, more)->wait(kPatience), Outcome::kDone, "send");
+    expect_outcome(transport.carrier->send(0, 10, more)->wait(kDeadline), Outcome::kDone, "send");
   }
   barrier(transport, 0);
 }
@@ -214,24 +214,24 @@ void reopen(const Job& job) {
 }
 
 // What one rank tells, all others hear, whether they wait for something or not; in its order.
-void bulletins(const Job& job) {
+void group_states(const Job& job) {
   Transport transport = open_job(job);
-  if (!transport.board) return;
+  if (!transport.state_broadcast) return;
   std::mutex mutex;
   std::map<int, std::string> heard;
-  transport.board->listen({.heard =
-                               [&](int from, ConstBytes bulletin) {
-                                 const std::lock_guard lock(mutex);
-                                 for (const std::byte byte : bulletin)
-                                   heard[from] += static_cast<char>(byte);
-                               },
-                           .lost = {}});
+  transport.state_broadcast->listen({.heard =
+                                         [&](int from, ConstBytes group_state) {
+                                           const std::lock_guard lock(mutex);
+                                           for (const std::byte byte : group_state)
+                                             heard[from] += static_cast<char>(byte);
+                                         },
+                                     .lost = {}});
   for (const char* word : {"one ", "two ", "three"}) {
     const std::string text = word;
     Bytes bytes(text.size());
     std::transform(text.begin(), text.end(), bytes.begin(),
                    [](char letter) { return static_cast<std::byte>(letter); });
-    transport.board->announce(bytes);
+    transport.state_broadcast->announce(bytes);
   }
   const Stopwatch watch;
   for (bool all = false; !all && watch.seconds() < 10;) {
@@ -242,7 +242,7 @@ void bulletins(const Job& job) {
                       [](const auto& entry) { return entry.second == "one two three"; });
   }
   barrier(transport, 0);
-  transport.board->listen({});
+  transport.state_broadcast->listen({});
   for (int peer = 0; peer < transport.size; ++peer) {
     if (peer == transport.rank) continue;
     expect(heard[peer] == "one two three",
@@ -253,9 +253,13 @@ void bulletins(const Job& job) {
 }  // namespace
 
 const std::map<std::string, Scenario>& message_scenarios() {
-  static const std::map<std::string, Scenario> all{
-      {"sizes", sizes}, {"huge", huge},     {"tags", tags},          {"threads", threads},
-      {"late", late},   {"reopen", reopen}, {"bulletins", bulletins}};
+  static const std::map<std::string, Scenario> all{{"sizes", sizes},
+                                                   {"huge", huge},
+                                                   {"tags", tags},
+                                                   {"threads", threads},
+                                                   {"late", late},
+                                                   {"reopen", reopen},
+                                                   {"group_states", group_states}};
   return all;
 }
 

@@ -33,7 +33,7 @@ using Scenario = std::function<void(const Job&)>;
 const std::map<std::string, Scenario>& message_scenarios();
 const std::map<std::string, Scenario>& ending_scenarios();
 const std::map<std::string, Scenario>& failure_scenarios();
-const std::map<std::string, Scenario>& direct_scenarios();
+const std::map<std::string, Scenario>& peer_memory_scenarios();
 
 // Opens the n-th transport of the job.
 Transport open_job(const Job& job, int n = 0, double seconds = 20);
@@ -53,6 +53,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-constexpr double kPatience = 60;  // seconds: what ends later hangs
+constexpr double kDeadline = 60;  // seconds: what ends later hangs
 
 }  // namespace shardrec::comm::remote

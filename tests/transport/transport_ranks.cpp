@@ -56,8 +56,8 @@ int main(int argc, char** argv) {
     job.size = std::atoi(argv[4]);
     job.folder = argv[5];
   }
-  for (const auto* scenarios :
-       {&message_scenarios(), &ending_scenarios(), &failure_scenarios(), &direct_scenarios()}) {
+  for (const auto* scenarios : {&message_scenarios(), &ending_scenarios(), &failure_scenarios(),
+                                &peer_memory_scenarios()}) {
     const auto found = scenarios->find(argv[2]);
     if (found == scenarios->end()) continue;
     try {

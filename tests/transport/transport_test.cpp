@@ -159,7 +159,7 @@ bool may_read_memory() {
 }
 
 // Which messages ranks of one machine read in each other's memory, for all of a test.
-class GlooDirect : public Gloo, public testing::WithParamInterface<const char*> {
+class GlooPeerMemory : public Gloo, public testing::WithParamInterface<const char*> {
  protected:
   void SetUp() override {
     Gloo::SetUp();
@@ -213,25 +213,28 @@ TEST_F(Gloo, ALostConnectionIsNotTheReasonWhereTheStoreKnowsIt) {
   for (int i = 0; i < 6; ++i) expect_success("heard_later", 3);
 }
 
-TEST_P(GlooDirect, KeepsThePromisesOfAllMessages) {
+TEST_P(GlooPeerMemory, KeepsThePromisesOfAllMessages) {
   for (const char* scenario : {"sizes", "tags", "threads", "reopen", "pending"})
     expect_success(scenario, 3);
   for (const char* scenario : {"late", "cancel", "forget"}) expect_success(scenario, 2);
   expect_only_rank_0_dies("killed_half_through", 3);
   expect_only_rank_0_dies("written_to", 3);
 }
-TEST_P(GlooDirect, PeersThatCannotReadEachOtherHaveAConnectionForEachDirection) {
+TEST_P(GlooPeerMemory, PeersThatCannotReadEachOtherHaveAConnectionForEachDirection) {
   expect_success("connections", 3);
 }
-TEST_P(GlooDirect, ReadsMessagesOfARankThatIsStopped) { expect_success("read_while_stopped", 2); }
-TEST_P(GlooDirect, WhatASenderTookBackNeverPassesForWhole) { expect_success("taken_back", 2); }
-TEST_P(GlooDirect, WhatAReceiverGaveUpHoldsNobodyUp) { expect_success("given_up", 2); }
-TEST_P(GlooDirect, MemoryThatIsGivenUpWhileItIsReadIntoIsNotTouched) {
+TEST_P(GlooPeerMemory, ReadsMessagesOfARankThatIsStopped) {
+  expect_success("read_while_stopped", 2);
+}
+TEST_P(GlooPeerMemory, WhatASenderTookBackNeverPassesForWhole) { expect_success("taken_back", 2); }
+TEST_P(GlooPeerMemory, WhatAReceiverGaveUpHoldsNobodyUp) { expect_success("given_up", 2); }
+TEST_P(GlooPeerMemory, MemoryThatIsGivenUpWhileItIsReadIntoIsNotTouched) {
   for (int i = 0; i < 4; ++i) expect_success("given_up_while_read", 2);
 }
-INSTANTIATE_TEST_SUITE_P(From, GlooDirect, testing::Values("0", "16385"), [](const auto& least) {
-  return std::string(least.param) == "0" ? "none" : "all";
-});
+INSTANTIATE_TEST_SUITE_P(From, GlooPeerMemory, testing::Values("0", "16385"),
+                         [](const auto& least) {
+                           return std::string(least.param) == "0" ? "none" : "all";
+                         });
 
 TEST_F(Mpi, MessagesOfAllSizesArriveWhole) {
   for (const int ranks : {1, 2, 3, 5}) expect_success("sizes", ranks);
@@ -240,7 +243,7 @@ TEST_F(Mpi, ManyMessagesAreUnderWayAtOnce) { expect_success("tags", 3); }
 TEST_F(Mpi, ThreadsSendAtOnce) { expect_success("threads", 3); }
 TEST_F(Mpi, AWaitThatTimesOutLeavesTheMessageUnderWay) { expect_success("late", 2); }
 TEST_F(Mpi, TransportsOpenAgainAndBesideEachOther) { expect_success("reopen", 3); }
-TEST_F(Mpi, BulletinsReachEveryRankInOrder) { expect_success("bulletins", 4); }
+TEST_F(Mpi, GroupStatesReachEveryRankInOrder) { expect_success("group_states", 4); }
 TEST_F(Mpi, CancelEndsWaitsOfOtherThreadsForGood) { expect_success("cancel", 2); }
 TEST_F(Mpi, MemoryOfAForgottenReceiveIsNotTouched) { expect_success("forget", 2); }
 TEST_F(Mpi, ClosesInTimeWhateverIsUnderWay) { expect_success("pending", 4); }

@@ -199,7 +199,7 @@ class Launch {
       }
       if (status != 0) {
         // Who was killed failed before those who ended because of it.
-        const bool killed = WIFSIGNALED(status) && !told_;
+        const bool killed = WIFSIGNALED(status) && !asked_to_end_;
         if (end_.code == 0 || (killed && !first_was_killed_)) {
           first_was_killed_ = killed;
           end_.code = code_of(status);
@@ -215,8 +215,8 @@ class Launch {
 
   void end_the_others() {
     if (running_.empty() || Clock::now() < deadline_) return;
-    for (const auto& [process, rank] : running_) kill(process, told_ ? SIGKILL : SIGTERM);
-    told_ = true;
+    for (const auto& [process, rank] : running_) kill(process, asked_to_end_ ? SIGKILL : SIGTERM);
+    asked_to_end_ = true;
     deadline_ = Clock::now() + kGrace;
   }
 
@@ -225,7 +225,7 @@ class Launch {
   pid_t group_ = 0;
   LaunchEnd end_;
   bool first_was_killed_ = false;
-  bool told_ = false;
+  bool asked_to_end_ = false;
   Clock::time_point deadline_ = Clock::time_point::max();
 };
 

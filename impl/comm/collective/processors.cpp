@@ -58,7 +58,7 @@ int threads_of(std::span<const RankProcessors> ranks, size_t own) {
 }
 
 void share_processors(Communicator& communicator, double seconds) {
-  constexpr Operation kTell{.name = "comm_create", .patience = Patience::kSetup};
+  constexpr Operation kProcessors{.name = "comm_create", .deadline_kind = DeadlineKind::kSetup};
   try {
     const Deadlines usual = communicator.deadlines();
     Deadlines meeting = usual;
@@ -69,14 +69,14 @@ void share_processors(Communicator& communicator, double seconds) {
     ranks[own] = {.machine = core::machine_id(), .limits = core::processor_limits()};
     Collectives collectives(communicator.open_channel(Purpose::kControl), communicator.rank(),
                             communicator.size());
-    const auto told = collectives.all_gather(kTell, write_processors(ranks[own]));
+    const auto gathered = collectives.all_gather(kProcessors, write_processors(ranks[own]));
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (rank != own) ranks[rank] = read_processors(told[rank]);
+      if (rank != own) ranks[rank] = read_processors(gathered[rank]);
     }
     communicator.set_default_threads(threads_of(ranks, own));
     communicator.set_deadlines(usual);
   } catch (...) {
-    communicator.fail(kTell.name);
+    communicator.fail(kProcessors.name);
     throw;
   }
 }

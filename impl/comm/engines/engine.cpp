@@ -11,7 +11,7 @@
 #include "comm/clock.h"
 #include "comm/collective/processors.h"
 #include "comm/engine_list.h"
-#include "comm/gloo/direct_bytes.h"
+#include "comm/gloo/peer_memory_bytes.h"
 #include "comm/plugin/transport_plugin.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
@@ -25,18 +25,18 @@
 namespace shardrec::comm {
 namespace {
 
-// A meeting as the board of a communicator: the server outlives the client of its own process.
+// A meeting as the state broadcast of a communicator: the server outlives the client of its own process.
 struct Kept {
   std::shared_ptr<rendezvous::Server> server;
   std::shared_ptr<rendezvous::Client> client;
 };
 
 // Of ranks whose clocks have been compared, for traces, and that know who shares their processors.
-std::shared_ptr<Communicator> make(const remote::Roster& roster,
+std::shared_ptr<Communicator> make(const remote::RankLayout& layout,
                                    const std::shared_ptr<remote::Carrier>& carrier,
-                                   const std::shared_ptr<remote::Board>& board,
+                                   const std::shared_ptr<remote::StateBroadcast>& state_broadcast,
                                    const EngineOptions& options) {
-  auto communicator = remote::make_communicator(roster, carrier, board);
+  auto communicator = remote::make_communicator(layout, carrier, state_broadcast);
   core::note_clock(remote::measure_clock(*communicator, *carrier, {.seconds = options.seconds}));
   share_processors(*communicator, options.seconds);
   return communicator;
@@ -61,8 +61,8 @@ std::string address_for(const EngineOptions& options, const rendezvous::Address&
 
 // What the engine would refuse only when the ranks have met.
 void check_environment(const std::string& engine) {
-  if (engine != "gloo" || gloo_plugin::direct_bytes_of_env()) return;
-  core::fail(SHARDREC_INVALID_ARGUMENT, gloo_plugin::kDirectBytesAccepted);
+  if (engine != "gloo" || gloo_plugin::peer_memory_bytes_of_env()) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT, gloo_plugin::kPeerMemoryBytesAccepted);
 }
 
 // Who fails while the connections are made does not know for what they are.
@@ -94,15 +94,16 @@ std::shared_ptr<Communicator> over(rendezvous::Meeting meeting, const EngineOpti
                  double seconds) { return client.get(key, after(Clock::now(), seconds)); }};
   remote::Transport transport =
       open_for_create({.engine = options.engine,
-                       .rank = meeting.roster.rank,
-                       .size = meeting.roster.size,
+                       .rank = meeting.layout.rank,
+                       .size = meeting.layout.size,
                        .seconds = options.seconds,
                        .silence = kTransportSilence * client.silence_seconds(),
                        .address = address_for(options, client.local_address()),
                        .store = &store});
-  std::shared_ptr<remote::Board> board = transport.board;
-  if (board == nullptr) board = std::shared_ptr<remote::Board>(kept, kept->client.get());
-  return make(meeting.roster, transport.carrier, board, options);
+  std::shared_ptr<remote::StateBroadcast> state_broadcast = transport.state_broadcast;
+  if (state_broadcast == nullptr)
+    state_broadcast = std::shared_ptr<remote::StateBroadcast>(kept, kept->client.get());
+  return make(meeting.layout, transport.carrier, state_broadcast, options);
 }
 
 // What each rank says of where it is. The plain bytes of one kind of machine: a job's processes
@@ -229,12 +230,12 @@ std::shared_ptr<Communicator> connect_as_launched(const EngineOptions& options, 
   remote::Transport transport =
       open_for_create({.engine = options.engine, .seconds = options.seconds});
   const auto all = hear_where_all_are(transport, options.seconds);
-  const remote::Roster roster{
+  const remote::RankLayout layout{
       .rank = transport.rank,
       .size = transport.size,
       .ranks_per_node = rendezvous::ranks_per_node(all),
       .ranks_in_process = rendezvous::ranks_in_process(all)[static_cast<size_t>(transport.rank)]};
-  auto made = make(roster, transport.carrier, transport.board, options);
+  auto made = make(layout, transport.carrier, transport.state_broadcast, options);
   if ((rank != -1 && rank != made->rank()) || (size != -1 && size != made->size())) {
     core::fail(SHARDREC_INVALID_ARGUMENT,
                core::sentence("rank ", rank, " of ", size,

@@ -45,7 +45,7 @@ void Transport::close_connections() noexcept {
   {
     const std::lock_guard lock(mutex_);
     closing_ = true;
-    if (canary_ != nullptr) canary_->end();
+    if (loss_check_ != nullptr) loss_check_->end();
     for (const Peer& peer : peers_) {
       if (peer.next_offer != nullptr) peer.next_offer->end();
     }
@@ -113,8 +113,8 @@ Request* Transport::start(Direction direction, int peer, uint64_t slot, void* da
     fail(peer);
   }
   try {
-    if (request.direct && direction == Direction::kReceive) {
-      receive_directly(request);
+    if (request.in_peer_memory && direction == Direction::kReceive) {
+      read_peer_memory(request);
     } else {
       const core::HeldSignal held(SIGPIPE);
       hand_over(request);
@@ -136,8 +136,8 @@ void Transport::prepare(Request& request) {
   const auto message = [&](Direction direction, void* data, uint64_t bytes) {
     return std::make_unique<Message>(mesh_.context, direction, data, bytes);
   };
-  request.direct = request.bytes >= (sends ? peer.least_sent : peer.least_read);
-  if (!request.direct) {
+  request.in_peer_memory = request.bytes >= (sends ? peer.least_sent : peer.least_read);
+  if (!request.in_peer_memory) {
     void* memory = request.data;
     if (request.bytes <= kShort) {
       request.copy.resize(request.bytes);
@@ -159,7 +159,7 @@ void Transport::prepare(Request& request) {
 
 void Transport::hand_over(Request& request) {
   Message& message = *request.message;
-  if (request.direct) {
+  if (request.in_peer_memory) {
     message.recv(request.peer, kAnswers + request.slot, 0, sizeof request.answer);
     request.offering->send(request.peer, kOfferSlot, 0, sizeof request.offer);
   } else if (request.direction == Direction::kSend) {
@@ -171,7 +171,7 @@ void Transport::hand_over(Request& request) {
 
 int32_t Transport::wait(Request& request, double seconds) {
   const Clock::time_point deadline = seconds > 0 ? plugin::after(seconds) : kNow;
-  if (request.direct && request.direction == Direction::kReceive)
+  if (request.in_peer_memory && request.direction == Direction::kReceive)
     return wait_for_reader(request, deadline);
   if (request.done) return SHARDREC_TRANSPORT_OK;
   switch (request.message->wait(deadline)) {
@@ -195,7 +195,7 @@ int32_t Transport::wait(Request& request, double seconds) {
 void Transport::forget(Request& request) noexcept {
   withdraw(request);
   bool stays = false;  // Gloo may still use its memory
-  if (request.direct) {
+  if (request.in_peer_memory) {
     std::unique_lock lock(mutex_);
     // Not wait(), which is younger than the oldest C++ library that a plug-in has to run with.
     const auto read = [&] { return !request.reading; };
@@ -210,7 +210,7 @@ void Transport::forget(Request& request) noexcept {
     stays = !request.done && !is_lost(request.peer);
   }
   stays = stays && request.message->wait(kNow) != Ended::kDone;
-  if (stays && !request.direct && request.bytes > kShort) {
+  if (stays && !request.in_peer_memory && request.bytes > kShort) {
     break_connection(request.peer, "a message was given up before it was through");
     stays = false;
   }
@@ -250,7 +250,7 @@ void Transport::lose(int peer, std::string_view why) noexcept {
   }
 }
 
-bool Transport::reads_directly(int peer) const noexcept {
+bool Transport::reads_memory_of(int peer) const noexcept {
   const Peer& there = peers_[static_cast<size_t>(peer)];
   return there.least_sent != UINT64_MAX && there.least_read != UINT64_MAX;
 }
@@ -263,9 +263,9 @@ bool Transport::is_lost(int peer) const {
 void Transport::watch() {
   char nothing = 0;
   for (;;) {
-    std::unique_ptr<Message> canary;
+    std::unique_ptr<Message> loss_check;
     try {
-      canary =
+      loss_check =
           std::make_unique<Message>(mesh_.context, Direction::kReceive, &nothing, sizeof nothing);
     } catch (const std::bad_alloc&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -273,21 +273,21 @@ void Transport::watch() {
     {
       const std::lock_guard lock(mutex_);
       if (closing_) return;
-      canary_ = canary.get();
+      loss_check_ = loss_check.get();
     }
-    if (canary == nullptr) continue;
+    if (loss_check == nullptr) continue;
     for (int peer = 0; peer < size_; ++peer) {
       if (!is_peer(peer) || is_lost(peer)) continue;
       try {
-        canary->recv(peer, kCanarySlot, 0, sizeof nothing);
+        loss_check->recv(peer, kLossCheckSlot, 0, sizeof nothing);
       } catch (const std::exception& thrown) {
         break_connection(peer, message_of(thrown));
       }
     }
     // Ends when some connection is lost: whose, the next round finds out.
-    canary->wait(Clock::time_point::max());
+    loss_check->wait(Clock::time_point::max());
     const std::lock_guard lock(mutex_);
-    canary_ = nullptr;
+    loss_check_ = nullptr;
   }
 }
 

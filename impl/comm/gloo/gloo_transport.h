@@ -8,7 +8,7 @@
 // the next message of its name with it; for a long one the connection to its peer is closed, as
 // Gloo has no other way to take memory back.
 //
-// Long messages of a peer on this machine are read where they lie (direct.h): on the thread that
+// Long messages of a peer on this machine are read where they lie (peer_memory.h): on the thread that
 // asks for one that has been offered before, else on a thread that waits for that peer's offers.
 // Giving one up costs nothing.
 //
@@ -26,9 +26,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/gloo/direct.h"
 #include "comm/gloo/mesh.h"
 #include "comm/gloo/message.h"
+#include "comm/gloo/peer_memory.h"
 
 namespace shardrec::comm::gloo_plugin {
 
@@ -44,7 +44,7 @@ struct Request {
   std::list<Request>::iterator place{};
 
   // Of a direct message.
-  bool direct = false;
+  bool in_peer_memory = false;
   Offer offer{};
   char answer = 0;
   std::unique_ptr<Message> offering{};
@@ -66,7 +66,7 @@ class Transport {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   // Long messages from and to this peer need no connection: each end can read the other's memory.
-  bool reads_directly(int peer) const noexcept;
+  bool reads_memory_of(int peer) const noexcept;
 
   Request* send(int peer, uint64_t slot, const void* data, uint64_t bytes);
   Request* receive(int peer, uint64_t slot, void* data, uint64_t bytes);
@@ -92,7 +92,7 @@ class Transport {
   Request* start(Direction direction, int peer, uint64_t slot, void* data, uint64_t bytes);
   void prepare(Request& request);
   void hand_over(Request& request);
-  void receive_directly(Request& request);
+  void read_peer_memory(Request& request);
   void read(Request& request);
   void answer(Request& request);
   void accept(int peer, const Offer& offer);
@@ -125,7 +125,7 @@ class Transport {
   std::vector<Peer> peers_;
   std::list<Request> live_;
   std::list<Request> given_up_;
-  Message* canary_ = nullptr;
+  Message* loss_check_ = nullptr;
   bool cancelled_ = false;
   bool closing_ = false;
   std::thread watcher_;

@@ -1,4 +1,4 @@
-// A transport's direct messages, as their receiver handles them (direct.h).
+// A transport's direct messages, as their receiver handles them (peer_memory.h).
 #include <exception>
 #include <new>
 #include <string>
@@ -17,7 +17,7 @@ using plugin::sentence;
 
 }  // namespace
 
-void Transport::receive_directly(Request& request) {
+void Transport::read_peer_memory(Request& request) {
   {
     const std::lock_guard lock(mutex_);
     Peer& peer = peers_[static_cast<size_t>(request.peer)];

@@ -30,42 +30,42 @@ LocalChannel::LocalChannel(std::shared_ptr<Group> group, int rank)
 
 void LocalChannel::attach(Group::Opened opened) noexcept {
   number_ = opened.number;
-  lanes_ = std::move(opened.lanes);
+  rings_ = std::move(opened.rings);
 }
 
 LocalChannel::~LocalChannel() {
-  if (lanes_ != nullptr && lanes_->close(rank_)) group_->forget(number_);
+  if (rings_ != nullptr && rings_->close(rank_)) group_->forget(number_);
 }
 
 Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes> send,
                           std::shared_ptr<const void> owner) {
   const uint64_t sequence = next_;
   check({.rank = rank_, .operation = operation.name, .sequence = sequence});
-  if (send.size() != static_cast<size_t>(lanes_->ranks())) {
+  if (send.size() != static_cast<size_t>(rings_->ranks())) {
     core::fail(SHARDREC_INTERNAL,
                core::sentence("post of \"", operation.name, "\" has ", send.size(),
-                              " messages for ", lanes_->ranks(), " ranks"));
+                              " messages for ", rings_->ranks(), " ranks"));
   }
-  if (!lanes_->has_room(rank_, sequence)) {
+  if (!rings_->has_room(rank_, sequence)) {
     core::fail(SHARDREC_INTERNAL,
                core::sentence("post of \"", operation.name, "\" while exchange ",
                               sequence - kMostInFlight, " of its channel is still being read; at ",
                               "most ", kMostInFlight, " may be in flight"));
   }
   group_->set_last_seen(rank_, operation.name);
-  lanes_->publish(rank_, sequence, operation, send, std::move(owner));
+  rings_->publish(rank_, sequence, operation, send, std::move(owner));
   ++next_;
   // Of two ranks that differ, the one that published later sees it here, before it arrives: nobody
   // can receive a mismatched exchange.
   compare(sequence);
-  lanes_->arrive(rank_, sequence);
+  rings_->arrive(rank_, sequence);
   return {.sequence = sequence};
 }
 
 std::optional<Cause> LocalChannel::difference(int left, int right, uint64_t sequence) const {
-  const Operation& a = lanes_->operation(left, sequence);
-  const Operation& b = lanes_->operation(right, sequence);
-  if (lanes_->purpose(left) != lanes_->purpose(right)) return Cause::kPurpose;
+  const Operation& a = rings_->operation(left, sequence);
+  const Operation& b = rings_->operation(right, sequence);
+  if (rings_->purpose(left) != rings_->purpose(right)) return Cause::kPurpose;
   if (a.kind != b.kind) return Cause::kOperation;
   if (a.size != b.size) return Cause::kSize;
   if (a.detail != b.detail) return Cause::kArguments;
@@ -77,8 +77,8 @@ void LocalChannel::compare(uint64_t sequence) {
   int other = 0;
   int with_us = 0;
   int against_us = 0;
-  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
-    if (rank == rank_ || !lanes_->posted(rank, sequence)) continue;
+  for (int rank = 0; rank < rings_->ranks(); ++rank) {
+    if (rank == rank_ || !rings_->posted(rank, sequence)) continue;
     const std::optional<Cause> differs = difference(rank, rank_, sequence);
     ++(differs ? against_us : with_us);
     if (differs && !cause) {
@@ -89,45 +89,45 @@ void LocalChannel::compare(uint64_t sequence) {
   if (!cause) return;
   // Third parties are pointed at the side that fewer ranks have taken.
   const bool we_are_odd = against_us > with_us + 1;
-  const int culprit = we_are_odd ? rank_ : other;
-  const int witness = we_are_odd ? other : rank_;
-  const Operation& theirs = lanes_->operation(culprit, sequence);
-  const Operation& ours = lanes_->operation(witness, sequence);
+  const int failed_rank = we_are_odd ? rank_ : other;
+  const int observer = we_are_odd ? other : rank_;
+  const Operation& theirs = rings_->operation(failed_rank, sequence);
+  const Operation& ours = rings_->operation(observer, sequence);
   group_->kill_and_throw(
       {.cause = *cause,
-       .culprit = culprit,
-       .witness = witness,
+       .failed_rank = failed_rank,
+       .observer = observer,
        .sequence = sequence,
        .operation = ours.name,
-       .culprit_operation = theirs.name,
+       .failed_rank_operation = theirs.name,
        .size = ours.size,
-       .culprit_size = theirs.size},
-      {.rank = rank_, .operation = lanes_->operation(rank_, sequence).name, .sequence = sequence});
+       .failed_rank_size = theirs.size},
+      {.rank = rank_, .operation = rings_->operation(rank_, sequence).name, .sequence = sequence});
 }
 
 void LocalChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
   const uint64_t n = ticket.sequence;
   const Operation& operation = own_operation(ticket, "receive");
-  wait({.wish = Wish::kArrival,
+  wait({.wait_for = WaitFor::kArrival,
         .site = {.rank = rank_, .operation = operation.name, .sequence = n},
         .operation = operation,
-        .done = [&] { return lanes_->arrived(n); },
-        .late = [&](int rank) { return !lanes_->posted(rank, n); }});
-  for (int from = 0; from < lanes_->ranks(); ++from) {
-    received[static_cast<size_t>(from)] = lanes_->message(from, rank_, n);
+        .done = [&] { return rings_->arrived(n); },
+        .late = [&](int rank) { return !rings_->posted(rank, n); }});
+  for (int from = 0; from < rings_->ranks(); ++from) {
+    received[static_cast<size_t>(from)] = rings_->message(from, rank_, n);
   }
 }
 
-void LocalChannel::release(Ticket ticket) noexcept { lanes_->release(rank_, ticket.sequence); }
+void LocalChannel::release(Ticket ticket) noexcept { rings_->release(rank_, ticket.sequence); }
 
 void LocalChannel::reclaim(Ticket ticket) {
   const uint64_t n = ticket.sequence;
   const Operation& operation = own_operation(ticket, "reclaim");
-  wait({.wish = Wish::kRelease,
+  wait({.wait_for = WaitFor::kRelease,
         .site = {.rank = rank_, .operation = operation.name, .sequence = n},
         .operation = operation,
-        .done = [&] { return lanes_->drained(rank_, n); },
-        .late = [&](int rank) { return !lanes_->released(rank, rank_, n); }});
+        .done = [&] { return rings_->drained(rank_, n); },
+        .late = [&](int rank) { return !rings_->released(rank, rank_, n); }});
 }
 
 const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) const {
@@ -136,7 +136,7 @@ const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) co
                core::sentence(call, " of exchange ", ticket.sequence, " of a channel that has ",
                               "posted ", next_, " and keeps the last ", kMostInFlight));
   }
-  return lanes_->operation(rank_, ticket.sequence);
+  return rings_->operation(rank_, ticket.sequence);
 }
 
 void LocalChannel::check(const CallSite& site) const {
@@ -157,26 +157,26 @@ void LocalChannel::wait(const Wait& wait) {
 
   const Deadlines deadlines = group_->deadlines(rank_);
   const double seconds =
-      wait.operation.patience == Patience::kStep ? deadlines.step : deadlines.setup;
+      wait.operation.deadline_kind == DeadlineKind::kStep ? deadlines.step : deadlines.setup;
   const Clock::time_point start = Clock::now();
   const Clock::time_point deadline = after(start, seconds);
   Clock::time_point alarm = after(start, deadlines.warn);
   group_->set_last_seen(rank_, wait.site.operation);
   for (;;) {
-    lanes_->bell(rank_).sleep(wait.wish, std::min(alarm, deadline),
-                              [&] { return must_look(wait); });
+    rings_->wake_up(rank_).sleep(wait.wait_for, std::min(alarm, deadline),
+                                 [&] { return must_look(wait); });
     if (wait.done()) return;
     if (group_->departed(rank_)) {
       // Left from another thread: the peers must not take this rank's half of the exchange for
       // whole.
       group_->kill({.cause = Cause::kGaveUp,
-                    .culprit = rank_,
-                    .witness = rank_,
+                    .failed_rank = rank_,
+                    .observer = rank_,
                     .sequence = wait.site.sequence,
                     .operation = wait.site.operation});
     }
     check(wait.site);
-    for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+    for (int rank = 0; rank < rings_->ranks(); ++rank) {
       if (cannot_arrive(wait, rank)) fail_cannot_arrive(wait, rank);
     }
     const Clock::time_point now = Clock::now();
@@ -195,7 +195,7 @@ void LocalChannel::wait(const Wait& wait) {
 
 bool LocalChannel::must_look(const Wait& wait) const {
   if (wait.done() || group_->dead() || group_->departed(rank_)) return true;
-  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+  for (int rank = 0; rank < rings_->ranks(); ++rank) {
     if (cannot_arrive(wait, rank)) return true;
   }
   return false;
@@ -204,49 +204,50 @@ bool LocalChannel::must_look(const Wait& wait) const {
 // The rank is late and will stay so. What a rank did before it went counts: hence the order.
 bool LocalChannel::cannot_arrive(const Wait& wait, int rank) const {
   const bool gone = group_->departed(rank);
-  const bool stopped_receiving = lanes_->closed(rank) && wait.wish == Wish::kArrival;
+  const bool stopped_receiving = rings_->closed(rank) && wait.wait_for == WaitFor::kArrival;
   if (!gone && !stopped_receiving) return false;
   // What a closed end had not released is being released, by it or by the sender.
-  if (wait.wish == Wish::kRelease && lanes_->closed(rank)) return false;
+  if (wait.wait_for == WaitFor::kRelease && rings_->closed(rank)) return false;
   return wait.late(rank);
 }
 
 int LocalChannel::first_late(const Wait& wait) const {
-  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+  for (int rank = 0; rank < rings_->ranks(); ++rank) {
     if (wait.late(rank)) return rank;
   }
   return -1;
 }
 
-void LocalChannel::fail_cannot_arrive(const Wait& wait, int culprit) {
-  const Presence presence = group_->presence(culprit);
+void LocalChannel::fail_cannot_arrive(const Wait& wait, int failed_rank) {
+  const Presence presence = group_->presence(failed_rank);
   const Cause cause = presence == Presence::kDestroyed ? Cause::kDestroyed
                       : presence == Presence::kLeft    ? Cause::kLeft
                                                        : Cause::kAbandoned;
   group_->kill_and_throw({.cause = cause,
-                          .culprit = culprit,
-                          .witness = rank_,
+                          .failed_rank = failed_rank,
+                          .observer = rank_,
                           .sequence = wait.site.sequence,
                           .operation = wait.site.operation},
                          wait.site);
 }
 
-void LocalChannel::fail_late(const Wait& wait, int culprit, double seconds) {
-  group_->kill_and_throw({.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
-                          .culprit = culprit,
-                          .witness = rank_,
-                          .sequence = wait.site.sequence,
-                          .operation = wait.site.operation,
-                          .culprit_operation = group_->last_seen(culprit),
-                          .seconds = seconds},
-                         wait.site);
+void LocalChannel::fail_late(const Wait& wait, int failed_rank, double seconds) {
+  group_->kill_and_throw(
+      {.cause = wait.wait_for == WaitFor::kArrival ? Cause::kLate : Cause::kUnread,
+       .failed_rank = failed_rank,
+       .observer = rank_,
+       .sequence = wait.site.sequence,
+       .operation = wait.site.operation,
+       .failed_rank_operation = group_->last_seen(failed_rank),
+       .seconds = seconds},
+      wait.site);
 }
 
 void LocalChannel::warn(const Wait& wait, double seconds) const {
   constexpr int kMostNamed = 8;
   std::string names;
   int late = 0;
-  for (int rank = 0; rank < lanes_->ranks(); ++rank) {
+  for (int rank = 0; rank < rings_->ranks(); ++rank) {
     if (!wait.late(rank)) continue;
     if (++late > kMostNamed) continue;
     if (late > 1) names += ", ";

@@ -1,4 +1,4 @@
-// One rank's end of a channel of the `local` engine: Lanes plus waiting, deadlines and failures.
+// One rank's end of a channel of the `local` engine: Rings plus waiting, deadlines and failures.
 // Outlives the communicator it was opened on; destroying it releases whatever this rank has not
 // released and leaves what it has posted readable.
 #pragma once
@@ -10,9 +10,9 @@
 #include <span>
 
 #include "comm/communicator.h"
-#include "comm/local/bell.h"
 #include "comm/local/group.h"
-#include "comm/local/lanes.h"
+#include "comm/local/rings.h"
+#include "comm/local/wake_up.h"
 #include "core/function_ref.h"
 
 namespace shardrec::comm::local {
@@ -36,7 +36,7 @@ class LocalChannel final : public Channel {
  private:
   // One wait: until done() holds. late(r) tells that done() does not hold yet because of rank r.
   struct Wait {
-    Wish wish;
+    WaitFor wait_for;
     CallSite site;
     const Operation& operation;
     core::FunctionRef<bool()> done;
@@ -46,8 +46,8 @@ class LocalChannel final : public Channel {
   bool must_look(const Wait& wait) const;
   bool cannot_arrive(const Wait& wait, int rank) const;
   int first_late(const Wait& wait) const;
-  [[noreturn]] void fail_cannot_arrive(const Wait& wait, int culprit);
-  [[noreturn]] void fail_late(const Wait& wait, int culprit, double seconds);
+  [[noreturn]] void fail_cannot_arrive(const Wait& wait, int failed_rank);
+  [[noreturn]] void fail_late(const Wait& wait, int failed_rank, double seconds);
   void warn(const Wait& wait, double seconds) const;
 
   // Throws when the group is dead or this rank is no member any more.
@@ -60,7 +60,7 @@ class LocalChannel final : public Channel {
   const std::shared_ptr<Group> group_;
   const int rank_;
   uint64_t number_ = 0;
-  std::shared_ptr<Lanes> lanes_;
+  std::shared_ptr<Rings> rings_;
   uint64_t next_ = 0;  // sequence number of the next post
 };
 

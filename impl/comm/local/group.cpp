@@ -29,7 +29,7 @@ void Group::depart(int rank, Presence how) noexcept {
   Presence expected = Presence::kMember;
   if (!member(rank).state.compare_exchange_strong(expected, how)) return;
   const std::lock_guard lock(mutex_);
-  ring_everybody();
+  wake_everybody();
 }
 
 Deadlines Group::deadlines(int rank) const noexcept {
@@ -72,7 +72,8 @@ void Group::kill(Failure failure) noexcept {
     }
     const std::shared_ptr<Group> child = next.lock();
     if (child == nullptr) continue;
-    Failure inherited{.cause = failure_.cause, .culprit = failure_.culprit, .inherited = true};
+    Failure inherited{
+        .cause = failure_.cause, .failed_rank = failure_.failed_rank, .inherited = true};
     try {
       inherited = failure_;
       inherited.inherited = true;
@@ -82,7 +83,7 @@ void Group::kill(Failure failure) noexcept {
   }
   const std::lock_guard lock(mutex_);
   dead_.store(true);
-  ring_everybody();
+  wake_everybody();
 }
 
 void Group::kill_and_throw(Failure failure, const CallSite& site) {
@@ -109,14 +110,14 @@ Group::Opened Group::open(uint64_t number, int rank, Purpose purpose) {
 Group::Opened Group::open_locked(uint64_t number, int rank, Purpose purpose) {
   auto found = channels_.find(number);
   if (found == channels_.end()) {
-    found = channels_.emplace(number, std::make_shared<Lanes>(ranks())).first;
+    found = channels_.emplace(number, std::make_shared<Rings>(ranks())).first;
   }
   found->second->open(rank, purpose);
-  return {.number = number, .lanes = found->second};
+  return {.number = number, .rings = found->second};
 }
 
 void Group::forget(uint64_t number) noexcept {
-  std::shared_ptr<Lanes> last;  // dies after the lock
+  std::shared_ptr<Rings> last;  // dies after the lock
   const std::lock_guard lock(mutex_);
   const auto found = channels_.find(number);
   if (found == channels_.end()) return;
@@ -124,9 +125,9 @@ void Group::forget(uint64_t number) noexcept {
   channels_.erase(found);
 }
 
-void Group::ring_everybody() noexcept {
-  for (const auto& [number, lanes] : channels_) {
-    for (int rank = 0; rank < ranks(); ++rank) lanes->bell(rank).ring_whatever_it_wants();
+void Group::wake_everybody() noexcept {
+  for (const auto& [number, rings] : channels_) {
+    for (int rank = 0; rank < ranks(); ++rank) rings->wake_up(rank).wake_in_any_case();
   }
 }
 

@@ -16,7 +16,7 @@
 
 #include "comm/communicator.h"
 #include "comm/failure.h"
-#include "comm/local/lanes.h"
+#include "comm/local/rings.h"
 
 namespace shardrec::comm::local {
 
@@ -56,7 +56,7 @@ class Group {
   // split and open_channel need no common order.
   struct Opened {
     uint64_t number;
-    std::shared_ptr<Lanes> lanes;
+    std::shared_ptr<Rings> rings;
   };
   static constexpr uint64_t kSplitChannel = UINT64_MAX;
   // Both make room for the rank's messages. Where memory runs out nothing has happened: the next
@@ -87,7 +87,7 @@ class Group {
   Member& member(int rank) noexcept { return members_[static_cast<size_t>(rank)]; }
   const Member& member(int rank) const noexcept { return members_[static_cast<size_t>(rank)]; }
   Opened open_locked(uint64_t number, int rank, Purpose purpose);
-  void ring_everybody() noexcept;  // under mutex_
+  void wake_everybody() noexcept;  // under mutex_
 
   const int ranks_per_node_;
   std::vector<Member> members_;
@@ -97,7 +97,7 @@ class Group {
   std::mutex death_;  // held by the first killer until dead_; before mutex_, and before children's
   std::mutex mutex_;  // no code of others runs under it
   bool dying_ = false;
-  std::map<uint64_t, std::shared_ptr<Lanes>> channels_;
+  std::map<uint64_t, std::shared_ptr<Rings>> channels_;
   std::map<std::pair<uint64_t, int>, Birth> births_;
   std::vector<std::weak_ptr<Group>> children_;
 };

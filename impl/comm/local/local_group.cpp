@@ -52,10 +52,11 @@ class LocalCommunicator final : public Communicator {
   }
 
   void abort(const std::string& reason) noexcept override {
-    kill({.cause = Cause::kAborted, .culprit = rank_, .witness = rank_}, &Failure::reason, reason);
+    kill({.cause = Cause::kAborted, .failed_rank = rank_, .observer = rank_}, &Failure::reason,
+         reason);
   }
   void fail(std::string_view operation) noexcept override {
-    kill({.cause = Cause::kGaveUp, .culprit = rank_, .witness = rank_}, &Failure::operation,
+    kill({.cause = Cause::kGaveUp, .failed_rank = rank_, .observer = rank_}, &Failure::operation,
          operation);
   }
   void check() const override { group_->check({.rank = rank_}); }
@@ -80,7 +81,7 @@ class LocalCommunicator final : public Communicator {
 };
 
 std::shared_ptr<Communicator> LocalCommunicator::split(int color, int key) {
-  constexpr Operation kSplit{.name = "split", .patience = Patience::kSetup};
+  constexpr Operation kSplit{.name = "split", .deadline_kind = DeadlineKind::kSetup};
   if (splitter_ == nullptr) {
     const auto channel = std::make_shared<LocalChannel>(group_, rank_);
     channel->attach(group_->open(Group::kSplitChannel, rank_, Purpose::kControl));

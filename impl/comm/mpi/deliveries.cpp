@@ -45,7 +45,7 @@ void Lanes::answered(int peer, uint32_t lane, bool sent, Wire& wire) {
 void Deliveries::say_hello() {
   for (int peer = 0; peer < wire_.size(); ++peer) {
     if (peer != wire_.rank())
-      wire_.send(make_letter(peer, {.transport = number_, .kind = LetterKind::kHello}, {}));
+      wire_.send(make_frame(peer, {.transport = number_, .kind = FrameKind::kHello}, {}));
   }
 }
 
@@ -74,13 +74,13 @@ void Deliveries::begin_receive(Request& request) {
                sentence("too many long messages of rank ", request.peer, " are under way"));
   moving_.insert(&request);
   wire_.move(request);
-  wire_.send(make_letter(request.peer,
-                         {.transport = number_,
-                          .kind = LetterKind::kReady,
-                          .tag = request.tag,
-                          .lane = request.lane,
-                          .bytes = request.bytes},
-                         {}));
+  wire_.send(make_frame(request.peer,
+                        {.transport = number_,
+                         .kind = FrameKind::kReady,
+                         .tag = request.tag,
+                         .lane = request.lane,
+                         .bytes = request.bytes},
+                        {}));
 }
 
 void Deliveries::begin_send(Request& request) {
@@ -113,18 +113,18 @@ void Deliveries::receive_short(Request& request, std::span<const std::byte> mess
   end(request, SHARDREC_TRANSPORT_OK);
 }
 
-void Deliveries::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
+void Deliveries::delivered(int from, const FrameHead& head, std::span<const std::byte> message) {
   const uint64_t name = name_of(from, head.tag);
   switch (head.kind) {
-    case LetterKind::kHello:
+    case FrameKind::kHello:
       return transport_.hear_hello(from);
-    case LetterKind::kBulletin:
-      return transport_.hear_bulletin(from, message);
-    case LetterKind::kUnready:
+    case FrameKind::kGroupState:
+      return transport_.hear_group_state(from, message);
+    case FrameKind::kUnready:
       return unready(from, head);
-    case LetterKind::kAnswer:  // the engine's
+    case FrameKind::kAnswer:  // the engine's
       return;
-    case LetterKind::kMessage: {
+    case FrameKind::kMessage: {
       const auto found = receives_.find(name);
       if (found == receives_.end()) {
         early_messages_.insert_or_assign(name, std::vector(message.begin(), message.end()));
@@ -134,7 +134,7 @@ void Deliveries::delivered(int from, const LetterHead& head, std::span<const std
       receives_.erase(found);
       return receive_short(request, message);
     }
-    case LetterKind::kReady: {
+    case FrameKind::kReady: {
       const Ready ready{.lane = head.lane, .bytes = head.bytes};
       const auto found = sends_.find(name);
       if (found == sends_.end()) {
@@ -155,27 +155,27 @@ void Deliveries::moved(Request& request) {
       lanes_.give_back(request.peer, request.lane);
     } else {
       lanes_.taken_back(request.peer, request.lane, Wire::bytes_left(request));
-      wire_.send(make_letter(request.peer,
-                             {.transport = number_,
-                              .kind = LetterKind::kUnready,
-                              .tag = request.tag,
-                              .lane = request.lane},
-                             {}));
+      wire_.send(make_frame(request.peer,
+                            {.transport = number_,
+                             .kind = FrameKind::kUnready,
+                             .tag = request.tag,
+                             .lane = request.lane},
+                            {}));
     }
   }
   end(request, request.given_up ? SHARDREC_TRANSPORT_CANCELLED : SHARDREC_TRANSPORT_OK);
 }
 
-void Deliveries::unready(int from, const LetterHead& head) {
+void Deliveries::unready(int from, const FrameHead& head) {
   const auto found = early_ready_.find(name_of(from, head.tag));
   const bool waited = found != early_ready_.end() && found->second.lane == head.lane;
   if (waited) early_ready_.erase(found);
-  wire_.send(make_letter(from,
-                         {.transport = number_,
-                          .kind = LetterKind::kAnswer,
-                          .lane = head.lane,
-                          .bytes = waited ? 0U : 1U},
-                         {}));
+  wire_.send(make_frame(from,
+                        {.transport = number_,
+                         .kind = FrameKind::kAnswer,
+                         .lane = head.lane,
+                         .bytes = waited ? 0U : 1U},
+                        {}));
 }
 
 void Deliveries::give_up(Request& request) {

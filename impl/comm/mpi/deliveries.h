@@ -46,7 +46,7 @@ class Deliveries {
   void say_hello();
   void begin(Request& request);
   void give_up(Request& request);
-  void delivered(int from, const LetterHead& head, std::span<const std::byte> message);
+  void delivered(int from, const FrameHead& head, std::span<const std::byte> message);
   void moved(Request& request);
   // Gives up every message.
   void give_up_all();
@@ -67,7 +67,7 @@ class Deliveries {
   void begin_receive(Request& request);
   void begin_send(Request& request);
   void receive_short(Request& request, std::span<const std::byte> message);
-  void unready(int from, const LetterHead& head);
+  void unready(int from, const FrameHead& head);
   void start_moving(Request& request, const Ready& ready);
   void end(Request& request, int32_t status, std::string text = {});
 

@@ -17,8 +17,8 @@ using plugin::Clock;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{10};    // for letters while nothing is under way
-constexpr milliseconds kFlush{300};  // the last letters of a transport that is closed
+constexpr milliseconds kLook{10};    // for frames while nothing is under way
+constexpr milliseconds kFlush{300};  // the last frames of a transport that is closed
 constexpr milliseconds kLetGo{600};  // and its long messages
 constexpr milliseconds kStuck{200};  // then MPI has the thread, and keeps it
 constexpr std::chrono::seconds kDisorderlyEnd{5};
@@ -104,9 +104,9 @@ bool Engine::close(Transport& transport) noexcept {
   return let_go_.wait_for(lock, kStuck, let_go);
 }
 
-void Engine::send(std::unique_ptr<Letter> letter) {
-  if (broken_.load()) throw plugin::Failure(SHARDREC_TRANSPORT_FAILED, letter->peer, why_broken_);
-  push({.kind = Command::Kind::kSend, .letter = std::move(letter)});
+void Engine::send(std::unique_ptr<Frame> frame) {
+  if (broken_.load()) throw plugin::Failure(SHARDREC_TRANSPORT_FAILED, frame->peer, why_broken_);
+  push({.kind = Command::Kind::kSend, .frame = std::move(frame)});
 }
 
 void Engine::begin(Request& request) { push({.kind = Command::Kind::kBegin, .request = &request}); }
@@ -187,7 +187,7 @@ void Engine::execute(Command& command) {
     case Kind::kOpen:
       return open_exchange(*command.transport);
     case Kind::kSend:
-      if (!broken_.load()) wire_.send(std::move(command.letter));
+      if (!broken_.load()) wire_.send(std::move(command.frame));
       return;
     case Kind::kBegin:
       return start_request(*command.request);
@@ -240,11 +240,11 @@ void Engine::open_exchange(Transport& transport) {
                       std::make_unique<Deliveries>(transport, transport.number(), wire_, lanes_))
              .first->second;
     deliveries.say_hello();
-    const auto mine = [&](const EarlyLetter& letter) {
-      return letter.head.transport == transport.number();
+    const auto mine = [&](const EarlyFrame& frame) {
+      return frame.head.transport == transport.number();
     };
-    for (const EarlyLetter& letter : early_) {
-      if (mine(letter)) deliveries.delivered(letter.from, letter.head, letter.message);
+    for (const EarlyFrame& frame : early_) {
+      if (mine(frame)) deliveries.delivered(frame.from, frame.head, frame.message);
     }
     std::erase_if(early_, mine);
   } catch (const plugin::Failure& failure) {
@@ -274,7 +274,7 @@ void Engine::start_closing() {
   }
 }
 
-// Lets go of transports whose messages MPI has let go of, and whose letters are on their way.
+// Lets go of transports whose messages MPI has let go of, and whose frames are on their way.
 void Engine::finish_closing() {
   if (!has_closing_.load()) return;
   const std::lock_guard lock(mutex_);
@@ -284,8 +284,8 @@ void Engine::finish_closing() {
     const auto found = deliveries_.find(one.transport->number());
     if (found != deliveries_.end()) {
       if (found->second->under_way() > 0) return false;
-      const bool flushed =
-          (wire_.letters_flying() == 0 && lanes_.unanswered() == 0) || Clock::now() >= one.flush_by;
+      const bool flushed = (wire_.frames_in_flight() == 0 && lanes_.unanswered() == 0) ||
+                           Clock::now() >= one.flush_by;
       if (!flushed && !broken_.load()) return false;
       deliveries_.erase(found);
     }
@@ -302,7 +302,7 @@ void Engine::finish_closing() {
 void Engine::go_quiet() {
   if (broken_.load() || !wire_.started() || wire_.owns_mpi()) return;
   wire_.close_mailbox();
-  if (wire_.letters_flying() + wire_.parts_moving() == 0) return;
+  if (wire_.frames_in_flight() + wire_.parts_moving() == 0) return;
   why_broken_ = "the last messages of a transport never left before it was closed";
   broken_.store(true);
 }
@@ -317,7 +317,7 @@ void Engine::fail_everything() noexcept {
 
 bool Engine::something_under_way() const noexcept {
   if (broken_.load()) return false;
-  return wire_.letters_flying() > 0 || wire_.parts_moving() > 0 ||
+  return wire_.frames_in_flight() > 0 || wire_.parts_moving() > 0 ||
          std::any_of(deliveries_.begin(), deliveries_.end(),
                      [](const auto& entry) { return entry.second->under_way() > 0; });
 }
@@ -343,7 +343,7 @@ void Engine::nap(Clock::time_point since) {
 void Engine::finish() noexcept {
   const auto flush_by = Clock::now() + kDisorderlyEnd;
   try {
-    while (!broken_.load() && wire_.letters_flying() > 0 &&
+    while (!broken_.load() && wire_.frames_in_flight() > 0 &&
            (orderly_.load() || Clock::now() < flush_by))
       wire_.poll(*this);
     if (!broken_.load()) wire_.finish();
@@ -369,8 +369,8 @@ void Engine::wait_for_finish() noexcept {
   }
 }
 
-void Engine::delivered(int from, const LetterHead& head, std::span<const std::byte> message) {
-  if (head.kind == LetterKind::kAnswer)
+void Engine::delivered(int from, const FrameHead& head, std::span<const std::byte> message) {
+  if (head.kind == FrameKind::kAnswer)
     return lanes_.answered(from, head.lane, head.bytes != 0, wire_);
   const auto found = deliveries_.find(head.transport);
   if (found != deliveries_.end()) return found->second->delivered(from, head, message);

@@ -1,5 +1,5 @@
 // The one thread of the process that calls MPI. It sleeps while nothing is under way (and looks for
-// letters a hundred times a second while a transport is open); while something is, it asks MPI
+// frames a hundred times a second while a transport is open); while something is, it asks MPI
 // again and again: at once for a while, then after ever longer naps, since ranks may outnumber
 // processors. (Yielding instead gives whole slices of time to whatever else runs.)
 //
@@ -35,14 +35,14 @@ class Engine final : private WireListener {
   Engine() = default;
   static Engine& instance();
 
-  // Starts MPI where nobody has. The transport is told (started or failed, hellos, bulletins,
+  // Starts MPI where nobody has. The transport is told (started or failed, hellos, group states,
   // requests that ended) from the engine's thread until close() has returned true. Returns its
   // number: equal on all ranks, since all open theirs in the same order.
   uint32_t open(Transport& transport);
   // Gives up what is under way. False: the engine is stuck inside MPI, and may use it still.
   bool close(Transport& transport) noexcept;
 
-  void send(std::unique_ptr<Letter> letter);
+  void send(std::unique_ptr<Frame> frame);
   void begin(Request& request);
   void give_up(Request& request) noexcept;
   // Around a wait for a message: where nobody waits, the thread leaves the processor to others.
@@ -59,11 +59,11 @@ class Engine final : private WireListener {
     Kind kind;
     Transport* transport = nullptr;
     Request* request = nullptr;
-    std::unique_ptr<Letter> letter{};
+    std::unique_ptr<Frame> frame{};
   };
-  struct EarlyLetter {
+  struct EarlyFrame {
     int from;
-    LetterHead head;
+    FrameHead head;
     std::vector<std::byte> message;
   };
 
@@ -84,7 +84,7 @@ class Engine final : private WireListener {
   void finish() noexcept;
   void wait_for_finish() noexcept;
 
-  void delivered(int from, const LetterHead& head, std::span<const std::byte> message) override;
+  void delivered(int from, const FrameHead& head, std::span<const std::byte> message) override;
   void moved(Request& request) override;
   void drained(int peer, uint32_t lane) override;
 
@@ -118,7 +118,7 @@ class Engine final : private WireListener {
   Wire wire_;
   Lanes lanes_;
   std::map<uint32_t, std::unique_ptr<Deliveries>> deliveries_;
-  std::vector<EarlyLetter> early_;
+  std::vector<EarlyFrame> early_;
   uint32_t seen_ = 0;  // transports opened so far
 };
 

@@ -1,9 +1,9 @@
 // What travels between ranks, and the requests of the host's threads.
 //
-// Short messages travel as letters: a header and the bytes, copied, on one tag of one communicator,
+// Short messages travel as frames: a header and the bytes, copied, on one tag of one communicator,
 // into a receive that is always posted. So MPI matches nothing by our tags, of which it may have
 // fewer than we need, and giving up a message leaves nothing behind in MPI. A long message travels
-// from its own memory to its own memory, once the receiver has told the sender by a letter that it
+// from its own memory to its own memory, once the receiver has told the sender by a frame that it
 // is ready and on which lane (a tag that it has chosen): until then MPI knows neither memory.
 #pragma once
 
@@ -23,28 +23,28 @@ class Transport;
 
 enum class Direction : uint8_t { kSend, kReceive };
 
-enum class LetterKind : uint32_t {
-  kHello,     // the sender has opened this transport
-  kMessage,   // a short message, whole
-  kReady,     // for a long message: receive posted, on this lane
-  kUnready,   // the receive on this lane was taken back
-  kAnswer,    // to that: whether (bytes: 1) the message had been sent already
-  kBulletin,  // for whoever listens
+enum class FrameKind : uint32_t {
+  kHello,       // the sender has opened this transport
+  kMessage,     // a short message, whole
+  kReady,       // for a long message: receive posted, on this lane
+  kUnready,     // the receive on this lane was taken back
+  kAnswer,      // to that: whether (bytes: 1) the message had been sent already
+  kGroupState,  // for whoever listens
 };
 
-struct LetterHead {
+struct FrameHead {
   uint32_t transport = 0;  // index in opening order, within the process
-  LetterKind kind = LetterKind::kHello;
+  FrameKind kind = FrameKind::kHello;
   uint32_t tag = 0;
   uint32_t lane = 0;
   uint64_t bytes = 0;  // of the message
 };
 
 constexpr uint64_t kShort = 16 << 10;
-constexpr size_t kLongestLetter = sizeof(LetterHead) + kShort;
-static_assert(kShort >= SHARDREC_TRANSPORT_BULLETIN_BYTES);
+constexpr size_t kLongestFrame = sizeof(FrameHead) + kShort;
+static_assert(kShort >= SHARDREC_TRANSPORT_GROUP_STATE_BYTES);
 
-struct Letter {
+struct Frame {
   int peer = 0;
   std::vector<std::byte> bytes{};  // head and message
 };

@@ -55,7 +55,7 @@ shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_er
     return SHARDREC_TRANSPORT_ABI_MISMATCH;
   table->library = side::library();
   table->is_launched = 1;
-  table->has_bulletins = 1;
+  table->has_group_states = 1;
   table->open = &side::open;
   table->announce = &side::announce;
   table->close = &side::close;

@@ -17,15 +17,15 @@ constexpr double kLetGo = 0.5;  // seconds that MPI has to let go of memory
 
 }  // namespace
 
-std::unique_ptr<Letter> make_letter(int peer, const LetterHead& head,
-                                    std::span<const std::byte> message) {
-  auto letter = std::make_unique<Letter>();
-  letter->peer = peer;
-  letter->bytes.resize(sizeof head + message.size());
-  std::memcpy(letter->bytes.data(), &head, sizeof head);
+std::unique_ptr<Frame> make_frame(int peer, const FrameHead& head,
+                                  std::span<const std::byte> message) {
+  auto frame = std::make_unique<Frame>();
+  frame->peer = peer;
+  frame->bytes.resize(sizeof head + message.size());
+  std::memcpy(frame->bytes.data(), &head, sizeof head);
   if (!message.empty())
-    std::memcpy(letter->bytes.data() + sizeof head, message.data(), message.size());
-  return letter;
+    std::memcpy(frame->bytes.data() + sizeof head, message.data(), message.size());
+  return frame;
 }
 
 std::unique_ptr<Transport> Transport::open(const shardrec_transport_job& job) {
@@ -95,8 +95,9 @@ void Transport::hear_hello(int from) {
   met_.notify_all();
 }
 
-void Transport::hear_bulletin(int from, std::span<const std::byte> bulletin) {
-  if (job_.bulletin != nullptr) job_.bulletin(job_.reader, from, bulletin.data(), bulletin.size());
+void Transport::hear_group_state(int from, std::span<const std::byte> group_state) {
+  if (job_.group_state != nullptr)
+    job_.group_state(job_.reader, from, group_state.data(), group_state.size());
 }
 
 void Transport::ended(Request& request, int32_t status, std::string text) noexcept {
@@ -141,8 +142,8 @@ Request* Transport::send(int peer, uint32_t tag, const void* data, uint64_t byte
   Request& request = add(Direction::kSend, peer, tag, const_cast<void*>(data), bytes);
   try {
     if (request.is_short()) {
-      engine.send(make_letter(
-          peer, {.transport = number_, .kind = LetterKind::kMessage, .tag = tag, .bytes = bytes},
+      engine.send(make_frame(
+          peer, {.transport = number_, .kind = FrameKind::kMessage, .tag = tag, .bytes = bytes},
           {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}));
       request.status = SHARDREC_TRANSPORT_OK;
     } else {
@@ -206,13 +207,13 @@ void Transport::forget(Request& request) noexcept {
 }
 
 void Transport::announce(const void* data, uint64_t bytes) {
-  if (bytes > SHARDREC_TRANSPORT_BULLETIN_BYTES)
-    throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, "a bulletin is too long");
+  if (bytes > SHARDREC_TRANSPORT_GROUP_STATE_BYTES)
+    throw Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, "a group state is too long");
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     Engine::instance().send(
-        make_letter(peer, {.transport = number_, .kind = LetterKind::kBulletin},
-                    {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}));
+        make_frame(peer, {.transport = number_, .kind = FrameKind::kGroupState},
+                   {static_cast<const std::byte*>(data), static_cast<size_t>(bytes)}));
   }
 }
 

@@ -1,5 +1,5 @@
 // One transport of this process, as its host's threads see it. Several may be open at once: they
-// share the engine, and their letters carry their numbers.
+// share the engine, and their frames carry their numbers.
 //
 // Thread rule: that of transport_plugin.h.
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-std::unique_ptr<Letter> make_letter(int peer, const LetterHead& head,
-                                    std::span<const std::byte> message);
+std::unique_ptr<Frame> make_frame(int peer, const FrameHead& head,
+                                  std::span<const std::byte> message);
 
 class Transport {
  public:
@@ -46,7 +46,7 @@ class Transport {
   void started(int rank, int size);
   void failed(int32_t status, const std::string& text) noexcept;
   void hear_hello(int from);
-  void hear_bulletin(int from, std::span<const std::byte> bulletin);
+  void hear_group_state(int from, std::span<const std::byte> group_state);
   void ended(Request& request, int32_t status, std::string text) noexcept;
   void given_back(Request& request) noexcept;
 

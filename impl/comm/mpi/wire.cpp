@@ -11,7 +11,7 @@ namespace {
 using plugin::Failure;
 using plugin::sentence;
 
-constexpr int kLetterTag = 0;
+constexpr int kFrameTag = 0;
 constexpr uint64_t kPart = uint64_t{1} << 30;  // counts have 31 bits
 
 bool launched() {
@@ -76,8 +76,8 @@ void Wire::start() {
 }
 
 void Wire::post_mailbox() {
-  check(MPI_Irecv(mail_.data(), static_cast<int>(mail_.size()), MPI_BYTE, MPI_ANY_SOURCE,
-                  kLetterTag, communicator_, &mailbox_),
+  check(MPI_Irecv(mail_.data(), static_cast<int>(mail_.size()), MPI_BYTE, MPI_ANY_SOURCE, kFrameTag,
+                  communicator_, &mailbox_),
         "MPI_Irecv");
 }
 
@@ -91,16 +91,16 @@ void Wire::close_mailbox() {
   check(MPI_Wait(&mailbox_, MPI_STATUS_IGNORE), "MPI_Wait");
 }
 
-void Wire::send(std::unique_ptr<Letter> letter) {
+void Wire::send(std::unique_ptr<Frame> frame) {
   make_room(handles_);
   make_room(flights_);
   MPI_Request handle = MPI_REQUEST_NULL;
-  check(MPI_Isend(letter->bytes.data(), static_cast<int>(letter->bytes.size()), MPI_BYTE,
-                  letter->peer, kLetterTag, communicator_, &handle),
+  check(MPI_Isend(frame->bytes.data(), static_cast<int>(frame->bytes.size()), MPI_BYTE, frame->peer,
+                  kFrameTag, communicator_, &handle),
         "MPI_Isend");
   handles_.push_back(handle);
-  flights_.push_back({.letter = std::move(letter)});
-  ++letters_flying_;
+  flights_.push_back({.frame = std::move(frame)});
+  ++frames_in_flight_;
 }
 
 void Wire::move(Request& request) {
@@ -170,7 +170,7 @@ bool Wire::poll_mailbox(WireListener& listener) {
     any = true;
     int count = 0;
     MPI_Get_count(&status, MPI_BYTE, &count);
-    LetterHead head;
+    FrameHead head;
     const auto bytes = static_cast<size_t>(std::max(0, count));
     if (bytes >= sizeof head) {
       std::memcpy(&head, mail_.data(), sizeof head);
@@ -193,9 +193,9 @@ bool Wire::poll_flights(WireListener& listener) {
   if (count == MPI_UNDEFINED || count == 0) return false;
   for (int i = 0; i < count; ++i) {
     Flight& flight = flights_[static_cast<size_t>(indices_[static_cast<size_t>(i)])];
-    if (flight.letter != nullptr) {
-      --letters_flying_;
-      flight.letter.reset();
+    if (flight.frame != nullptr) {
+      --frames_in_flight_;
+      flight.frame.reset();
       continue;
     }
     if (flight.message == nullptr) {

@@ -1,4 +1,4 @@
-// Every call of MPI there is: letters, and long messages on lanes. Of the engine's thread alone.
+// Every call of MPI there is: frames, and long messages on lanes. Of the engine's thread alone.
 // Throws plugin::Failure where MPI returns an error.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace shardrec::comm::mpi_plugin {
 class WireListener {
  public:
   virtual ~WireListener() = default;
-  virtual void delivered(int from, const LetterHead& head, std::span<const std::byte> message) = 0;
+  virtual void delivered(int from, const FrameHead& head, std::span<const std::byte> message) = 0;
   // The last part of a long message is through, or was taken back.
   virtual void moved(Request& request) = 0;
   virtual void drained(int peer, uint32_t lane) = 0;
@@ -38,12 +38,12 @@ class Wire {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  // Letters are received from now on; or no longer: then nothing of this wire is left in MPI but
+  // Frames are received from now on; or no longer: then nothing of this wire is left in MPI but
   // what flies.
   void open_mailbox();
   void close_mailbox();
 
-  void send(std::unique_ptr<Letter> letter);
+  void send(std::unique_ptr<Frame> frame);
   void move(Request& request);
   // Asks MPI to take back what it has of a message. moved() tells.
   void take_back(Request& request);
@@ -54,8 +54,8 @@ class Wire {
 
   // Whether anything happened.
   bool poll(WireListener& listener);
-  size_t letters_flying() const noexcept { return letters_flying_; }
-  size_t parts_moving() const noexcept { return flights_.size() - letters_flying_; }
+  size_t frames_in_flight() const noexcept { return frames_in_flight_; }
+  size_t parts_moving() const noexcept { return flights_.size() - frames_in_flight_; }
 
   // Collective, as MPI_Finalize is. Only of MPI that start() started.
   void finish();
@@ -63,7 +63,7 @@ class Wire {
  private:
   // Beside each request of MPI: whose it is.
   struct Flight {
-    std::unique_ptr<Letter> letter{};
+    std::unique_ptr<Frame> frame{};
     Request* message = nullptr;
     std::vector<std::byte> drain{};
     int peer = 0;  // of a drain
@@ -80,10 +80,10 @@ class Wire {
   int rank_ = 0;
   int size_ = 1;
   MPI_Request mailbox_ = MPI_REQUEST_NULL;
-  std::vector<std::byte> mail_ = std::vector<std::byte>(kLongestLetter);
+  std::vector<std::byte> mail_ = std::vector<std::byte>(kLongestFrame);
   std::vector<MPI_Request> handles_;
   std::vector<Flight> flights_;
-  size_t letters_flying_ = 0;
+  size_t frames_in_flight_ = 0;
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
 };

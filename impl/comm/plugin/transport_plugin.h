@@ -40,8 +40,8 @@ typedef struct shardrec_transport_error {
 
 // Tags have so many bits.
 #define SHARDREC_TRANSPORT_TAG_BITS 31
-// Most bytes of a bulletin, and of a value in the store.
-#define SHARDREC_TRANSPORT_BULLETIN_BYTES 1024
+// Most bytes of a group state, and of a value in the store.
+#define SHARDREC_TRANSPORT_GROUP_STATE_BYTES 1024
 #define SHARDREC_TRANSPORT_VALUE_BYTES 65536
 
 // What open() is given. The pointers are valid until close() has returned.
@@ -57,18 +57,18 @@ typedef struct shardrec_transport_job {
   int32_t (*store_set)(void *store, const char *key, const void *data, uint64_t bytes);
   int32_t (*store_get)(void *store, const char *key, void *data, uint64_t capacity, uint64_t *bytes,
                        double seconds);
-  // Called on a thread of the transport, one bulletin at a time, until close() has returned. Does
+  // Called on a thread of the transport, one group state at a time, until close() has returned. Does
   // not call the transport, but for cancel().
   void *reader;
-  void (*bulletin)(void *reader, int32_t from, const void *data, uint64_t bytes);
+  void (*group_state)(void *reader, int32_t from, const void *data, uint64_t bytes);
 } shardrec_transport_job;
 
 typedef struct shardrec_transport_table {
-  uint32_t size;          // in: sizeof of the core's table; out: of the plug-in's
-  uint32_t abi;           // in: the core's SHARDREC_TRANSPORT_ABI; out: the plug-in's
-  const char *library;    // what carries, such as "Open MPI 4.1.4"; static storage
-  int32_t is_launched;    // 1: its launcher says who the ranks are; no store, no rank needed
-  int32_t has_bulletins;  // 0: announce() is null, the core has another way
+  uint32_t size;             // in: sizeof of the core's table; out: of the plug-in's
+  uint32_t abi;              // in: the core's SHARDREC_TRANSPORT_ABI; out: the plug-in's
+  const char *library;       // what carries, such as "Open MPI 4.1.4"; static storage
+  int32_t is_launched;       // 1: its launcher says who the ranks are; no store, no rank needed
+  int32_t has_group_states;  // 0: announce() is null, the core has another way
 
   // Collective: returns when this rank can send to every other one. *transport is closed by
   // close().
@@ -91,13 +91,13 @@ typedef struct shardrec_transport_table {
   // Of a request that is not done: it is cancelled first, and its memory not touched afterwards.
   void (*forget)(void *transport, void *request);
 
-  // Sends a bulletin to every other rank, whatever they are doing. Does not wait for them.
+  // Sends a group state to every other rank, whatever they are doing. Does not wait for them.
   int32_t (*announce)(void *transport, const void *data, uint64_t bytes);
 
   // Ends every wait, now and later, with CANCELLED. For good.
   void (*cancel)(void *transport);
   // Gives back everything. Not collective. Takes under a second, whatever peers do; requests that
-  // are not done are dropped. The last bulletin of this rank is sent before.
+  // are not done are dropped. The last group state of this rank is sent before.
   void (*close)(void *transport);
 } shardrec_transport_table;
 

@@ -8,24 +8,24 @@
 
 namespace shardrec::comm::remote {
 
-RemoteChannel::RemoteChannel(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group,
+RemoteChannel::RemoteChannel(std::shared_ptr<LinkState> link_state, std::shared_ptr<Group> group,
                              Purpose purpose)
-    : hub_(std::move(hub)), group_(std::move(group)), purpose_(purpose) {
+    : link_state_(std::move(link_state)), group_(std::move(group)), purpose_(purpose) {
   pool_.reserve(kRing);
-  hub_->enlist(*this);
+  link_state_->enlist(*this);
 }
 
 void RemoteChannel::attach(uint32_t number) noexcept { number_.store(number); }
 
 RemoteChannel::~RemoteChannel() {
-  hub_->delist(*this);
+  link_state_->delist(*this);
   close();
   // What is still under way has nobody who waits for it.
   for (auto& exchange : ring_) {
     if (exchange == nullptr) continue;
-    for (Leg& leg : exchange->legs) {
-      hub_->abandon_sending(leg, exchange->owner);
-      hub_->abandon_receiving(leg);
+    for (PeerTransfers& transfers : exchange->by_peer) {
+      link_state_->abandon_sending(transfers, exchange->owner);
+      link_state_->abandon_receiving(transfers);
     }
   }
 }
@@ -38,12 +38,14 @@ void RemoteChannel::close() noexcept {
     if (group_->dead() || at(n) == nullptr || at(n)->sequence != n) continue;
     try {
       if (settle_sends(*at(n))) continue;
-      const bool borrowed = at(n)->owner == nullptr &&
-                            std::any_of(at(n)->legs.begin(), at(n)->legs.end(),
-                                        [](const Leg& leg) { return leg.sending[1].pending(); });
+      const bool borrowed =
+          at(n)->owner == nullptr && std::any_of(at(n)->by_peer.begin(), at(n)->by_peer.end(),
+                                                 [](const PeerTransfers& transfers) {
+                                                   return transfers.sending[1].pending();
+                                                 });
       if (!borrowed) {
-        for (Leg& leg : at(n)->legs) hub_->abandon_receiving(leg);
-        hub_->defer_destroy(std::move(at(n)), group_, last->channel);
+        for (PeerTransfers& transfers : at(n)->by_peer) link_state_->abandon_receiving(transfers);
+        link_state_->defer_destroy(std::move(at(n)), group_, last->channel);
         continue;
       }
     } catch (...) {  // no memory: as if borrowed
@@ -52,7 +54,7 @@ void RemoteChannel::close() noexcept {
     last->posted = n;
     break;
   }
-  if (!group_->dead() && size() > 1) hub_->tell(*group_, *last);
+  if (!group_->dead() && size() > 1) link_state_->tell(*group_, *last);
   group_->close_channel(last->channel);
 }
 
@@ -105,7 +107,7 @@ InFlightExchange& RemoteChannel::take(uint64_t sequence) {
       pool_.pop_back();
     }
     slot->sequence = sequence;
-    slot->legs[static_cast<size_t>(group_->rank())].inbound = Leg::Inbound::kDone;
+    slot->by_peer[static_cast<size_t>(group_->rank())].inbound = PeerTransfers::Inbound::kDone;
   }
   return *slot;
 }
@@ -133,14 +135,14 @@ InFlightExchange* RemoteChannel::find(Ticket ticket, const char* call) {
 void RemoteChannel::ask_envelopes(InFlightExchange& exchange) {
   for (int i = 1; i < size(); ++i) {
     const int peer = (group_->rank() + i) % size();
-    Leg& leg = exchange.legs[static_cast<size_t>(peer)];
-    if (leg.inbound != Leg::Inbound::kNothing) continue;
-    leg.receiving.start([&] {
-      return hub_->carrier().receive(group_->on_link(peer),
-                                     tag_of(number_, exchange.sequence, TransferKind::kEnvelope),
-                                     leg.incoming);
+    PeerTransfers& transfers = exchange.by_peer[static_cast<size_t>(peer)];
+    if (transfers.inbound != PeerTransfers::Inbound::kNothing) continue;
+    transfers.receiving.start([&] {
+      return link_state_->carrier().receive(
+          group_->on_link(peer), tag_of(number_, exchange.sequence, TransferKind::kEnvelope),
+          transfers.incoming);
     });
-    leg.inbound = Leg::Inbound::kEnvelope;
+    transfers.inbound = PeerTransfers::Inbound::kEnvelope;
   }
 }
 
@@ -156,17 +158,17 @@ void RemoteChannel::send(InFlightExchange& exchange, std::span<const ConstBytes>
   for (int i = 1; i < size(); ++i) {
     const int peer = (group_->rank() + i) % size();
     if (group_->stopped_receiving(peer, number_, exchange.sequence)) continue;
-    Leg& leg = exchange.legs[static_cast<size_t>(peer)];
+    PeerTransfers& transfers = exchange.by_peer[static_cast<size_t>(peer)];
     const ConstBytes message = messages[static_cast<size_t>(peer)];
     envelope.bytes = message.size();
-    write_envelope(envelope, message, leg.outgoing);
+    write_envelope(envelope, message, transfers.outgoing);
     const auto start = [&](TransferKind kind, ConstBytes bytes) {
-      leg.sending[static_cast<size_t>(kind)].start([&] {
-        return hub_->carrier().send(group_->on_link(peer), tag_of(number_, exchange.sequence, kind),
-                                    bytes);
+      transfers.sending[static_cast<size_t>(kind)].start([&] {
+        return link_state_->carrier().send(group_->on_link(peer),
+                                           tag_of(number_, exchange.sequence, kind), bytes);
       });
     };
-    start(TransferKind::kEnvelope, leg.outgoing);
+    start(TransferKind::kEnvelope, transfers.outgoing);
     if (message.size() > kInlineBytes) start(TransferKind::kMessage, message);
   }
 }
@@ -176,7 +178,7 @@ void RemoteChannel::send(InFlightExchange& exchange, std::span<const ConstBytes>
 std::shared_ptr<const void> RemoteChannel::copy_of(std::span<const ConstBytes> send_to,
                                                    std::vector<ConstBytes>& copies) const {
   const auto is_long = [](ConstBytes message) { return message.size() > kInlineBytes; };
-  if (group_ == hub_->root() || std::none_of(send_to.begin(), send_to.end(), is_long)) {
+  if (group_ == link_state_->root() || std::none_of(send_to.begin(), send_to.end(), is_long)) {
     return nullptr;
   }
   const auto memory = std::make_shared<std::vector<std::vector<std::byte>>>();
@@ -207,16 +209,16 @@ Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstByte
     ask_envelopes(ahead);
   } catch (...) {
     // Some peers have it, others will not: nobody may go on.
-    hub_->kill(*group_, {.cause = Cause::kGaveUp,
-                         .culprit = group_->rank(),
-                         .witness = group_->rank(),
-                         .sequence = n,
-                         .operation = operation.name});
+    link_state_->kill(*group_, {.cause = Cause::kGaveUp,
+                                .failed_rank = group_->rank(),
+                                .observer = group_->rank(),
+                                .sequence = n,
+                                .operation = operation.name});
     throw;
   }
   posted_.store(n + 1);
   count_arrivals();
-  hub_->poke_others(*this);
+  link_state_->poke_others(*this);
   return {.sequence = n};
 }
 
@@ -253,8 +255,9 @@ void RemoteChannel::flush(Clock::time_point until) noexcept {
     for (const auto& exchange : ring_) {
       if (exchange == nullptr) continue;
       while (!settle_sends(*exchange)) {
-        const auto slow = std::find_if(exchange->legs.begin(), exchange->legs.end(),
-                                       [](const Leg& leg) { return !leg.sent(); });
+        const auto slow =
+            std::find_if(exchange->by_peer.begin(), exchange->by_peer.end(),
+                         [](const PeerTransfers& transfers) { return !transfers.sent(); });
         Transfer& transfer = slow->sending[slow->sending[0].done() ? 1 : 0];
         if (transfer.failed() || group_->dead() || Clock::now() >= until) break;
         transfer.wait(0.01);

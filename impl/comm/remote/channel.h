@@ -23,14 +23,15 @@
 #include "comm/communicator.h"
 #include "comm/failure.h"
 #include "comm/remote/group.h"
-#include "comm/remote/hub.h"
 #include "comm/remote/in_flight_exchange.h"
+#include "comm/remote/link_state.h"
 
 namespace shardrec::comm::remote {
 
 class RemoteChannel final : public Channel, public Endpoint {
  public:
-  RemoteChannel(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group, Purpose purpose);
+  RemoteChannel(std::shared_ptr<LinkState> link_state, std::shared_ptr<Group> group,
+                Purpose purpose);
   ~RemoteChannel() override;
   RemoteChannel(const RemoteChannel&) = delete;
   RemoteChannel& operator=(const RemoteChannel&) = delete;
@@ -51,7 +52,7 @@ class RemoteChannel final : public Channel, public Endpoint {
  private:
   // One wait, until an exchange has arrived or is taken (waiting.cpp).
   struct Wait {
-    Wish wish;
+    WaitFor wait_for;
     InFlightExchange& exchange;
     CallSite site;
     Clock::time_point deadline;
@@ -59,8 +60,8 @@ class RemoteChannel final : public Channel, public Endpoint {
     double seconds;  // until the deadline
     double warn;     // until the alarm
   };
-  void wait(InFlightExchange& exchange, Wish wish);
-  bool done(InFlightExchange& exchange, Wish wish);
+  void wait(InFlightExchange& exchange, WaitFor wait_for);
+  bool done(InFlightExchange& exchange, WaitFor wait_for);
   void look(Wait& wait);
   void nap(const Wait& wait, bool expecting, double& longest);
   bool late(const Wait& wait, int peer) const;
@@ -95,7 +96,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   bool advance(InFlightExchange& exchange);
   // The same of all from this number on; true when there are more to come.
   bool advance_from(uint64_t sequence);
-  void advance_leg(InFlightExchange& exchange, int peer);
+  void advance_peer(InFlightExchange& exchange, int peer);
   // Reads an envelope that has come. Where it is not of this exchange, all ranks are told.
   void open(InFlightExchange& exchange, int peer);
   std::optional<Cause> difference(const InFlightExchange& exchange, int peer) const;
@@ -104,7 +105,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   bool settle_sends(InFlightExchange& exchange);
   void count_arrivals() noexcept;
 
-  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<LinkState> link_state_;
   const std::shared_ptr<Group> group_;
   const Purpose purpose_;
   std::atomic<uint32_t> number_{UINT32_MAX};

@@ -1,5 +1,5 @@
 // The Communicator of engines between processes: membership and splits. Exchanges are the
-// channels', failures the hub's.
+// channels', failures the link state's.
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -12,8 +12,8 @@
 #include "comm/collective/collectives.h"
 #include "comm/remote/channel.h"
 #include "comm/remote/group.h"
-#include "comm/remote/hub.h"
 #include "comm/remote/link.h"
+#include "comm/remote/link_state.h"
 #include "comm/split.h"
 #include "core/error.h"
 #include "core/random.h"
@@ -39,8 +39,11 @@ uint64_t this_process() {
 
 class RemoteCommunicator final : public Communicator {
  public:
-  RemoteCommunicator(std::shared_ptr<Hub> hub, std::shared_ptr<Group> group, int default_threads)
-      : hub_(std::move(hub)), group_(std::move(group)), default_threads_(default_threads) {}
+  RemoteCommunicator(std::shared_ptr<LinkState> link_state, std::shared_ptr<Group> group,
+                     int default_threads)
+      : link_state_(std::move(link_state)),
+        group_(std::move(group)),
+        default_threads_(default_threads) {}
   ~RemoteCommunicator() override { disconnect(); }
   RemoteCommunicator(const RemoteCommunicator&) = delete;
   RemoteCommunicator& operator=(const RemoteCommunicator&) = delete;
@@ -55,7 +58,7 @@ class RemoteCommunicator final : public Communicator {
 
   std::shared_ptr<Channel> open_channel(Purpose purpose) override {
     // A rank whose memory runs out has opened none.
-    const auto channel = std::make_shared<RemoteChannel>(hub_, group_, purpose);
+    const auto channel = std::make_shared<RemoteChannel>(link_state_, group_, purpose);
     channel->attach(group_->open_channel());
     return channel;
   }
@@ -75,33 +78,33 @@ class RemoteCommunicator final : public Communicator {
     kill(Cause::kGaveUp, &Failure::operation, operation);
   }
   void check() const override { group_->check({.rank = rank()}); }
-  void leave() noexcept override { hub_->depart(*group_, Presence::kLeft); }
-  void disconnect() noexcept override { hub_->depart(*group_, Presence::kDestroyed); }
+  void leave() noexcept override { link_state_->depart(*group_, Presence::kLeft); }
+  void disconnect() noexcept override { link_state_->depart(*group_, Presence::kDestroyed); }
 
  private:
   std::vector<Answer> ask_all(const Answer& mine);
   std::shared_ptr<Communicator> join_part(const std::vector<Answer>& answers, uint64_t sequence);
   void kill(Cause cause, std::string Failure::* text, std::string_view value) noexcept {
-    Failure failure{.cause = cause, .culprit = rank(), .witness = rank()};
+    Failure failure{.cause = cause, .failed_rank = rank(), .observer = rank()};
     try {
       failure.*text = value;
     } catch (...) {  // no memory for the words: the failure goes without them
     }
-    hub_->kill(*group_, failure);
+    link_state_->kill(*group_, failure);
   }
 
-  const std::shared_ptr<Hub> hub_;
+  const std::shared_ptr<LinkState> link_state_;
   const std::shared_ptr<Group> group_;
   std::atomic<int> default_threads_;
   std::unique_ptr<Collectives> splitter_;  // made by the first split
   uint64_t splits_ = 0;
 };
 
-constexpr Operation kSplit{.name = "split", .patience = Patience::kSetup};
+constexpr Operation kSplit{.name = "split", .deadline_kind = DeadlineKind::kSetup};
 
 std::vector<Answer> RemoteCommunicator::ask_all(const Answer& mine) {
   if (splitter_ == nullptr) {
-    const auto channel = std::make_shared<RemoteChannel>(hub_, group_, Purpose::kControl);
+    const auto channel = std::make_shared<RemoteChannel>(link_state_, group_, Purpose::kControl);
     channel->attach(group_->open_splitting());
     splitter_ = std::make_unique<Collectives>(channel, rank(), size());
   }
@@ -109,14 +112,14 @@ std::vector<Answer> RemoteCommunicator::ask_all(const Answer& mine) {
   std::vector<Answer> answers(messages.size());
   for (size_t peer = 0; peer < messages.size(); ++peer) {
     if (messages[peer].size() != sizeof(Answer)) {
-      hub_->kill_and_throw(*group_,
-                           {.cause = Cause::kGarbled,
-                            .culprit = static_cast<int>(peer),
-                            .witness = rank(),
-                            .sequence = splits_,
-                            .operation = kSplit.name,
-                            .reason = "it has another length"},
-                           {.rank = rank(), .operation = kSplit.name, .sequence = splits_});
+      link_state_->kill_and_throw(*group_,
+                                  {.cause = Cause::kGarbled,
+                                   .failed_rank = static_cast<int>(peer),
+                                   .observer = rank(),
+                                   .sequence = splits_,
+                                   .operation = kSplit.name,
+                                   .reason = "it has another length"},
+                                  {.rank = rank(), .operation = kSplit.name, .sequence = splits_});
     }
     std::memcpy(&answers[peer], messages[peer].data(), sizeof(Answer));
   }
@@ -159,18 +162,19 @@ std::shared_ptr<Communicator> RemoteCommunicator::join_part(const std::vector<An
                                                           .ranks_in_process = in_process,
                                                           .numbers = *numbers});
   group->set_deadlines(deadlines());
-  hub_->add(group, {.rank = rank(), .operation = kSplit.name, .sequence = sequence});
-  return std::make_shared<RemoteCommunicator>(hub_, group, default_threads());
+  link_state_->add(group, {.rank = rank(), .operation = kSplit.name, .sequence = sequence});
+  return std::make_shared<RemoteCommunicator>(link_state_, group, default_threads());
 }
 
 }  // namespace
 
-std::shared_ptr<Communicator> make_communicator(const Roster& roster,
+std::shared_ptr<Communicator> make_communicator(const RankLayout& layout,
                                                 std::shared_ptr<Carrier> carrier,
-                                                std::shared_ptr<Board> board) {
-  const auto hub = std::make_shared<Hub>(roster, std::move(carrier), std::move(board));
-  const int threads = core::default_thread_count(roster.ranks_in_process);
-  return std::make_shared<RemoteCommunicator>(hub, hub->root(), threads);
+                                                std::shared_ptr<StateBroadcast> state_broadcast) {
+  const auto link_state =
+      std::make_shared<LinkState>(layout, std::move(carrier), std::move(state_broadcast));
+  const int threads = core::default_thread_count(layout.ranks_in_process);
+  return std::make_shared<RemoteCommunicator>(link_state, link_state->root(), threads);
 }
 
 }  // namespace shardrec::comm::remote

@@ -163,21 +163,21 @@ const Progress* Group::progress_of(int peer, uint32_t channel) const noexcept {
 }
 
 std::optional<Failure> Group::cannot_arrive(int peer, uint32_t channel, uint64_t sequence,
-                                            Wish wish) const {
+                                            WaitFor wait_for) const {
   if (!news_.load()) return std::nullopt;
   const std::lock_guard lock(mutex_);
   const Peer& heard = peers_[static_cast<size_t>(peer)];
   const Progress* progress = progress_of(peer, channel);
   const bool closed = progress != nullptr && progress->closed;
   if (heard.presence == Presence::kMember && !closed) return std::nullopt;
-  if (wish == Wish::kRelease && closed) return std::nullopt;  // it has stopped receiving
+  if (wait_for == WaitFor::kRelease && closed) return std::nullopt;  // it has stopped receiving
   uint64_t came = 0;
   if (progress != nullptr) {
-    came = wish == Wish::kArrival ? progress->posted : progress->received;
+    came = wait_for == WaitFor::kArrival ? progress->posted : progress->received;
   }
-  Failure failure{.culprit = peer, .witness = rank(), .sequence = sequence};
+  Failure failure{.failed_rank = peer, .observer = rank(), .sequence = sequence};
   if (sequence < came) {  // it is under way
-    if (!heard.lost || wish == Wish::kRelease) return std::nullopt;
+    if (!heard.lost || wait_for == WaitFor::kRelease) return std::nullopt;
     failure.cause = Cause::kLost;
     failure.reason = heard.how;
     return failure;

@@ -1,5 +1,5 @@
 // What this rank knows of one group of ranks: who they are, which channels it has opened, how far
-// peers came before they ended, and what killed the group. Passive: hub.h hears and kills,
+// peers came before they ended, and what killed the group. Passive: link_state.h hears and kills,
 // channel.h waits.
 //
 // Every channel of every group of a link has a number of its own on each rank, the same on all
@@ -23,7 +23,7 @@
 
 #include "comm/communicator.h"
 #include "comm/failure.h"
-#include "comm/remote/bulletin.h"
+#include "comm/remote/group_state.h"
 
 namespace shardrec::comm::remote {
 
@@ -46,7 +46,7 @@ class Numbers {
 };
 
 // What of a peer a wait is for.
-enum class Wish : uint8_t {
+enum class WaitFor : uint8_t {
   kArrival,  // its message
   kRelease,  // that it takes this rank's
 };
@@ -82,7 +82,7 @@ class Group {
   uint32_t open_splitting();
   void close_channel(uint32_t number) noexcept;
 
-  // The first failure counts. Called by the hub, under its lock.
+  // The first failure counts. Called by the link state, under its lock.
   void die(Failure failure) noexcept;
   bool dead() const noexcept { return dead_.load(); }
   void check(const CallSite& site) const;                    // throws the failure of a dead group
@@ -106,7 +106,7 @@ class Group {
 
   // Why a wait for an exchange of a channel can never end, if so.
   std::optional<Failure> cannot_arrive(int peer, uint32_t channel, uint64_t sequence,
-                                       Wish wish) const;
+                                       WaitFor wait_for) const;
   // It does not want what is sent on this channel any more, and nobody is to wait for it.
   bool stopped_receiving(int peer, uint32_t channel, uint64_t sequence) const noexcept;
 

@@ -42,20 +42,20 @@ void Transfer::wait(double seconds) {
   }
 }
 
-void Leg::ask_sending() {
+void PeerTransfers::ask_sending() {
   for (Transfer& transfer : sending) transfer.wait(0);
 }
 
-void Leg::drop_sending() noexcept {
+void PeerTransfers::drop_sending() noexcept {
   for (Transfer& transfer : sending) transfer.drop();
 }
 
 void InFlightExchange::clear() noexcept {
-  for (Leg& leg : legs) {
-    leg.receiving.drop();
-    leg.drop_sending();
-    leg.inbound = Leg::Inbound::kNothing;
-    leg.view = {};
+  for (PeerTransfers& transfers : by_peer) {
+    transfers.receiving.drop();
+    transfers.drop_sending();
+    transfers.inbound = PeerTransfers::Inbound::kNothing;
+    transfers.view = {};
   }
   owner.reset();
   own = {};
@@ -64,12 +64,14 @@ void InFlightExchange::clear() noexcept {
 }
 
 bool InFlightExchange::sent() const noexcept {
-  return std::all_of(legs.begin(), legs.end(), [](const Leg& leg) { return leg.sent(); });
+  return std::all_of(by_peer.begin(), by_peer.end(),
+                     [](const PeerTransfers& transfers) { return transfers.sent(); });
 }
 
 bool InFlightExchange::arrived() const noexcept {
-  return std::all_of(legs.begin(), legs.end(),
-                     [](const Leg& leg) { return leg.inbound == Leg::Inbound::kDone; });
+  return std::all_of(by_peer.begin(), by_peer.end(), [](const PeerTransfers& transfers) {
+    return transfers.inbound == PeerTransfers::Inbound::kDone;
+  });
 }
 
 }  // namespace shardrec::comm::remote

@@ -45,7 +45,7 @@ class Transfer {
 };
 
 // Both directions between this rank and one peer.
-struct Leg {
+struct PeerTransfers {
   enum class Inbound : uint8_t { kNothing, kEnvelope, kArrived, kMessage, kDone };
 
   void ask_sending();
@@ -64,7 +64,7 @@ struct Leg {
 };
 
 struct InFlightExchange {
-  explicit InFlightExchange(int ranks) : legs(static_cast<size_t>(ranks)) {}
+  explicit InFlightExchange(int ranks) : by_peer(static_cast<size_t>(ranks)) {}
 
   // As made, but for the memory.
   void clear() noexcept;
@@ -77,7 +77,8 @@ struct InFlightExchange {
   ConstBytes own{};  // the rank's message to itself
   bool reclaimed = false;
   bool released = false;
-  std::vector<Leg> legs;  // of the own rank: done. They end before the owner of what they send.
+  std::vector<PeerTransfers>
+      by_peer;  // of the own rank: done. They end before the owner of what they send.
 };
 
 }  // namespace shardrec::comm::remote

@@ -1,6 +1,6 @@
-// What the engines between processes are built on: a Carrier moves messages, a Bulletin board tells
+// What the engines between processes are built on: a Carrier moves messages, a GroupState state broadcast tells
 // every rank what has happened to one of them. A plug-in is a Carrier (transport_plugin.h); the
-// board is the plug-in's own (mpi) or the control connection of the rendezvous (gloo).
+// state broadcast is the plug-in's own (mpi) or the control connection of the rendezvous (gloo).
 //
 // Thread rule: as in transport_plugin.h.
 #pragma once
@@ -44,17 +44,17 @@ class Carrier {
 
 // Tells every other rank something, in up to 1024 bytes, and hears what they tell. What one rank
 // announces is heard in its order, and before that rank's loss.
-class Board {
+class StateBroadcast {
  public:
-  virtual ~Board() = default;
+  virtual ~StateBroadcast() = default;
   // Does not wait for anybody. Works after Carrier::cancel() too.
-  virtual void announce(ConstBytes bulletin) noexcept = 0;
+  virtual void announce(ConstBytes group_state) noexcept = 0;
 
-  // Called from the board's thread, one call at a time. Its functions call nothing of the link but
+  // Called from the state broadcast's thread, one call at a time. Its functions call nothing of the link but
   // Carrier::cancel().
   struct Listener {
     // A peer announced something.
-    std::function<void(int from, ConstBytes bulletin)> heard;
+    std::function<void(int from, ConstBytes group_state)> heard;
     // A peer is gone: its process ended, its host is silent, its connection broke. Once per peer.
     std::function<void(int peer, const std::string& how)> lost;
   };
@@ -64,16 +64,16 @@ class Board {
 };
 
 // Where the ranks live, from what each said of itself when they met.
-struct Roster {
+struct RankLayout {
   int rank = 0;
   int size = 1;
   int ranks_per_node = 1;
   int ranks_in_process = 1;
 };
 
-// A communicator of `roster.size` ranks over a link. Not collective by itself: the first call is.
-std::shared_ptr<Communicator> make_communicator(const Roster& roster,
+// A communicator of `layout.size` ranks over a link. Not collective by itself: the first call is.
+std::shared_ptr<Communicator> make_communicator(const RankLayout& layout,
                                                 std::shared_ptr<Carrier> carrier,
-                                                std::shared_ptr<Board> board);
+                                                std::shared_ptr<StateBroadcast> state_broadcast);
 
 }  // namespace shardrec::comm::remote

@@ -47,7 +47,7 @@ Table load(const EngineRow& engine) {
   const bool whole = table.open != nullptr && table.rank != nullptr && table.ranks != nullptr &&
                      table.send != nullptr && table.receive != nullptr && table.wait != nullptr &&
                      table.forget != nullptr && table.cancel != nullptr && table.close != nullptr &&
-                     (table.has_bulletins == 0 || table.announce != nullptr);
+                     (table.has_group_states == 0 || table.announce != nullptr);
   if (status != SHARDREC_TRANSPORT_OK || !whole) {
     core::refuse_plugin(
         plugin, loaded,
@@ -103,36 +103,36 @@ std::string text_of(const PluginError& error) {
   core::fail(status_of(status), text_of(error), std::move(parts));
 }
 
-// Bulletins between the plug-in's thread and the listener. Recursive: a listener that is told
+// Group states between the plug-in's thread and the listener. Recursive: a listener that is told
 // something may stop listening.
 class Reader {
  public:
-  void hear(int from, ConstBytes bulletin) noexcept {
+  void hear(int from, ConstBytes group_state) noexcept {
     const std::lock_guard lock(mutex_);
     try {
       if (listener_ != nullptr) {
         const auto listener = listener_;  // outlives a listen() from within
-        if (listener->heard) listener->heard(from, bulletin);
+        if (listener->heard) listener->heard(from, group_state);
       } else if (!ended_) {
-        waiting_.emplace_back(from, std::vector(bulletin.begin(), bulletin.end()));
+        waiting_.emplace_back(from, std::vector(group_state.begin(), group_state.end()));
       }
     } catch (const std::exception&) {  // out of memory: the waiting call has a deadline
     }
   }
 
-  void listen(Board::Listener listener) {
+  void listen(StateBroadcast::Listener listener) {
     const std::lock_guard lock(mutex_);
     listener_.reset();
     ended_ = !listener.heard && !listener.lost;
     const auto waiting = std::exchange(waiting_, {});
     if (ended_) return;
-    listener_ = std::make_shared<const Board::Listener>(std::move(listener));
-    for (const auto& [from, bulletin] : waiting) hear(from, bulletin);
+    listener_ = std::make_shared<const StateBroadcast::Listener>(std::move(listener));
+    for (const auto& [from, group_state] : waiting) hear(from, group_state);
   }
 
  private:
   std::recursive_mutex mutex_;
-  std::shared_ptr<const Board::Listener> listener_;
+  std::shared_ptr<const StateBroadcast::Listener> listener_;
   bool ended_ = false;
   std::vector<std::pair<int, std::vector<std::byte>>> waiting_;
 };
@@ -200,7 +200,7 @@ class StoreBorder {
   std::exception_ptr thrown_;
 };
 
-// An open transport. Closed with the last of carrier, board and requests.
+// An open transport. Closed with the last of carrier, state broadcast and requests.
 struct Handle {
   explicit Handle(const Table& functions) : table(functions) {}
   ~Handle() {
@@ -280,11 +280,12 @@ class PluginCarrier final : public Carrier {
   std::shared_ptr<Handle> handle_;
 };
 
-class PluginBoard final : public Board {
+class PluginStateBroadcast final : public StateBroadcast {
  public:
-  explicit PluginBoard(std::shared_ptr<Handle> handle) noexcept : handle_(std::move(handle)) {}
-  void announce(ConstBytes bulletin) noexcept override {
-    handle_->table.announce(handle_->transport, bulletin.data(), bulletin.size());
+  explicit PluginStateBroadcast(std::shared_ptr<Handle> handle) noexcept
+      : handle_(std::move(handle)) {}
+  void announce(ConstBytes group_state) noexcept override {
+    handle_->table.announce(handle_->transport, group_state.data(), group_state.size());
   }
   void listen(Listener listener) override { handle_->reader.listen(std::move(listener)); }
 
@@ -335,7 +336,7 @@ Transport open_transport(const TransportJob& job) {
       .store_set = job.store != nullptr ? &StoreBorder::set : nullptr,
       .store_get = job.store != nullptr ? &StoreBorder::get : nullptr,
       .reader = &handle->reader,
-      .bulletin = &hear};
+      .group_state = &hear};
   PluginError error{.peer = -1, .text = ""};
   void* transport = nullptr;
   const int32_t status = table.open(&description, &transport, &error);
@@ -348,8 +349,9 @@ Transport open_transport(const TransportJob& job) {
   Transport result{.rank = table.rank(transport),
                    .size = table.ranks(transport),
                    .carrier = std::make_shared<PluginCarrier>(handle),
-                   .board = nullptr};
-  if (table.has_bulletins != 0) result.board = std::make_shared<PluginBoard>(handle);
+                   .state_broadcast = nullptr};
+  if (table.has_group_states != 0)
+    result.state_broadcast = std::make_shared<PluginStateBroadcast>(handle);
   return result;
 }
 

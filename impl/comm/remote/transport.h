@@ -1,9 +1,9 @@
-// A plug-in (transport_plugin.h) as the Carrier, and where it has bulletins the Board, of an engine
+// A plug-in (transport_plugin.h) as the Carrier, and where it has group states the StateBroadcast, of an engine
 // between processes. Loaded when an engine is first asked for; where it is looked for:
 // core/plugin.h. Once loaded it stays.
 //
 // Thread rule: any thread may call anything. The transport is closed, which takes up to a second,
-// when the carrier, the board and all requests are gone.
+// when the carrier, the state broadcast and all requests are gone.
 #pragma once
 
 #include <functional>
@@ -47,7 +47,7 @@ struct Transport {
   int rank = 0;
   int size = 1;
   std::shared_ptr<Carrier> carrier;
-  std::shared_ptr<Board> board;  // null: the engine has none
+  std::shared_ptr<StateBroadcast> state_broadcast;  // null: the engine has none
 };
 
 // Collective: returns when this rank can send to every other one. Throws UNSUPPORTED (the plug-in

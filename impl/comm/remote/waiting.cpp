@@ -21,7 +21,7 @@ constexpr double kShortest = 0.0001;
 constexpr double kShort = 0.002;
 constexpr double kLong = 0.01;
 
-// The transport knows of a broken connection before the board has told what broke it.
+// The transport knows of a broken connection before the state broadcast has told what broke it.
 constexpr auto kGrace = std::chrono::milliseconds(400);
 
 }  // namespace
@@ -33,10 +33,10 @@ void RemoteChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
     core::fail(SHARDREC_INTERNAL, core::sentence("receive of exchange ", ticket.sequence,
                                                  ", which is over: it was reclaimed"));
   }
-  wait(*exchange, Wish::kArrival);
+  wait(*exchange, WaitFor::kArrival);
   for (int peer = 0; peer < size(); ++peer) {
     const auto at = static_cast<size_t>(peer);
-    received[at] = peer == group_->rank() ? exchange->own : exchange->legs[at].view;
+    received[at] = peer == group_->rank() ? exchange->own : exchange->by_peer[at].view;
   }
 }
 
@@ -44,25 +44,25 @@ void RemoteChannel::reclaim(Ticket ticket) {
   const std::lock_guard lock(turn_);
   InFlightExchange* exchange = find(ticket, "reclaim");
   if (exchange == nullptr || exchange->reclaimed) return;
-  wait(*exchange, Wish::kRelease);
+  wait(*exchange, WaitFor::kRelease);
   exchange->owner.reset();
   exchange->reclaimed = true;
   finish(*exchange);
 }
 
-bool RemoteChannel::done(InFlightExchange& exchange, Wish wish) {
-  if (wish == Wish::kArrival ? advance(exchange) : settle_sends(exchange)) return true;
+bool RemoteChannel::done(InFlightExchange& exchange, WaitFor wait_for) {
+  if (wait_for == WaitFor::kArrival ? advance(exchange) : settle_sends(exchange)) return true;
   return exchange.operation.last && group_->somebody_left();
 }
 
-void RemoteChannel::wait(InFlightExchange& exchange, Wish wish) {
-  if (done(exchange, wish)) return;
+void RemoteChannel::wait(InFlightExchange& exchange, WaitFor wait_for) {
+  if (done(exchange, wait_for)) return;
 
   const Deadlines deadlines = group_->deadlines();
   const Clock::time_point start = Clock::now();
   const double seconds =
-      exchange.operation.patience == Patience::kStep ? deadlines.step : deadlines.setup;
-  Wait wait{.wish = wish,
+      exchange.operation.deadline_kind == DeadlineKind::kStep ? deadlines.step : deadlines.setup;
+  Wait wait{.wait_for = wait_for,
             .exchange = exchange,
             .site = call_site_of(exchange),
             .deadline = after(start, seconds),
@@ -73,20 +73,21 @@ void RemoteChannel::wait(InFlightExchange& exchange, Wish wish) {
   do {
     look(wait);
     const bool own = advance_from(wait.site.sequence + 1);
-    nap(wait, hub_->poke_others(*this) || own, longest);
-  } while (!done(exchange, wish));
+    nap(wait, link_state_->poke_others(*this) || own, longest);
+  } while (!done(exchange, wait_for));
 }
 
 const Transfer& RemoteChannel::awaited(const Wait& wait, int peer) const {
-  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
-  if (wait.wish == Wish::kArrival) return leg.receiving;
-  return leg.sending[leg.sending[0].done() ? 1 : 0];
+  const PeerTransfers& transfers = wait.exchange.by_peer[static_cast<size_t>(peer)];
+  if (wait.wait_for == WaitFor::kArrival) return transfers.receiving;
+  return transfers.sending[transfers.sending[0].done() ? 1 : 0];
 }
 
 bool RemoteChannel::late(const Wait& wait, int peer) const {
-  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
+  const PeerTransfers& transfers = wait.exchange.by_peer[static_cast<size_t>(peer)];
   if (peer == group_->rank()) return false;
-  return wait.wish == Wish::kArrival ? leg.inbound != Leg::Inbound::kDone : !leg.sent();
+  return wait.wait_for == WaitFor::kArrival ? transfers.inbound != PeerTransfers::Inbound::kDone
+                                            : !transfers.sent();
 }
 
 void RemoteChannel::nap(const Wait& wait, bool expecting, double& longest) {
@@ -94,8 +95,9 @@ void RemoteChannel::nap(const Wait& wait, bool expecting, double& longest) {
   int envelopes = 0;
   for (int peer = 0; peer < size(); ++peer) {
     if (!late(wait, peer) || awaited(wait, peer).failed()) continue;
-    const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
-    const bool envelope = wait.wish == Wish::kArrival && leg.inbound == Leg::Inbound::kEnvelope;
+    const PeerTransfers& transfers = wait.exchange.by_peer[static_cast<size_t>(peer)];
+    const bool envelope = wait.wait_for == WaitFor::kArrival &&
+                          transfers.inbound == PeerTransfers::Inbound::kEnvelope;
     if (chosen < 0 || (envelope && envelopes == 0)) chosen = peer;
     envelopes += envelope ? 1 : 0;
   }
@@ -111,29 +113,29 @@ void RemoteChannel::nap(const Wait& wait, bool expecting, double& longest) {
     std::this_thread::sleep_for(std::chrono::duration<double>(std::min(seconds, kShort)));
     return;
   }
-  Leg& leg = wait.exchange.legs[static_cast<size_t>(chosen)];
-  if (wait.wish == Wish::kArrival) {
-    leg.receiving.wait(seconds);
+  PeerTransfers& transfers = wait.exchange.by_peer[static_cast<size_t>(chosen)];
+  if (wait.wait_for == WaitFor::kArrival) {
+    transfers.receiving.wait(seconds);
   } else {
-    leg.sending[leg.sending[0].done() ? 1 : 0].wait(seconds);
+    transfers.sending[transfers.sending[0].done() ? 1 : 0].wait(seconds);
   }
 }
 
 void RemoteChannel::fail(const Wait& wait, Failure failure) {
-  failure.witness = group_->rank();
+  failure.observer = group_->rank();
   failure.sequence = wait.site.sequence;
   failure.operation = wait.site.operation;
-  hub_->kill_and_throw(*group_, failure, wait.site);
+  link_state_->kill_and_throw(*group_, failure, wait.site);
 }
 
 void RemoteChannel::look(Wait& wait) {
   if (group_->departed()) {
     // Left from another thread: the peers must not take this rank's half of the exchange for whole.
-    hub_->kill(*group_, {.cause = Cause::kGaveUp,
-                         .culprit = group_->rank(),
-                         .witness = group_->rank(),
-                         .sequence = wait.site.sequence,
-                         .operation = wait.site.operation});
+    link_state_->kill(*group_, {.cause = Cause::kGaveUp,
+                                .failed_rank = group_->rank(),
+                                .observer = group_->rank(),
+                                .sequence = wait.site.sequence,
+                                .operation = wait.site.operation});
   }
   check(wait.site);
   const Clock::time_point now = Clock::now();
@@ -142,19 +144,19 @@ void RemoteChannel::look(Wait& wait) {
     if (!late(wait, peer)) continue;
     if (first_late < 0) first_late = peer;
     const uint64_t sequence = wait.site.sequence;
-    if (auto failure = group_->cannot_arrive(peer, number_, sequence, wait.wish)) {
+    if (auto failure = group_->cannot_arrive(peer, number_, sequence, wait.wait_for)) {
       fail(wait, *std::move(failure));
     }
     const Transfer& transfer = awaited(wait, peer);
     if (transfer.failed() && now >= transfer.failed_at() + kGrace) {
-      fail(wait, {.cause = Cause::kTransport, .culprit = peer, .reason = transfer.why()});
+      fail(wait, {.cause = Cause::kTransport, .failed_rank = peer, .reason = transfer.why()});
     }
   }
   if (first_late < 0) return;
   if (now >= wait.deadline) {
-    fail(wait, {.cause = wait.wish == Wish::kArrival ? Cause::kLate : Cause::kUnread,
-                .culprit = first_late,
-                .culprit_operation = describe(wait, first_late),
+    fail(wait, {.cause = wait.wait_for == WaitFor::kArrival ? Cause::kLate : Cause::kUnread,
+                .failed_rank = first_late,
+                .failed_rank_operation = describe(wait, first_late),
                 .seconds = wait.seconds});
   }
   if (now >= wait.alarm) {
@@ -164,9 +166,10 @@ void RemoteChannel::look(Wait& wait) {
 }
 
 std::string RemoteChannel::describe(const Wait& wait, int peer) const {
-  const Leg& leg = wait.exchange.legs[static_cast<size_t>(peer)];
-  if (wait.wish == Wish::kArrival && leg.inbound == Leg::Inbound::kMessage) {
-    return core::sentence("came, but not all of its ", leg.arrived.bytes, " bytes have arrived");
+  const PeerTransfers& transfers = wait.exchange.by_peer[static_cast<size_t>(peer)];
+  if (wait.wait_for == WaitFor::kArrival && transfers.inbound == PeerTransfers::Inbound::kMessage) {
+    return core::sentence("came, but not all of its ", transfers.arrived.bytes,
+                          " bytes have arrived");
   }
   return group_->last_seen(peer);
 }

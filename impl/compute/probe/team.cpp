@@ -115,8 +115,8 @@ void ProbeTeam::follow() noexcept {
 }
 
 void ProbeTeam::gather_followers(int64_t most) noexcept {
-  const auto patience = Clock::now() + std::chrono::milliseconds(100);
-  for (Waiting waiting; enlisted_.load() < most && Clock::now() < patience;) waiting.step();
+  const auto deadline = Clock::now() + std::chrono::milliseconds(100);
+  for (Waiting waiting; enlisted_.load() < most && Clock::now() < deadline;) waiting.step();
   count_ = 1 + enlisted_.fetch_add(kClosed);
 }
 

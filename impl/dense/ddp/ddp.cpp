@@ -13,7 +13,7 @@ namespace shardrec::dense {
 namespace {
 
 constexpr comm::Operation kCompare{
-    .name = "ddp: commit", .kind = 1, .patience = comm::Patience::kSetup};
+    .name = "ddp: commit", .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
 constexpr size_t kAlignment = 64;
 
 bool is_accepted(int32_t dtype) noexcept {

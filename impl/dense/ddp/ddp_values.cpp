@@ -12,10 +12,10 @@ namespace shardrec::dense {
 namespace {
 
 constexpr comm::Operation kBroadcast{
-    .name = "ddp: broadcast", .kind = 2, .patience = comm::Patience::kSetup};
+    .name = "ddp: broadcast", .kind = 2, .deadline_kind = comm::DeadlineKind::kSetup};
 constexpr comm::Operation kCheckEqual{.name = "ddp: check_equal", .kind = 6};
 constexpr comm::Operation kSteps{
-    .name = "ddp: broadcast of steps", .kind = 7, .patience = comm::Patience::kSetup};
+    .name = "ddp: broadcast of steps", .kind = 7, .deadline_kind = comm::DeadlineKind::kSetup};
 
 constexpr size_t kBroadcastBytes = size_t{16} << 20;  // in one message
 

@@ -17,7 +17,7 @@ using core::sentence;
 
 constexpr size_t kScratchBytes = 65536;
 constexpr size_t kRanks = size_t{kMostRanks} + 1;  // that a message can name
-constexpr size_t kNewsBytes = 64;                  // what an entry takes beside its bulletin, about
+constexpr size_t kNewsBytes = 64;  // what an entry takes beside its group state, about
 constexpr milliseconds kDefaultSilence{static_cast<int64_t>(kSilenceSeconds * 1000)};
 
 }  // namespace
@@ -133,10 +133,10 @@ void Client::hear(const Frame& frame) {
     }
     case FrameKind::kReply:
       return answer(read<Reply>(frame.payload));
-    case FrameKind::kBulletin: {
-      const auto heard = read<Bulletin>(frame.payload);
-      return tell(
-          {.rank = heard.from, .bulletin = Bytes(heard.bulletin.begin(), heard.bulletin.end())});
+    case FrameKind::kGroupState: {
+      const auto heard = read<GroupState>(frame.payload);
+      return tell({.rank = heard.from,
+                   .group_state = Bytes(heard.group_state.begin(), heard.group_state.end())});
     }
     case FrameKind::kLost: {
       const auto lost = read<Lost>(frame.payload);
@@ -236,7 +236,7 @@ void Client::note_gone(int rank, std::string_view how) noexcept {
 
 void Client::tell(News news) {
   const std::lock_guard lock(mutex_);
-  const size_t bytes = news_bytes_ + news.bulletin.size() + kNewsBytes;
+  const size_t bytes = news_bytes_ + news.group_state.size() + kNewsBytes;
   if (bytes > kMostUnread && !news.lost) {
     fail(SHARDREC_OUT_OF_MEMORY, "this rank has not listened to what the others announced");
   }
@@ -256,7 +256,7 @@ void Client::deliver() {
       if (!news_.empty()) {
         news = std::move(news_.front());
         news_.pop_front();
-        news_bytes_ -= news.bulletin.size() + kNewsBytes;
+        news_bytes_ -= news.group_state.size() + kNewsBytes;
       } else {
         const auto first = std::find(lost_without_words_.begin(), lost_without_words_.end(), true);
         if (first == lost_without_words_.end()) return;
@@ -270,7 +270,7 @@ void Client::deliver() {
     } else if (news.lost) {
       listener->lost(news.rank, news.how);
     } else {
-      listener->heard(news.rank, news.bulletin);
+      listener->heard(news.rank, news.group_state);
     }
   }
 }

@@ -1,5 +1,5 @@
 // One rank's end of the rendezvous: a thread that keeps the connection to the server, says that
-// this rank lives, and hears what becomes of the others. It is the board of the engines that have
+// this rank lives, and hears what becomes of the others. It is the state broadcast of the engines that have
 // none of their own, and the store.
 //
 // A rank is lost when the server says so; rank 0, with whose process the server ends as a rule,
@@ -32,7 +32,7 @@
 
 namespace shardrec::comm::rendezvous {
 
-class Client final : public remote::Board {
+class Client final : public remote::StateBroadcast {
  public:
   // The connection has proved who it is (connect.h). Nothing happens before run().
   Client(Connection connection, const Join& join);
@@ -57,7 +57,7 @@ class Client final : public remote::Board {
     return std::chrono::duration<double>(silence_).count();
   }
 
-  void announce(ConstBytes bulletin) noexcept override;
+  void announce(ConstBytes group_state) noexcept override;
   void listen(Listener listener) override;
 
   // The store. Keys of up to 255 bytes without control characters, values of up to 65,536 bytes;
@@ -80,7 +80,7 @@ class Client final : public remote::Board {
   struct News {
     int rank = 0;
     bool lost = false;
-    Bytes bulletin{};
+    Bytes group_state{};
     std::string how{};
   };
 

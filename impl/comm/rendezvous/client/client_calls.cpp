@@ -71,14 +71,14 @@ Formed Client::wait_until_formed(Clock::time_point deadline) {
        std::move(parts));
 }
 
-void Client::announce(ConstBytes bulletin) noexcept {
+void Client::announce(ConstBytes group_state) noexcept {
   const std::lock_guard lock(mutex_);
   if (closed_ || ended_) return;
   try {
-    if (bulletin.size() > kMostBulletinBytes) {
+    if (group_state.size() > kMostGroupStateBytes) {
       choked_ = true;
     } else {
-      order(framed(Announce{.bulletin = bulletin}));
+      order(framed(Announce{.group_state = group_state}));
     }
   } catch (const std::exception&) {
     choked_ = true;  // what cannot be told ends the connection: that the others hear

@@ -15,7 +15,7 @@ Meeting join_once(const Token& token, const Join& who, Clock::time_point deadlin
                   const Belief& belief) {
   auto client = start_client(connect(token, who.rank, deadline, belief), who);
   const Formed formed = client->wait_until_formed(deadline);
-  return {.roster = {.rank = who.rank,
+  return {.layout = {.rank = who.rank,
                      .size = who.size,
                      .ranks_per_node = formed.ranks_per_node,
                      .ranks_in_process = formed.ranks_in_process},

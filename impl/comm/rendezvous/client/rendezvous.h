@@ -1,9 +1,9 @@
 // How the ranks of a group meet: the face of this folder. A server runs in one process (server.h);
-// every rank joins it with the server's token, and gets the roster, a board and a store.
+// every rank joins it with the server's token, and gets the layout, a state broadcast and a store.
 //
 //   Server server({});                                    // in rank 0's process, as a rule
 //   Meeting meeting = join(server.token(), rank, size, {.seconds = 60});
-//   ... meeting.client is the Board, and has the store
+//   ... meeting.client is the StateBroadcast, and has the store
 //
 // join() blocks until every rank has come; where one does not, all get an error that says which.
 #pragma once
@@ -47,7 +47,7 @@ struct JoinOptions {
 };
 
 struct Meeting {
-  remote::Roster roster;
+  remote::RankLayout layout;
   std::shared_ptr<Client> client;
   // Where this process runs it and nobody else keeps it: destroyed after the client.
   std::shared_ptr<Server> server;

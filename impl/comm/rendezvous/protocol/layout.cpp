@@ -17,12 +17,12 @@ namespace shardrec::comm::rendezvous {
 namespace {
 
 // What the launchers said, or 0.
-int ranks_per_node_told(std::span<const Join> ranks) {
-  const auto told = std::find_if(ranks.begin(), ranks.end(),
-                                 [](const Join& rank) { return rank.ranks_on_host > 0; });
-  if (told == ranks.end()) return 0;
+int announced_ranks_per_node(std::span<const Join> ranks) {
+  const auto announced = std::find_if(ranks.begin(), ranks.end(),
+                                      [](const Join& rank) { return rank.ranks_on_host > 0; });
+  if (announced == ranks.end()) return 0;
   const int size = static_cast<int>(ranks.size());
-  const int per_node = std::min(told->ranks_on_host, size);
+  const int per_node = std::min(announced->ranks_on_host, size);
   const int last_node = size - (size - 1) / per_node * per_node;
   for (const Join& rank : ranks) {
     const bool on_last = rank.rank / per_node == (size - 1) / per_node;
@@ -32,7 +32,7 @@ int ranks_per_node_told(std::span<const Join> ranks) {
     }
     core::fail(SHARDREC_MISMATCH,
                core::sentence("rank ", rank.rank, " has LOCAL_WORLD_SIZE ", rank.ranks_on_host,
-                              ", rank ", told->rank, " has ", told->ranks_on_host,
+                              ", rank ", announced->rank, " has ", announced->ranks_on_host,
                               "; all nodes must have the same number of ranks, but the last, "
                               "which may have fewer"),
                {.rank = rank.rank, .value = rank.ranks_on_host});
@@ -49,7 +49,7 @@ uint64_t namespace_number(const char* path) {
 }  // namespace
 
 int ranks_per_node(std::span<const Join> ranks) {
-  if (const int told = ranks_per_node_told(ranks); told > 0) return told;
+  if (const int announced = announced_ranks_per_node(ranks); announced > 0) return announced;
   std::vector<std::pair<HostId, int>> runs;  // of neighbours on one machine
   for (const Join& rank : ranks) {
     if (runs.empty() || runs.back().first != rank.host) runs.emplace_back(rank.host, 0);

@@ -18,8 +18,8 @@ inline constexpr size_t kMostJobBytes = 64;
 inline constexpr size_t kLeastSecretBytes = 16;
 inline constexpr size_t kMostSecretBytes = 128;
 
-// Sizes in one frame. Those of a bulletin and a value are also in transport_plugin.h.
-inline constexpr size_t kMostBulletinBytes = 1024;
+// Sizes in one frame. Those of a group state and a value are also in transport_plugin.h.
+inline constexpr size_t kMostGroupStateBytes = 1024;
 inline constexpr size_t kMostKeyBytes = 255;
 inline constexpr size_t kMostValueBytes = 65536;
 inline constexpr size_t kMostTextBytes = 1024;

@@ -122,11 +122,11 @@ struct Forget {
 
 struct Announce {
   static constexpr FrameKind kKind = FrameKind::kAnnounce;
-  ConstBytes bulletin{};
+  ConstBytes group_state{};
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
-    fields.rest(self.bulletin, kMostBulletinBytes);
+    fields.rest(self.group_state, kMostGroupStateBytes);
   }
 };
 
@@ -214,15 +214,15 @@ struct Reply {
   }
 };
 
-struct Bulletin {
-  static constexpr FrameKind kKind = FrameKind::kBulletin;
+struct GroupState {
+  static constexpr FrameKind kKind = FrameKind::kGroupState;
   int from = 0;
-  ConstBytes bulletin{};
+  ConstBytes group_state{};
 
   template <class Self, class Fields>
   static void visit(Self& self, Fields& fields) {
     fields.rank(self.from);
-    fields.rest(self.bulletin, kMostBulletinBytes);
+    fields.rest(self.group_state, kMostGroupStateBytes);
   }
 };
 

@@ -76,7 +76,7 @@ enum class FrameKind : uint8_t {
   kFormed,
   kRefused,
   kReply,
-  kBulletin,
+  kGroupState,
   kLost,
   kLeft,
   kEnd,

@@ -101,8 +101,8 @@ void Job::hear(int rank, const Frame& frame, Time now) {
     case FrameKind::kForget:
       return store_.forget(rank, read<Forget>(frame.payload).id);
     case FrameKind::kAnnounce:
-      return tell_all(Bulletin{.from = rank, .bulletin = read<Announce>(frame.payload).bulletin},
-                      rank);
+      return tell_all(
+          GroupState{.from = rank, .group_state = read<Announce>(frame.payload).group_state}, rank);
     case FrameKind::kGoodbye:
       read<Goodbye>(frame.payload);
       return goodbye(rank);

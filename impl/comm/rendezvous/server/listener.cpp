@@ -26,7 +26,7 @@ bool Listener::accept_connections(Poller& poller, uint64_t& next_name, Clock::ti
     if (unauthenticated_.size() >= kMostUnauthenticated)
       unauthenticated_.erase(unauthenticated_.begin());
     Unauthenticated connection{.socket = std::move(socket), .since = now};
-    connection.socket.watch(patience_);
+    connection.socket.watch(authentication_time_);
     core::fill_random(connection.nonce);
     const Challenge challenge = make_challenge(job_, connection.nonce);
     const Io io = connection.socket.write(challenge);
@@ -74,7 +74,8 @@ void Listener::end() noexcept {
 }
 
 void Listener::clear(Clock::time_point now) {
-  while (!unauthenticated_.empty() && now - unauthenticated_.begin()->second.since > patience_) {
+  while (!unauthenticated_.empty() &&
+         now - unauthenticated_.begin()->second.since > authentication_time_) {
     unauthenticated_.erase(unauthenticated_.begin());
   }
 }

@@ -23,8 +23,11 @@ class Listener {
     Verdict verdict{};  // to be sent first
   };
 
-  Listener(Socket socket, const Key& key, std::string job, milliseconds patience)
-      : socket_(std::move(socket)), key_(key), job_(std::move(job)), patience_(patience) {}
+  Listener(Socket socket, const Key& key, std::string job, milliseconds authentication_time)
+      : socket_(std::move(socket)),
+        key_(key),
+        job_(std::move(job)),
+        authentication_time_(authentication_time) {}
 
   const Socket& socket() const noexcept { return socket_; }
   // Accepts up to 64 connections; each gets the next name and is added to the poller. False: the
@@ -53,7 +56,7 @@ class Listener {
   Socket socket_;
   Key key_;
   std::string job_;
-  milliseconds patience_;
+  milliseconds authentication_time_;
   std::map<uint64_t, Unauthenticated> unauthenticated_;  // the oldest first
   uint32_t turned_away_ = 0;
 };

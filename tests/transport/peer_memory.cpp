@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kLarge = size_t{64} << 20;  // far more than a connection holds
 constexpr uint32_t kBack = 9;
 
-bool direct() {
+bool reads_peer_memory() {
   const char* least = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
   return least == nullptr || std::string(least) != "0";
 }
@@ -30,14 +30,14 @@ bool direct() {
 void send_number(Transport& transport, int peer, uint32_t tag, int64_t number) {
   Bytes bytes(sizeof number);
   std::memcpy(bytes.data(), &number, sizeof number);
-  expect_outcome(transport.carrier->send(peer, tag, bytes)->wait(kPatience), Outcome::kDone,
+  expect_outcome(transport.carrier->send(peer, tag, bytes)->wait(kDeadline), Outcome::kDone,
                  "a number is sent");
 }
 
 int64_t receive_number(Transport& transport, int peer, uint32_t tag) {
   int64_t number = 0;
   Bytes bytes(sizeof number);
-  expect_outcome(transport.carrier->receive(peer, tag, bytes)->wait(kPatience), Outcome::kDone,
+  expect_outcome(transport.carrier->receive(peer, tag, bytes)->wait(kDeadline), Outcome::kDone,
                  "a number is received");
   std::memcpy(&number, bytes.data(), sizeof number);
   return number;
@@ -51,7 +51,7 @@ void read_while_stopped(const Job& job) {
     const auto request = transport.carrier->send(0, 5, sent);
     send_number(transport, 0, 1, getpid());
     raise(SIGSTOP);
-    expect_outcome(request->wait(kPatience), Outcome::kDone, "what was sent");
+    expect_outcome(request->wait(kDeadline), Outcome::kDone, "what was sent");
     receive_number(transport, 0, kBack);
     return;
   }
@@ -61,9 +61,9 @@ void read_while_stopped(const Job& job) {
   const auto request = transport.carrier->receive(1, 5, received);
   const Outcome outcome = request->wait(1).outcome;
   kill(process, SIGCONT);
-  expect(outcome == (direct() ? Outcome::kDone : Outcome::kTimeout),
+  expect(outcome == (reads_peer_memory() ? Outcome::kDone : Outcome::kTimeout),
          "outcome " + std::to_string(static_cast<int>(outcome)) + " of a rank that is stopped");
-  if (!direct()) expect_outcome(request->wait(kPatience), Outcome::kDone, "the rest");
+  if (!reads_peer_memory()) expect_outcome(request->wait(kDeadline), Outcome::kDone, "the rest");
   expect(received == pattern(1, 0, 5, kLarge), "other bytes arrived");
   send_number(transport, 1, kBack, 0);
 }
@@ -72,7 +72,7 @@ void read_while_stopped(const Job& job) {
 // other.
 void taken_back(const Job& job) {
   Transport transport = open_job(job);
-  if (!direct()) return;
+  if (!reads_peer_memory()) return;
   if (transport.rank == 1) {
     Bytes sent(kLarge, std::byte{1});
     transport.carrier->send(0, 5, sent).reset();
@@ -83,7 +83,7 @@ void taken_back(const Job& job) {
   }
   receive_number(transport, 1, 1);
   Bytes received(kLarge);
-  const Result result = transport.carrier->receive(1, 5, received)->wait(kPatience);
+  const Result result = transport.carrier->receive(1, 5, received)->wait(kDeadline);
   expect_outcome(result, Outcome::kFailed, "a message that was taken back");
   expect(result.peer == 1 && result.text.find("rank 1") != std::string::npos, result.text);
   send_number(transport, 1, kBack, 0);
@@ -92,14 +92,14 @@ void taken_back(const Job& job) {
 // A receiver that gives a message up lets its sender go on, before and after the offer.
 void given_up(const Job& job) {
   Transport transport = open_job(job);
-  if (!direct()) return;
+  if (!reads_peer_memory()) return;
   constexpr int kRounds = 8;
   for (int round = 0; round < kRounds; ++round) {
     const auto tag = static_cast<uint32_t>(10 + round);
     Bytes memory(kLarge / 8);
     if (transport.rank == 1) {
       if (round % 2 == 0) receive_number(transport, 0, kBack);
-      expect_outcome(transport.carrier->send(0, tag, memory)->wait(kPatience), Outcome::kDone,
+      expect_outcome(transport.carrier->send(0, tag, memory)->wait(kDeadline), Outcome::kDone,
                      "what nobody wants any more");
       continue;
     }
@@ -115,18 +115,18 @@ void given_up(const Job& job) {
 // Memory is the caller's again at once, though another thread was reading into it.
 void given_up_while_read(const Job& job) {
   Transport transport = open_job(job);
-  if (!direct()) return;
+  if (!reads_peer_memory()) return;
   Bytes memory(kLarge, transport.rank == 1 ? std::byte{1} : std::byte{0});
   if (transport.rank == 1) {
     receive_number(transport, 0, kBack);
-    expect_outcome(transport.carrier->send(0, 5, memory)->wait(kPatience), Outcome::kDone, "sent");
+    expect_outcome(transport.carrier->send(0, 5, memory)->wait(kDeadline), Outcome::kDone, "sent");
     return send_number(transport, 0, 1, 0);
   }
   auto request = transport.carrier->receive(1, 5, memory);
   send_number(transport, 1, kBack, 0);
   const volatile std::byte& first = memory[0];
   for (const Stopwatch watch; first == std::byte{0};)
-    expect(watch.seconds() < kPatience, "nothing arrives");
+    expect(watch.seconds() < kDeadline, "nothing arrives");
   request.reset();
   std::fill(memory.begin(), memory.end(), std::byte{2});
   receive_number(transport, 1, 1);
@@ -150,7 +150,7 @@ void connections(const Job& job) {
   Transport transport = open_job(job);
   const int opened = count_sockets() - before;
   const int peers = transport.size - 1;
-  expect(opened == (direct() ? peers : 2 * peers),
+  expect(opened == (reads_peer_memory() ? peers : 2 * peers),
          std::to_string(opened) + " connections to " + std::to_string(peers) + " peers");
   // Nobody closes before all have counted.
   for (int peer = 0; peer < transport.size; ++peer) {
@@ -163,7 +163,7 @@ void connections(const Job& job) {
 
 }  // namespace
 
-const std::map<std::string, Scenario>& direct_scenarios() {
+const std::map<std::string, Scenario>& peer_memory_scenarios() {
   static const std::map<std::string, Scenario> all = {{"read_while_stopped", read_while_stopped},
                                                       {"taken_back", taken_back},
                                                       {"given_up", given_up},

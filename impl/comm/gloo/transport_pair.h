@@ -1,5 +1,5 @@
 // A rank's connections to all others, as the plug-in offers them: one to each peer whose memory can
-// be read directly (direct.h); two, one for each direction, to each other peer.
+// be read directly (peer_memory.h); two, one for each direction, to each other peer.
 //
 // Over one connection long messages of both directions would take turns. Before Gloo sends a message,
 // the receiver tells it over the same connection that there is memory for it, and this notice waits
@@ -16,29 +16,31 @@
 
 namespace shardrec::comm::gloo_plugin {
 
-class Lanes {
+class TransportPair {
  public:
-  explicit Lanes(const shardrec_transport_job& job);  // collective
+  explicit TransportPair(const shardrec_transport_job& job);  // collective
 
   int rank() const noexcept { return first_.rank(); }
   int size() const noexcept { return first_.size(); }
 
   Request* send(int peer, uint64_t slot, const void* data, uint64_t bytes) {
-    return lane(Direction::kSend, peer).send(peer, slot, data, bytes);
+    return transport_of(Direction::kSend, peer).send(peer, slot, data, bytes);
   }
   Request* receive(int peer, uint64_t slot, void* data, uint64_t bytes) {
-    return lane(Direction::kReceive, peer).receive(peer, slot, data, bytes);
+    return transport_of(Direction::kReceive, peer).receive(peer, slot, data, bytes);
   }
-  int32_t wait(Request& request, double seconds) { return lane_of(request).wait(request, seconds); }
-  void forget(Request& request) noexcept { lane_of(request).forget(request); }
+  int32_t wait(Request& request, double seconds) {
+    return transport_of(request).wait(request, seconds);
+  }
+  void forget(Request& request) noexcept { transport_of(request).forget(request); }
   void cancel() noexcept;
 
  private:
-  Lanes(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
+  TransportPair(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   // Of a message between this rank and a peer; any number that is no peer's: the first.
-  Transport& lane(Direction direction, int peer) noexcept;
-  Transport& lane_of(const Request& request) noexcept {
-    return lane(request.direction, request.peer);
+  Transport& transport_of(Direction direction, int peer) noexcept;
+  Transport& transport_of(const Request& request) noexcept {
+    return transport_of(request.direction, request.peer);
   }
 
   Transport first_;

@@ -1,4 +1,4 @@
-// What ranks tell each other over the Board, whatever exchanges they are in: that a group is dead,
+// What ranks tell each other over the StateBroadcast, whatever exchanges they are in: that a group is dead,
 // how far a rank came on channels that it has ended, that a rank has left, that nothing comes
 // from it any more though it had posted more (kEnd). Frames have a version and are checked on
 // arrival.
@@ -14,7 +14,7 @@
 
 namespace shardrec::comm::remote {
 
-inline constexpr size_t kBulletinBytes = 1024;
+inline constexpr size_t kGroupStateBytes = 1024;
 
 // Whether a rank is a member of its group, and how it ended that.
 enum class Presence : uint8_t { kMember, kLeft, kDestroyed };
@@ -28,9 +28,9 @@ struct Progress {
   uint64_t received = 0;
 };
 
-inline constexpr size_t kMostProgress = 32;  // in one bulletin
+inline constexpr size_t kMostProgress = 32;  // in one group state
 
-struct Bulletin {
+struct GroupState {
   enum class Sort : uint8_t { kFailure = 1, kProgress, kDeparture, kEnd };
 
   Sort sort = Sort::kFailure;
@@ -41,15 +41,15 @@ struct Bulletin {
   std::array<Progress, kMostProgress> progress{};
 };
 
-struct Frame {
-  std::array<std::byte, kBulletinBytes> bytes;
+struct EncodedGroupState {
+  std::array<std::byte, kGroupStateBytes> bytes;
   size_t size = 0;
   ConstBytes view() const noexcept { return {bytes.data(), size}; }
 };
 
-Frame write_bulletin(const Bulletin& bulletin) noexcept;
+EncodedGroupState write_group_state(const GroupState& group_state) noexcept;
 
-// nullopt: the bytes are no bulletin. Throws only where memory runs out.
-std::optional<Bulletin> read_bulletin(ConstBytes bytes);
+// nullopt: the bytes are no group state. Throws only where memory runs out.
+std::optional<GroupState> read_group_state(ConstBytes bytes);
 
 }  // namespace shardrec::comm::remote

@@ -14,7 +14,7 @@ namespace shardrec::comm {
 
 inline constexpr Operation kTest{.name = "test", .kind = 1};
 
-inline std::string letter(int channel, int round, int from, int to, size_t size) {
+inline std::string message_text(int channel, int round, int from, int to, size_t size) {
   std::string text = core::sentence(channel, "/", round, "/", from, "/", to, " ");
   text.resize(size, static_cast<char>('a' + (channel + 3 * round + 5 * from + 7 * to) % 26));
   return text;
@@ -35,7 +35,7 @@ inline Post post(Channel& channel, int index, int round, int rank, int world) {
   Post made;
   std::vector<ConstBytes> send;
   for (int to = 0; to < world; ++to) {
-    made.texts->push_back(letter(index, round, rank, to, uneven_size(round, rank, to)));
+    made.texts->push_back(message_text(index, round, rank, to, uneven_size(round, rank, to)));
   }
   for (const std::string& text : *made.texts) send.push_back(bytes_of(text));
   made.ticket = channel.post(kTest, send, made.texts);
@@ -47,7 +47,7 @@ inline void receive(Channel& channel, Ticket ticket, int index, int round, int r
   channel.receive(ticket, received);
   for (int from = 0; from < world; ++from) {
     ASSERT_EQ(text_of(received[static_cast<size_t>(from)]),
-              letter(index, round, from, rank, uneven_size(round, from, rank)));
+              message_text(index, round, from, rank, uneven_size(round, from, rank)));
   }
 }
 

@@ -22,7 +22,7 @@ void settle(Client& client) {
   }
 }
 
-TEST(RendezvousBoard, BulletinsReachEveryOtherRankInOneOrder) {
+TEST(RendezvousStateBroadcast, GroupStatesReachEveryOtherRankInOneOrder) {
   constexpr int kRanks = 4;
   constexpr int kEach = 100;
   Server server({});
@@ -39,13 +39,13 @@ TEST(RendezvousBoard, BulletinsReachEveryOtherRankInOneOrder) {
   }
   for (auto& thread : threads) thread.join();
   std::vector<std::vector<std::pair<int, std::string>>> heard;
-  for (Ear& ear : ears) heard.push_back(ear.bulletins((kRanks - 1) * kEach));
+  for (Ear& ear : ears) heard.push_back(ear.group_states((kRanks - 1) * kEach));
   for (int rank = 0; rank < kRanks; ++rank) {
     const auto& mine = heard[static_cast<size_t>(rank)];
     ASSERT_EQ(mine.size(), static_cast<size_t>((kRanks - 1) * kEach));
     std::array<int, kRanks> next{};
     for (const auto& [from, text] : mine) {
-      ASSERT_NE(from, rank) << "nobody hears its own bulletins";
+      ASSERT_NE(from, rank) << "nobody hears its own group states";
       ASSERT_EQ(text, std::to_string(next[static_cast<size_t>(from)]++));
     }
   }
@@ -62,17 +62,17 @@ TEST(RendezvousBoard, BulletinsReachEveryOtherRankInOneOrder) {
   }
 }
 
-TEST(RendezvousBoard, WhatCameBeforeTheListenerIsTold) {
+TEST(RendezvousStateBroadcast, WhatCameBeforeTheListenerIsTold) {
   Server server({});
   auto meetings = meet(server.token(), 2);
-  const std::string longest(kMostBulletinBytes, 'x');
+  const std::string longest(kMostGroupStateBytes, 'x');
   meetings[0].client->announce(bytes(longest));
   meetings[0].client->announce({});
   settle(*meetings[0].client);  // the server has heard it
   settle(*meetings[1].client);
   Ear ear;
   meetings[1].client->listen(ear.listener());
-  const auto heard = ear.bulletins(2);
+  const auto heard = ear.group_states(2);
   ASSERT_EQ(heard.size(), 2U);
   EXPECT_EQ(heard[0].second, longest);
   EXPECT_EQ(heard[1].second, "");
@@ -81,18 +81,18 @@ TEST(RendezvousBoard, WhatCameBeforeTheListenerIsTold) {
   meetings[0].client->announce(bytes("unheard"));
   settle(*meetings[0].client);
   settle(*meetings[1].client);
-  EXPECT_EQ(ear.bulletins(2, 0).size(), 2U);
+  EXPECT_EQ(ear.group_states(2, 0).size(), 2U);
 }
 
-TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
+TEST(RendezvousStateBroadcast, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
   Server server({});
   auto meetings = meet(server.token(), 3);
   std::array<Ear, 3> ears;
   for (size_t rank = 0; rank < 3; ++rank) meetings[rank].client->listen(ears[rank].listener());
   for (int i = 0; i < 50; ++i) meetings[1].client->announce(bytes(std::to_string(i)));
   meetings[1] = {};
-  EXPECT_EQ(ears[0].bulletins(50).size(), 50U);
-  EXPECT_EQ(ears[2].bulletins(50).size(), 50U);
+  EXPECT_EQ(ears[0].group_states(50).size(), 50U);
+  EXPECT_EQ(ears[2].group_states(50).size(), 50U);
   // It has closed its connection too.
   settle(*meetings[0].client);
   settle(*meetings[2].client);
@@ -104,7 +104,7 @@ TEST(RendezvousBoard, GoodbyeIsNoLossAndWhatWasAnnouncedBeforeItArrives) {
   EXPECT_TRUE(ears[2].losses(1, 0).empty());
 }
 
-TEST(RendezvousBoard, RankZerosOrderlyEndWithItsServerIsNoLoss) {
+TEST(RendezvousStateBroadcast, RankZerosOrderlyEndWithItsServerIsNoLoss) {
   auto server = std::make_unique<Server>(ServerOptions{});
   Client loop(connect(server->token(), 1, in(60), {.has_started = true}),
               {.rank = 1, .size = 2, .host = this_host(), .process = this_process()});
@@ -121,7 +121,7 @@ TEST(RendezvousBoard, RankZerosOrderlyEndWithItsServerIsNoLoss) {
   EXPECT_TRUE(ear.losses(1, 0).empty());
 }
 
-TEST(RendezvousBoard, AServerThatEndsBeforeItsRanksIsTheLossOfRankZero) {
+TEST(RendezvousStateBroadcast, AServerThatEndsBeforeItsRanksIsTheLossOfRankZero) {
   auto server = std::make_unique<Server>(ServerOptions{});
   auto meetings = meet(server->token(), 3);
   std::array<Ear, 3> ears;
@@ -137,7 +137,7 @@ TEST(RendezvousBoard, AServerThatEndsBeforeItsRanksIsTheLossOfRankZero) {
   }
 }
 
-TEST(RendezvousBoard, AListenerMayEndListeningAndDestroyTheClientFromWithin) {
+TEST(RendezvousStateBroadcast, AListenerMayEndListeningAndDestroyTheClientFromWithin) {
   Server server({});
   auto meetings = meet(server.token(), 2);
   std::mutex mutex;

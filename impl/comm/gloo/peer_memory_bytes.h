@@ -12,25 +12,25 @@
 namespace shardrec::comm::gloo_plugin {
 
 // Below, the answer takes longer than the copies that it spares.
-inline constexpr uint64_t kUsualDirectBytes = uint64_t{1} << 20;
+inline constexpr uint64_t kUsualPeerMemoryBytes = uint64_t{1} << 20;
 // Up to one byte less, messages are copied.
-inline constexpr uint64_t kLeastDirectBytes = (uint64_t{16} << 10) + 1;
+inline constexpr uint64_t kLeastPeerMemoryBytes = (uint64_t{16} << 10) + 1;
 
-inline constexpr const char* kDirectBytesAccepted =
+inline constexpr const char* kPeerMemoryBytesAccepted =
     "the environment variable SHARDREC_GLOO_DIRECT_BYTES is no number of bytes; an integer of at "
     "least 16385, or 0 (no message is read so), is accepted";
-static_assert(kLeastDirectBytes == 16385);
+static_assert(kLeastPeerMemoryBytes == 16385);
 
 // Not set, or empty: what is usual. 0: more than any message has. None: malformed.
-inline std::optional<uint64_t> direct_bytes_of_env() noexcept {
+inline std::optional<uint64_t> peer_memory_bytes_of_env() noexcept {
   const char* const text = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
   const std::string_view digits = text == nullptr ? "" : text;
-  if (digits.empty()) return kUsualDirectBytes;
+  if (digits.empty()) return kUsualPeerMemoryBytes;
   uint64_t bytes = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size()) return std::nullopt;
   if (bytes == 0) return UINT64_MAX;
-  if (bytes < kLeastDirectBytes) return std::nullopt;
+  if (bytes < kLeastPeerMemoryBytes) return std::nullopt;
   return bytes;
 }
 

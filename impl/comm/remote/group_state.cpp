@@ -1,4 +1,4 @@
-#include "comm/remote/bulletin.h"
+#include "comm/remote/group_state.h"
 
 #include <algorithm>
 #include <cstring>
@@ -28,22 +28,22 @@ struct WireProgress {
   uint64_t posted;
   uint64_t received;
 };
-static_assert(sizeof(Header) + kMostProgress * sizeof(WireProgress) <= kBulletinBytes);
+static_assert(sizeof(Header) + kMostProgress * sizeof(WireProgress) <= kGroupStateBytes);
 
-// The texts follow it: operation, culprit_operation, reason.
+// The texts follow it: operation, failed_rank_operation, reason.
 struct WireFailure {
   uint64_t sequence;
   uint64_t size;
-  uint64_t culprit_size;
+  uint64_t failed_rank_size;
   double seconds;
-  int32_t culprit;
-  int32_t witness;
+  int32_t failed_rank;
+  int32_t observer;
   uint16_t texts[3];
   uint8_t cause;
   uint8_t inherited;
 };
 constexpr size_t kMostText[] = {128, 192, 512};
-static_assert(sizeof(Header) + sizeof(WireFailure) + 128 + 192 + 512 <= kBulletinBytes);
+static_assert(sizeof(Header) + sizeof(WireFailure) + 128 + 192 + 512 <= kGroupStateBytes);
 
 class Writer {
  public:
@@ -56,7 +56,7 @@ class Writer {
     std::memcpy(frame.bytes.data() + frame.size, text.data(), text.size());
     frame.size += text.size();
   }
-  Frame frame;
+  EncodedGroupState frame;
 };
 
 class Reader {
@@ -92,15 +92,15 @@ std::string_view cut(std::string_view text, size_t most) noexcept {
 
 void put_failure(Writer& writer, const Failure& failure) noexcept {
   const std::string_view texts[] = {cut(failure.operation, kMostText[0]),
-                                    cut(failure.culprit_operation, kMostText[1]),
+                                    cut(failure.failed_rank_operation, kMostText[1]),
                                     cut(failure.reason, kMostText[2])};
   writer.put(WireFailure{
       .sequence = failure.sequence,
       .size = failure.size,
-      .culprit_size = failure.culprit_size,
+      .failed_rank_size = failure.failed_rank_size,
       .seconds = failure.seconds,
-      .culprit = failure.culprit,
-      .witness = failure.witness,
+      .failed_rank = failure.failed_rank,
+      .observer = failure.observer,
       .texts = {static_cast<uint16_t>(texts[0].size()), static_cast<uint16_t>(texts[1].size()),
                 static_cast<uint16_t>(texts[2].size())},
       .cause = static_cast<uint8_t>(failure.cause),
@@ -111,20 +111,20 @@ void put_failure(Writer& writer, const Failure& failure) noexcept {
 bool get_failure(Reader& reader, Failure& failure) {
   WireFailure wire;
   if (!reader.get(wire)) return false;
-  if (wire.cause >= kCauses || wire.culprit < 0 || wire.witness < 0) return false;
+  if (wire.cause >= kCauses || wire.failed_rank < 0 || wire.observer < 0) return false;
   for (size_t i = 0; i < std::size(kMostText); ++i) {
     if (wire.texts[i] > kMostText[i]) return false;
   }
   failure.cause = static_cast<Cause>(wire.cause);
-  failure.culprit = wire.culprit;
-  failure.witness = wire.witness;
+  failure.failed_rank = wire.failed_rank;
+  failure.observer = wire.observer;
   failure.sequence = wire.sequence;
   failure.size = wire.size;
-  failure.culprit_size = wire.culprit_size;
+  failure.failed_rank_size = wire.failed_rank_size;
   failure.seconds = wire.seconds;
   failure.inherited = wire.inherited != 0;
   return reader.get_text(wire.texts[0], failure.operation) &&
-         reader.get_text(wire.texts[1], failure.culprit_operation) &&
+         reader.get_text(wire.texts[1], failure.failed_rank_operation) &&
          reader.get_text(wire.texts[2], failure.reason);
 }
 
@@ -138,22 +138,23 @@ bool get_progress(Reader& reader, Progress& progress) noexcept {
   return true;
 }
 
-bool get_body(Reader& reader, const Header& header, Bulletin& bulletin) {
-  bulletin.group = header.group;
-  bulletin.sort = static_cast<Bulletin::Sort>(header.sort);
-  switch (bulletin.sort) {
-    case Bulletin::Sort::kFailure:
-      return get_failure(reader, bulletin.failure);
-    case Bulletin::Sort::kProgress:
+bool get_body(Reader& reader, const Header& header, GroupState& group_state) {
+  group_state.group = header.group;
+  group_state.sort = static_cast<GroupState::Sort>(header.sort);
+  switch (group_state.sort) {
+    case GroupState::Sort::kFailure:
+      return get_failure(reader, group_state.failure);
+    case GroupState::Sort::kProgress:
       if (header.count > kMostProgress) return false;
-      while (bulletin.count < header.count) {
-        if (!get_progress(reader, bulletin.progress[bulletin.count++])) return false;
+      while (group_state.count < header.count) {
+        if (!get_progress(reader, group_state.progress[group_state.count++])) return false;
       }
       return true;
-    case Bulletin::Sort::kDeparture:
-      bulletin.presence = static_cast<Presence>(header.presence);
-      return bulletin.presence == Presence::kLeft || bulletin.presence == Presence::kDestroyed;
-    case Bulletin::Sort::kEnd:
+    case GroupState::Sort::kDeparture:
+      group_state.presence = static_cast<Presence>(header.presence);
+      return group_state.presence == Presence::kLeft ||
+             group_state.presence == Presence::kDestroyed;
+    case GroupState::Sort::kEnd:
       return true;
   }
   return false;
@@ -161,17 +162,17 @@ bool get_body(Reader& reader, const Header& header, Bulletin& bulletin) {
 
 }  // namespace
 
-Frame write_bulletin(const Bulletin& bulletin) noexcept {
+EncodedGroupState write_group_state(const GroupState& group_state) noexcept {
   Writer writer;
   writer.put(Header{.magic = kMagic,
                     .version = kVersion,
-                    .sort = static_cast<uint8_t>(bulletin.sort),
-                    .presence = static_cast<uint8_t>(bulletin.presence),
-                    .count = static_cast<uint8_t>(bulletin.count),
-                    .group = bulletin.group});
-  if (bulletin.sort == Bulletin::Sort::kFailure) put_failure(writer, bulletin.failure);
-  for (size_t i = 0; i < bulletin.count; ++i) {
-    const Progress& progress = bulletin.progress[i];
+                    .sort = static_cast<uint8_t>(group_state.sort),
+                    .presence = static_cast<uint8_t>(group_state.presence),
+                    .count = static_cast<uint8_t>(group_state.count),
+                    .group = group_state.group});
+  if (group_state.sort == GroupState::Sort::kFailure) put_failure(writer, group_state.failure);
+  for (size_t i = 0; i < group_state.count; ++i) {
+    const Progress& progress = group_state.progress[i];
     writer.put(WireProgress{.channel = progress.channel,
                             .closed = progress.closed,
                             .posted = progress.posted,
@@ -180,13 +181,13 @@ Frame write_bulletin(const Bulletin& bulletin) noexcept {
   return writer.frame;
 }
 
-std::optional<Bulletin> read_bulletin(ConstBytes bytes) {
+std::optional<GroupState> read_group_state(ConstBytes bytes) {
   Reader reader(bytes);
   Header header;
   if (!reader.get(header) || header.magic != kMagic || header.version != kVersion) return {};
-  Bulletin bulletin;
-  if (!get_body(reader, header, bulletin) || !reader.at_end()) return {};
-  return bulletin;
+  GroupState group_state;
+  if (!get_body(reader, header, group_state) || !reader.at_end()) return {};
+  return group_state;
 }
 
 }  // namespace shardrec::comm::remote

@@ -1,5 +1,5 @@
 // Where one rank sleeps on one channel. The sleeper says what it wants before it looks a last time;
-// whoever brings that looks at the wish after bringing it. Both use sequentially consistent
+// whoever brings that looks at the wait_for after bringing it. Both use sequentially consistent
 // accesses, so that one of them sees the other and no wake-up is lost, and nobody pays for ranks
 // that are awake.
 //
@@ -15,29 +15,29 @@
 
 namespace shardrec::comm::local {
 
-enum class Wish : uint8_t {
+enum class WaitFor : uint8_t {
   kNothing,
   kArrival,  // the last message of an exchange
   kRelease,  // the last reader's acknowledgement
 };
 
-class Bell {
+class WakeUp {
  public:
-  // Returns when awake() holds (looked at under no other lock than the bell's own) or at `until`.
+  // Returns when awake() holds (looked at under no other lock than the wake_up's own) or at `until`.
   template <class Awake>
-  void sleep(Wish wish, Clock::time_point until, Awake awake) {
+  void sleep(WaitFor wait_for, Clock::time_point until, Awake awake) {
     std::unique_lock lock(mutex_);
-    wish_.store(wish);
+    wait_for_.store(wait_for);
     while (!awake() && wakeup_.wait_until(lock, until) == std::cv_status::no_timeout) {
     }
-    wish_.store(Wish::kNothing);
+    wait_for_.store(WaitFor::kNothing);
   }
 
-  void ring(Wish brought) noexcept {
-    if (wish_.load() == brought) wake();
+  void wake_if(WaitFor brought) noexcept {
+    if (wait_for_.load() == brought) wake();
   }
-  void ring_whatever_it_wants() noexcept {
-    if (wish_.load() != Wish::kNothing) wake();
+  void wake_in_any_case() noexcept {
+    if (wait_for_.load() != WaitFor::kNothing) wake();
   }
 
  private:
@@ -51,7 +51,7 @@ class Bell {
 
   std::mutex mutex_;
   std::condition_variable wakeup_;
-  std::atomic<Wish> wish_{Wish::kNothing};
+  std::atomic<WaitFor> wait_for_{WaitFor::kNothing};
 };
 
 }  // namespace shardrec::comm::local

@@ -1,4 +1,4 @@
-// The shared state of one channel: one lane per rank, a lane being a ring of the exchanges that the
+// The shared state of one channel: one ring per rank, a ring being a ring of the exchanges that the
 // rank has posted. Nothing here waits or fails; channel.cpp does.
 //
 // A slot of a ring holds exchange n from its publication until every rank has released it; then n +
@@ -20,13 +20,13 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/local/bell.h"
+#include "comm/local/wake_up.h"
 
 namespace shardrec::comm::local {
 
-class Lanes {
+class Rings {
  public:
-  explicit Lanes(int ranks);
+  explicit Rings(int ranks);
 
   // Makes room for the rank's messages; before its other calls.
   void open(int rank, Purpose purpose);
@@ -58,8 +58,8 @@ class Lanes {
   bool released(int reader, int sender, uint64_t sequence) const noexcept;
   const Operation& operation(int rank, uint64_t sequence) const noexcept;  // after posted()
   Purpose purpose(int rank) const noexcept;                                // after posted()
-  Bell& bell(int rank) noexcept { return lanes_[static_cast<size_t>(rank)].bell; }
-  int ranks() const noexcept { return static_cast<int>(lanes_.size()); }
+  WakeUp& wake_up(int rank) noexcept { return rings_[static_cast<size_t>(rank)].wake_up; }
+  int ranks() const noexcept { return static_cast<int>(rings_.size()); }
 
  private:
   static constexpr size_t kSlots = Channel::kMostInFlight;
@@ -70,8 +70,8 @@ class Lanes {
     std::atomic<uint32_t> readers{0};  // who have not released it
     std::atomic<uint64_t> drained{0};  // number of exchanges up to the last one that all released
   };
-  struct alignas(64) Lane {
-    Bell bell;
+  struct alignas(64) Ring {
+    WakeUp wake_up;
     Purpose purpose{};
     std::array<Slot, kSlots> slots;
     std::vector<ConstBytes> messages;             // slot x reader
@@ -82,15 +82,15 @@ class Lanes {
 
   static size_t slot_of(uint64_t sequence) noexcept { return sequence % kSlots; }
   size_t entry(uint64_t sequence, int reader) const noexcept {
-    return slot_of(sequence) * lanes_.size() + static_cast<size_t>(reader);
+    return slot_of(sequence) * rings_.size() + static_cast<size_t>(reader);
   }
-  const Lane& lane(int rank) const noexcept { return lanes_[static_cast<size_t>(rank)]; }
-  Lane& lane(int rank) noexcept { return lanes_[static_cast<size_t>(rank)]; }
+  const Ring& ring(int rank) const noexcept { return rings_[static_cast<size_t>(rank)]; }
+  Ring& ring(int rank) noexcept { return rings_[static_cast<size_t>(rank)]; }
   void release_one(int reader, int sender, uint64_t sequence) noexcept;
 
-  std::vector<Lane> lanes_;
+  std::vector<Ring> rings_;
   std::array<std::atomic<uint64_t>, kSlots> arrivals_{};  // all ranks' arrivals in a slot, ever
-  std::atomic<int> open_;                                 // lanes not closed
+  std::atomic<int> open_;                                 // rings not closed
 };
 
 }  // namespace shardrec::comm::local

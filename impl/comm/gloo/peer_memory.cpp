@@ -1,4 +1,4 @@
-#include "comm/gloo/direct.h"
+#include "comm/gloo/peer_memory.h"
 
 #include <sys/random.h>
 #include <sys/uio.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 #include <string>
 
-#include "comm/gloo/direct_bytes.h"
 #include "comm/gloo/message.h"
+#include "comm/gloo/peer_memory_bytes.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -56,9 +56,9 @@ std::string machine_text() {
 }
 
 uint64_t least_bytes() {
-  static_assert(kLeastDirectBytes == kShort + 1);
-  if (const auto bytes = direct_bytes_of_env()) return *bytes;
-  throw plugin::Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, kDirectBytesAccepted);
+  static_assert(kLeastPeerMemoryBytes == kShort + 1);
+  if (const auto bytes = peer_memory_bytes_of_env()) return *bytes;
+  throw plugin::Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, kPeerMemoryBytesAccepted);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-// What all communicators of one link share: carrier and board, the groups (one and what was split
+// What all communicators of one link share: carrier and state broadcast, the groups (one and what was split
 // from it), their channels' ends, and sends that outlive their channel. Failures pass through here:
-// heard from the board, or noticed by a channel and then told to the others.
+// heard from the state broadcast, or noticed by a channel and then told to the others.
 //
 // Owned by the communicators and channels of this rank together; groups do not know it, so that it
-// never ends on the board's thread.
+// never ends on the state broadcast's thread.
 //
 // Thread rule: any thread.
 #pragma once
@@ -21,14 +21,14 @@
 #include <vector>
 
 #include "comm/clock.h"
-#include "comm/remote/bulletin.h"
 #include "comm/remote/group.h"
+#include "comm/remote/group_state.h"
 #include "comm/remote/in_flight_exchange.h"
 #include "comm/remote/link.h"
 
 namespace shardrec::comm::remote {
 
-// A channel's end, as the hub sees it.
+// A channel's end, as the link state sees it.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -42,13 +42,14 @@ class Endpoint {
   virtual void flush(Clock::time_point until) noexcept = 0;
 };
 
-class Hub {
+class LinkState {
  public:
-  Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr<Board> board);
+  LinkState(const RankLayout& layout, std::shared_ptr<Carrier> carrier,
+            std::shared_ptr<StateBroadcast> state_broadcast);
   // Waits a moment for sends that outlive their channel, and for peers that end in order too.
-  ~Hub();
-  Hub(const Hub&) = delete;
-  Hub& operator=(const Hub&) = delete;
+  ~LinkState();
+  LinkState(const LinkState&) = delete;
+  LinkState& operator=(const LinkState&) = delete;
 
   Carrier& carrier() noexcept { return *carrier_; }
   const std::shared_ptr<Group>& root() noexcept { return root_; }
@@ -75,8 +76,8 @@ class Hub {
   // A message that nobody waits for any more goes on in the memory it uses until it is through: to
   // give it up may cost the connection (link.h), which other groups use too. Where this link's own
   // group is dead, or the memory is only borrowed (there is no owner), it is given up.
-  void abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept;
-  void abandon_receiving(Leg& leg) noexcept;
+  void abandon_sending(PeerTransfers& transfers, const std::shared_ptr<const void>& owner) noexcept;
+  void abandon_receiving(PeerTransfers& transfers) noexcept;
   // Tells the others how far this rank came on a channel that it has closed.
   void tell(const Group& group, const Progress& progress) noexcept;
 
@@ -99,23 +100,23 @@ class Hub {
   void listen_loss(int peer, const std::string& how) noexcept;
   void give_up() noexcept;
   void hear(int from, ConstBytes bytes);
-  void hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin);
+  void hear(int from, const std::shared_ptr<Group>& group, const GroupState& group_state);
   void hear_loss(int peer, const std::string& how);
   // False: the group was dead already.
   bool fail_group(Group& group, const Failure& failure) noexcept;
   void fail_group_locked(Group& group, const Failure& failure) noexcept;
-  void announce(const Bulletin& bulletin) noexcept;
+  void announce(const GroupState& group_state) noexcept;
   void sweep() noexcept;  // frees what of unsent_ has been sent
 
   const std::shared_ptr<Carrier> carrier_;
-  const std::shared_ptr<Board> board_;
+  const std::shared_ptr<StateBroadcast> state_broadcast_;
   std::shared_ptr<Group> root_;
 
   std::mutex mutex_;  // groups and their deaths; no code of others runs under it
   std::map<uint64_t, std::weak_ptr<Group>> groups_;
   std::vector<std::optional<std::string>> lost_;  // by rank on the link
-  // Bulletins about groups that this rank is not in, or not yet.
-  std::deque<std::pair<int, Bulletin>> unclaimed_;
+  // Group states about groups that this rank is not in, or not yet.
+  std::deque<std::pair<int, GroupState>> unclaimed_;
 
   std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried
   std::vector<Endpoint*> ends_;

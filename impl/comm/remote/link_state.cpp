@@ -1,4 +1,4 @@
-#include "comm/remote/hub.h"
+#include "comm/remote/link_state.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,43 +15,46 @@ namespace {
 // it at once.
 constexpr double kLinger = 1;
 
-// Bulletins about unknown groups that are kept: a peer may leave a split a little earlier.
+// Group states about unknown groups that are kept: a peer may leave a split a little earlier.
 constexpr size_t kMostUnclaimed = 64;
 
-Group::Shape whole(const Roster& roster) {
-  std::vector<int> members(static_cast<size_t>(roster.size));
+Group::Shape whole(const RankLayout& layout) {
+  std::vector<int> members(static_cast<size_t>(layout.size));
   std::iota(members.begin(), members.end(), 0);
   return {.members = std::move(members),
-          .rank = roster.rank,
-          .ranks_per_node = roster.ranks_per_node,
-          .ranks_in_process = roster.ranks_in_process};
+          .rank = layout.rank,
+          .ranks_per_node = layout.ranks_per_node,
+          .ranks_in_process = layout.ranks_in_process};
 }
 
 bool sensible(const Failure& failure, const Group& group) noexcept {
-  return failure.culprit < group.size() && failure.witness < group.size() && !failure.inherited;
+  return failure.failed_rank < group.size() && failure.observer < group.size() &&
+         !failure.inherited;
 }
 
 Failure loss_of(int rank, const Group& group, const std::string& how) {
-  return {.cause = Cause::kLost, .culprit = rank, .witness = group.rank(), .reason = how};
+  return {.cause = Cause::kLost, .failed_rank = rank, .observer = group.rank(), .reason = how};
 }
 
 }  // namespace
 
-Hub::Hub(const Roster& roster, std::shared_ptr<Carrier> carrier, std::shared_ptr<Board> board)
+LinkState::LinkState(const RankLayout& layout, std::shared_ptr<Carrier> carrier,
+                     std::shared_ptr<StateBroadcast> state_broadcast)
     : carrier_(std::move(carrier)),
-      board_(std::move(board)),
-      root_(std::make_shared<Group>(whole(roster))),
-      lost_(static_cast<size_t>(roster.size)) {
+      state_broadcast_(std::move(state_broadcast)),
+      root_(std::make_shared<Group>(whole(layout))),
+      lost_(static_cast<size_t>(layout.size)) {
   groups_.emplace(root_->id(), root_);
-  board_->listen({.heard = [this](int from, ConstBytes bytes) { listen(from, bytes); },
-                  .lost = [this](int peer, const std::string& how) { listen_loss(peer, how); }});
+  state_broadcast_->listen(
+      {.heard = [this](int from, ConstBytes bytes) { listen(from, bytes); },
+       .lost = [this](int peer, const std::string& how) { listen_loss(peer, how); }});
 }
 
-Hub::~Hub() {
+LinkState::~LinkState() {
   const Clock::time_point until = after(Clock::now(), kLinger);
   for (sweep(); !unsent_.empty() && Clock::now() < until; sweep()) {
-    for (Leg& leg : unsent_.front().exchange->legs) {
-      for (Transfer& transfer : leg.sending) {
+    for (PeerTransfers& transfers : unsent_.front().exchange->by_peer) {
+      for (Transfer& transfer : transfers.sending) {
         if (!transfer.pending()) continue;
         try {
           transfer.wait(0.01);
@@ -61,17 +64,17 @@ Hub::~Hub() {
       }
     }
   }
-  if (!unsent_.empty()) announce({.sort = Bulletin::Sort::kEnd, .group = root_->id()});
+  if (!unsent_.empty()) announce({.sort = GroupState::Sort::kEnd, .group = root_->id()});
   // A peer that is about to leave too may still be reading what this rank has sent last.
   const bool orderly = root_->presence() == Presence::kLeft && !root_->dead();
   while (orderly && !root_->dead() && !root_->alone() && Clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
-  board_->listen({});
+  state_broadcast_->listen({});
 }
 
-void Hub::add(const std::shared_ptr<Group>& group, const CallSite& site) {
-  std::vector<std::pair<int, Bulletin>> missed;
+void LinkState::add(const std::shared_ptr<Group>& group, const CallSite& site) {
+  std::vector<std::pair<int, GroupState>> missed;
   {
     const std::lock_guard lock(mutex_);
     group->shape().parent->check(site);  // nobody would kill the child any more
@@ -85,14 +88,15 @@ void Hub::add(const std::shared_ptr<Group>& group, const CallSite& site) {
         fail_group_locked(*group, loss_of(rank, *group, *how));
     }
   }
-  for (const auto& [from, bulletin] : missed) hear(from, group, bulletin);
+  for (const auto& [from, group_state] : missed) hear(from, group, group_state);
 }
 
-void Hub::fail_group_locked(Group& group, const Failure& failure) noexcept {
+void LinkState::fail_group_locked(Group& group, const Failure& failure) noexcept {
   if (group.dead()) return;
   // No memory for the words: the failure goes without them.
   const auto die = [&](Group& dying, bool inherited) {
-    Failure last{.cause = failure.cause, .culprit = failure.culprit, .witness = failure.witness};
+    Failure last{
+        .cause = failure.cause, .failed_rank = failure.failed_rank, .observer = failure.observer};
     try {
       last = failure;
     } catch (...) {
@@ -109,7 +113,7 @@ void Hub::fail_group_locked(Group& group, const Failure& failure) noexcept {
   die(group, false);
 }
 
-bool Hub::fail_group(Group& group, const Failure& failure) noexcept {
+bool LinkState::fail_group(Group& group, const Failure& failure) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (group.dead()) return false;
@@ -118,70 +122,70 @@ bool Hub::fail_group(Group& group, const Failure& failure) noexcept {
   return true;
 }
 
-void Hub::kill(Group& group, const Failure& failure) noexcept {
+void LinkState::kill(Group& group, const Failure& failure) noexcept {
   if (!fail_group(group, failure)) return;
   if (group.size() == 1) return;
-  Bulletin bulletin{.sort = Bulletin::Sort::kFailure, .group = group.id()};
+  GroupState group_state{.sort = GroupState::Sort::kFailure, .group = group.id()};
   try {
-    bulletin.failure = failure;
+    group_state.failure = failure;
   } catch (...) {
-    bulletin.failure.cause = failure.cause;
-    bulletin.failure.culprit = failure.culprit;
-    bulletin.failure.witness = failure.witness;
+    group_state.failure.cause = failure.cause;
+    group_state.failure.failed_rank = failure.failed_rank;
+    group_state.failure.observer = failure.observer;
   }
-  announce(bulletin);
+  announce(group_state);
   if (&group == root_.get()) carrier_->cancel();
 }
 
-void Hub::kill_and_throw(Group& group, const Failure& failure, const CallSite& site) {
+void LinkState::kill_and_throw(Group& group, const Failure& failure, const CallSite& site) {
   kill(group, failure);
   group.throw_dead(site);
 }
 
-void Hub::announce(const Bulletin& bulletin) noexcept {
-  board_->announce(write_bulletin(bulletin).view());
+void LinkState::announce(const GroupState& group_state) noexcept {
+  state_broadcast_->announce(write_group_state(group_state).view());
 }
 
-void Hub::tell(const Group& group, const Progress& progress) noexcept {
-  Bulletin bulletin{.sort = Bulletin::Sort::kProgress, .group = group.id(), .count = 1};
-  bulletin.progress[0] = progress;
-  announce(bulletin);
+void LinkState::tell(const Group& group, const Progress& progress) noexcept {
+  GroupState group_state{.sort = GroupState::Sort::kProgress, .group = group.id(), .count = 1};
+  group_state.progress[0] = progress;
+  announce(group_state);
 }
 
-void Hub::depart(Group& group, Presence how) noexcept {
+void LinkState::depart(Group& group, Presence how) noexcept {
   if (!group.depart(how)) return;
   if (group.dead() || group.size() == 1) return;
   {
     const std::lock_guard lock(ends_mutex_);
-    Bulletin bulletin{.sort = Bulletin::Sort::kProgress, .group = group.id()};
+    GroupState group_state{.sort = GroupState::Sort::kProgress, .group = group.id()};
     const Clock::time_point until = after(Clock::now(), kLinger);
     for (Endpoint* end : ends_) {
       if (&end->group() != &group) continue;
       if (how == Presence::kLeft) end->flush(until);
       const std::optional<Progress> progress = end->progress();
       if (!progress) continue;
-      bulletin.progress[bulletin.count++] = *progress;
-      if (bulletin.count < kMostProgress) continue;
-      announce(bulletin);
-      bulletin.count = 0;
+      group_state.progress[group_state.count++] = *progress;
+      if (group_state.count < kMostProgress) continue;
+      announce(group_state);
+      group_state.count = 0;
     }
-    if (bulletin.count != 0) announce(bulletin);
+    if (group_state.count != 0) announce(group_state);
   }
-  announce({.sort = Bulletin::Sort::kDeparture, .group = group.id(), .presence = how});
+  announce({.sort = GroupState::Sort::kDeparture, .group = group.id(), .presence = how});
 }
 
-void Hub::enlist(Endpoint& endpoint) {
+void LinkState::enlist(Endpoint& endpoint) {
   sweep();
   const std::lock_guard lock(ends_mutex_);
   ends_.push_back(&endpoint);
 }
 
-void Hub::delist(const Endpoint& endpoint) noexcept {
+void LinkState::delist(const Endpoint& endpoint) noexcept {
   const std::lock_guard lock(ends_mutex_);
   std::erase(ends_, &endpoint);
 }
 
-bool Hub::poke_others(const Endpoint& endpoint) noexcept {
+bool LinkState::poke_others(const Endpoint& endpoint) noexcept {
   const std::unique_lock lock(ends_mutex_, std::try_to_lock);
   if (!lock) return false;
   bool expecting = false;
@@ -191,14 +195,14 @@ bool Hub::poke_others(const Endpoint& endpoint) noexcept {
   return expecting;
 }
 
-void Hub::defer_destroy(std::unique_ptr<InFlightExchange> exchange,
-                        std::shared_ptr<const Group> group, uint32_t channel) {
+void LinkState::defer_destroy(std::unique_ptr<InFlightExchange> exchange,
+                              std::shared_ptr<const Group> group, uint32_t channel) {
   const std::lock_guard lock(ends_mutex_);
   unsent_.push_back(
       {.exchange = std::move(exchange), .group = std::move(group), .channel = channel});
 }
 
-void Hub::keep(Kept kept) noexcept {
+void LinkState::keep(Kept kept) noexcept {
   if (!kept.transfer.pending() || root_->dead()) return;
   std::vector<Kept> over;  // end after the lock: what they own may be anything
   const std::lock_guard lock(kept_mutex_);
@@ -213,35 +217,38 @@ void Hub::keep(Kept kept) noexcept {
   }
 }
 
-void Hub::abandon_sending(Leg& leg, const std::shared_ptr<const void>& owner) noexcept {
+void LinkState::abandon_sending(PeerTransfers& transfers,
+                                const std::shared_ptr<const void>& owner) noexcept {
   // Envelopes are short, and harmless to give up.
   if (owner != nullptr) {
-    keep({.owner = owner, .memory = {}, .transfer = std::move(leg.sending[1])});
+    keep({.owner = owner, .memory = {}, .transfer = std::move(transfers.sending[1])});
   }
-  leg.drop_sending();
+  transfers.drop_sending();
 }
 
-void Hub::abandon_receiving(Leg& leg) noexcept {
-  if (leg.inbound != Leg::Inbound::kMessage) return;
-  keep({.owner = nullptr, .memory = std::move(leg.message), .transfer = std::move(leg.receiving)});
+void LinkState::abandon_receiving(PeerTransfers& transfers) noexcept {
+  if (transfers.inbound != PeerTransfers::Inbound::kMessage) return;
+  keep({.owner = nullptr,
+        .memory = std::move(transfers.message),
+        .transfer = std::move(transfers.receiving)});
 }
 
-void Hub::sweep() noexcept {
+void LinkState::sweep() noexcept {
   std::vector<Unsent> over;  // ends after the lock: what it owns may be anything
   const std::lock_guard lock(ends_mutex_);
   for (Unsent& unsent : unsent_) {
     const Group& group = *unsent.group;
     for (int rank = 0; rank < group.size(); ++rank) {
-      Leg& leg = unsent.exchange->legs[static_cast<size_t>(rank)];
+      PeerTransfers& transfers = unsent.exchange->by_peer[static_cast<size_t>(rank)];
       try {
-        leg.ask_sending();
+        transfers.ask_sending();
       } catch (...) {
-        leg.drop_sending();
+        transfers.drop_sending();
       }
-      const bool failed = leg.sending[0].failed() || leg.sending[1].failed();
+      const bool failed = transfers.sending[0].failed() || transfers.sending[1].failed();
       if (failed || group.dead() ||
           group.stopped_receiving(rank, unsent.channel, unsent.exchange->sequence)) {
-        abandon_sending(leg, unsent.exchange->owner);
+        abandon_sending(transfers, unsent.exchange->owner);
       }
     }
   }
@@ -255,8 +262,8 @@ void Hub::sweep() noexcept {
   }
 }
 
-// Where memory runs out on the board's thread, nobody else would tell: all of it ends.
-void Hub::listen(int from, ConstBytes bytes) noexcept {
+// Where memory runs out on the state broadcast's thread, nobody else would tell: all of it ends.
+void LinkState::listen(int from, ConstBytes bytes) noexcept {
   try {
     hear(from, bytes);
   } catch (...) {
@@ -264,7 +271,7 @@ void Hub::listen(int from, ConstBytes bytes) noexcept {
   }
 }
 
-void Hub::listen_loss(int peer, const std::string& how) noexcept {
+void LinkState::listen_loss(int peer, const std::string& how) noexcept {
   try {
     hear_loss(peer, how);
   } catch (...) {
@@ -272,50 +279,50 @@ void Hub::listen_loss(int peer, const std::string& how) noexcept {
   }
 }
 
-void Hub::give_up() noexcept {
-  fail_group(*root_, {.cause = Cause::kGaveUp, .culprit = root_->rank()});
+void LinkState::give_up() noexcept {
+  fail_group(*root_, {.cause = Cause::kGaveUp, .failed_rank = root_->rank()});
   carrier_->cancel();
 }
 
-void Hub::hear(int from, ConstBytes bytes) {
-  std::optional<Bulletin> bulletin = read_bulletin(bytes);
-  if (!bulletin || from < 0 || from >= root_->size()) return;
+void LinkState::hear(int from, ConstBytes bytes) {
+  std::optional<GroupState> group_state = read_group_state(bytes);
+  if (!group_state || from < 0 || from >= root_->size()) return;
   std::shared_ptr<Group> group;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = groups_.find(bulletin->group);
+    const auto found = groups_.find(group_state->group);
     if (found == groups_.end()) {
       if (unclaimed_.size() == kMostUnclaimed) unclaimed_.pop_front();
-      unclaimed_.emplace_back(from, *std::move(bulletin));
+      unclaimed_.emplace_back(from, *std::move(group_state));
       return;
     }
     group = found->second.lock();
   }
-  if (group != nullptr) hear(from, group, *bulletin);
+  if (group != nullptr) hear(from, group, *group_state);
 }
 
-void Hub::hear(int from, const std::shared_ptr<Group>& group, const Bulletin& bulletin) {
+void LinkState::hear(int from, const std::shared_ptr<Group>& group, const GroupState& group_state) {
   const int peer = group->rank_of(from);
   if (peer < 0 || peer == group->rank()) return;
-  switch (bulletin.sort) {
-    case Bulletin::Sort::kFailure:
-      if (!sensible(bulletin.failure, *group)) return;
-      if (fail_group(*group, bulletin.failure) && group == root_) carrier_->cancel();
+  switch (group_state.sort) {
+    case GroupState::Sort::kFailure:
+      if (!sensible(group_state.failure, *group)) return;
+      if (fail_group(*group, group_state.failure) && group == root_) carrier_->cancel();
       return;
-    case Bulletin::Sort::kProgress:
-      for (size_t i = 0; i < bulletin.count; ++i) {
-        group->hear_progress(peer, bulletin.progress[i]);
+    case GroupState::Sort::kProgress:
+      for (size_t i = 0; i < group_state.count; ++i) {
+        group->hear_progress(peer, group_state.progress[i]);
       }
       return;
-    case Bulletin::Sort::kDeparture:
-      return group->hear_departure(peer, bulletin.presence);
-    case Bulletin::Sort::kEnd:
+    case GroupState::Sort::kDeparture:
+      return group->hear_departure(peer, group_state.presence);
+    case GroupState::Sort::kEnd:
       return hear_loss(from, "it ended before all that it had posted was sent");
   }
 }
 
-// The board tells every rank, so that nobody needs to be told by this one.
-void Hub::hear_loss(int peer, const std::string& how) {
+// The state broadcast tells every rank, so that nobody needs to be told by this one.
+void LinkState::hear_loss(int peer, const std::string& how) {
   if (peer < 0 || peer >= root_->size()) return;
   bool cancel = false;
   {

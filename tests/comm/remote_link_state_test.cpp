@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/remote/group.h"
-#include "comm/remote/hub.h"
+#include "comm/remote/link_state.h"
 #include "support/memory_link.h"
 
 namespace shardrec::comm::remote {
@@ -24,23 +24,23 @@ struct Part {
   std::vector<std::shared_ptr<Group>> parts;
 };
 
-// Every death takes a moment: the witness looks at the same time.
-TEST(RemoteHub, WhoSeesAPartDeadSeesItsPartsDead) {
+// Every death takes a moment: the observer looks at the same time.
+TEST(RemoteLinkState, WhoSeesAPartDeadSeesItsPartsDead) {
   for (int repeat = 0; repeat < 200; ++repeat) {
     const auto link = support::MemoryLink::make(1);
-    Hub hub(link->roster(0), link->carrier(0), link->board(0));
+    LinkState link_state(link->layout(0), link->carrier(0), link->state_broadcast(0));
     std::vector<Part> halves;
     for (uint64_t n = 0; n < 4; ++n) {
-      Part& half = halves.emplace_back(Part{.group = split(hub.root(), n)});
-      hub.add(half.group, {});
+      Part& half = halves.emplace_back(Part{.group = split(link_state.root(), n)});
+      link_state.add(half.group, {});
       for (uint64_t m = 0; m < 8; ++m) {
         half.parts.push_back(split(half.group, m));
-        hub.add(half.parts.back(), {});
+        link_state.add(half.parts.back(), {});
       }
     }
     std::atomic<bool> looking{false};
     int survivors = 0;
-    std::thread witness([&] {
+    std::thread observer([&] {
       looking = true;
       for (const Part& half : halves) {
         while (!half.group->dead()) {
@@ -49,8 +49,8 @@ TEST(RemoteHub, WhoSeesAPartDeadSeesItsPartsDead) {
       }
     });
     while (!looking) std::this_thread::yield();
-    hub.kill(*hub.root(), {.reason = "enough"});
-    witness.join();
+    link_state.kill(*link_state.root(), {.reason = "enough"});
+    observer.join();
     EXPECT_EQ(survivors, 0);
   }
 }

@@ -1,0 +1,108 @@
+#include "comm/local/rings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardrec::comm::local {
+
+Rings::Rings(int ranks) : rings_(static_cast<size_t>(ranks)), open_(ranks) {}
+
+void Rings::open(int rank, Purpose purpose) {
+  Ring& own = ring(rank);
+  own.purpose = purpose;
+  own.messages.resize(kSlots * rings_.size());
+  own.releases = std::vector<std::atomic<uint64_t>>(kSlots * rings_.size());
+}
+
+bool Rings::has_room(int rank, uint64_t sequence) const noexcept {
+  return sequence < kSlots || drained(rank, sequence - kSlots);
+}
+
+void Rings::publish(int rank, uint64_t sequence, const Operation& operation,
+                    std::span<const ConstBytes> send, std::shared_ptr<const void> owner) noexcept {
+  Ring& own = ring(rank);
+  Slot& slot = own.slots[slot_of(sequence)];
+  std::copy(send.begin(), send.end(),
+            own.messages.begin() + static_cast<std::ptrdiff_t>(entry(sequence, 0)));
+  slot.operation = operation;
+  slot.owner = std::move(owner);
+  slot.readers.store(static_cast<uint32_t>(rings_.size()), std::memory_order_relaxed);
+  own.posted.store(sequence + 1);
+  // Who closes at this moment sees the message and releases it, or is seen here.
+  for (int reader = 0; reader < ranks(); ++reader) {
+    if (ring(reader).closed.load()) release_one(reader, rank, sequence);
+  }
+}
+
+void Rings::arrive(int rank, uint64_t sequence) noexcept {
+  const uint64_t before = arrivals_[slot_of(sequence)].fetch_add(1);
+  if (before + 1 != (sequence / kSlots + 1) * rings_.size()) return;
+  for (int other = 0; other < ranks(); ++other) {
+    if (other != rank) wake_up(other).wake_if(WaitFor::kArrival);
+  }
+}
+
+bool Rings::arrived(uint64_t sequence) const noexcept {
+  return arrivals_[slot_of(sequence)].load() >= (sequence / kSlots + 1) * rings_.size();
+}
+
+ConstBytes Rings::message(int from, int to, uint64_t sequence) const noexcept {
+  return ring(from).messages[entry(sequence, to)];
+}
+
+void Rings::release(int reader, uint64_t sequence) noexcept {
+  for (int sender = 0; sender < ranks(); ++sender) {
+    if (posted(sender, sequence)) release_one(reader, sender, sequence);
+  }
+}
+
+void Rings::release_one(int reader, int sender, uint64_t sequence) noexcept {
+  Ring& from = ring(sender);
+  std::atomic<uint64_t>& mark = from.releases[entry(sequence, reader)];
+  // A second release, also one that comes when the slot holds a later exchange, changes nothing.
+  uint64_t known = mark.load();
+  do {
+    if (known > sequence) return;
+  } while (!mark.compare_exchange_weak(known, sequence + 1));
+  Slot& slot = from.slots[slot_of(sequence)];
+  if (slot.readers.fetch_sub(1) != 1) return;
+  slot.owner.reset();
+  slot.drained.store(sequence + 1);
+  from.wake_up.wake_if(WaitFor::kRelease);
+}
+
+bool Rings::drained(int sender, uint64_t sequence) const noexcept {
+  return ring(sender).slots[slot_of(sequence)].drained.load() > sequence;
+}
+
+bool Rings::close(int rank) noexcept {
+  ring(rank).closed.store(true);
+  for (int sender = 0; sender < ranks(); ++sender) {
+    const uint64_t end = ring(sender).posted.load();
+    for (uint64_t n = end - std::min<uint64_t>(end, kSlots); n < end; ++n) {
+      release_one(rank, sender, n);
+    }
+  }
+  for (int other = 0; other < ranks(); ++other) {
+    if (other != rank) wake_up(other).wake_in_any_case();
+  }
+  return open_.fetch_sub(1) == 1;
+}
+
+bool Rings::posted(int rank, uint64_t sequence) const noexcept {
+  return ring(rank).posted.load() > sequence;
+}
+
+bool Rings::closed(int rank) const noexcept { return ring(rank).closed.load(); }
+
+bool Rings::released(int reader, int sender, uint64_t sequence) const noexcept {
+  return ring(sender).releases[entry(sequence, reader)].load() > sequence;
+}
+
+const Operation& Rings::operation(int rank, uint64_t sequence) const noexcept {
+  return ring(rank).slots[slot_of(sequence)].operation;
+}
+
+Purpose Rings::purpose(int rank) const noexcept { return ring(rank).purpose; }
+
+}  // namespace shardrec::comm::local
