@@ -11,7 +11,6 @@
 #include "comm/clock.h"
 #include "comm/collective/processors.h"
 #include "comm/engine_list.h"
-#include "comm/gloo/peer_memory_bytes.h"
 #include "comm/plugin/transport_plugin.h"
 #include "comm/remote/clock_offset.h"
 #include "comm/remote/link.h"
@@ -25,7 +24,7 @@
 namespace shardrec::comm {
 namespace {
 
-// A meeting as the state broadcast of a communicator: the server outlives the client of its own process.
+// Keeps what a communicator's broadcast needs. The server outlives the client of its own process.
 struct Kept {
   std::shared_ptr<rendezvous::Server> server;
   std::shared_ptr<rendezvous::Client> client;
@@ -57,12 +56,6 @@ std::string address_for(const EngineOptions& options, const rendezvous::Address&
                        "SHARDREC_ALLOW_PLAIN_TCP=1), is accepted"));
   }
   return chosen.host();
-}
-
-// What the engine would refuse only when the ranks have met.
-void check_environment(const std::string& engine) {
-  if (engine != "gloo" || gloo_plugin::peer_memory_bytes_of_env()) return;
-  core::fail(SHARDREC_INVALID_ARGUMENT, gloo_plugin::kPeerMemoryBytesAccepted);
 }
 
 // Who fails while the connections are made does not know for what they are.
@@ -203,7 +196,7 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
                                       int rank, int size,
                                       std::shared_ptr<rendezvous::Server> server) {
   remote::load_transport(options.engine);  // a missing plug-in is said before anybody waits
-  check_environment(options.engine);
+  remote::check_transport_settings(options.engine);
   rendezvous::Meeting meeting = rendezvous::join(
       token, rank, size, {.seconds = options.seconds, .belief = {.has_started = true}});
   meeting.server = std::move(server);
@@ -213,7 +206,7 @@ std::shared_ptr<Communicator> connect(const EngineOptions& options, const rendez
 std::shared_ptr<Communicator> connect_from_environment(EngineOptions options) {
   if (is_launched(options.engine)) return connect_as_launched(options);
   add_network_of_environment(options);
-  check_environment(options.engine);
+  remote::check_transport_settings(options.engine);
   return over(rendezvous::from_environment({.seconds = options.seconds,
                                             .seconds_until_rank_zero = options.rank_zero_seconds}),
               options);

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "comm/gloo/peer_memory.h"
 #include "comm/gloo/transport_pair.h"
 #include "comm/plugin/plugin_table.h"
 #include "comm/plugin/transport_plugin.h"
@@ -24,6 +25,13 @@ int32_t open(const shardrec_transport_job* job, void** transport, shardrec_trans
   });
 }
 
+int32_t check_settings(shardrec_transport_error* error) {
+  return guarded(error, [] {
+    least_bytes_to_read();
+    return SHARDREC_TRANSPORT_OK;
+  });
+}
+
 void close(void* transport) {
   const std::unique_ptr<TransportPair> closed(static_cast<TransportPair*>(transport));
 }
@@ -39,6 +47,7 @@ shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_er
   table->library = "Gloo";
   table->is_launched = 0;
   table->has_group_states = 0;
+  table->check_settings = &side::check_settings;
   table->open = &side::open;
   table->announce = nullptr;
   table->close = &side::close;

@@ -1,16 +1,17 @@
 // One rank's end of a mesh of Gloo connections, one to each peer: messages through Gloo's unbound
 // buffers, whose slot is the tag.
 //
-// How the loss of a connection is seen: a buffer posted on every connection fails when one of them
-// does, and the thread that waits for it finds out whose, and ends the messages of that peer.
+// How the loss of a connection is noticed: the loss check is a buffer that is posted on every
+// connection and never receives anything. It fails when one of the connections does. The thread that
+// waits for it finds out which one and ends the messages of that peer.
 //
-// What giving up a message costs: a short one goes on in memory of the transport's own, and takes
-// the next message of its name with it; for a long one the connection to its peer is closed, as
+// What happens if a message is cancelled: a short one continues in memory of the transport, and
+// receives the next message of its name. For a long one the connection to its peer is closed, because
 // Gloo has no other way to take memory back.
 //
-// Long messages of a peer on this machine are read where they lie (peer_memory.h): on the thread that
-// asks for one that has been offered before, else on a thread that waits for that peer's offers.
-// Giving one up costs nothing.
+// Long messages of a peer on this machine are read in its memory (peer_memory.h). If the message has
+// already been offered, the thread that asks for it reads it; else a thread that waits for the peer's
+// offers does. To cancel such a message costs nothing.
 //
 // Thread rule: that of transport_plugin.h. Gloo's thread and that of this class have all signals
 // blocked; calls of the host's threads hold SIGPIPE off (core/held_signal.h).
@@ -40,10 +41,10 @@ struct Request {
   void* data = nullptr;
   uint64_t bytes = 0;
   std::vector<std::byte> copy{};       // of a short message
-  std::unique_ptr<Message> message{};  // of a direct one: its answer, when there is one
+  std::unique_ptr<Message> message{};  // of one read in peer memory: its answer, if there is one
   std::list<Request>::iterator place{};
 
-  // Of a direct message.
+  // Of a message that is read in the sender's memory (peer_memory.h).
   bool in_peer_memory = false;
   Offer offer{};
   char answer = 0;

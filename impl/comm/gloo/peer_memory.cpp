@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "comm/gloo/message.h"
-#include "comm/gloo/peer_memory_bytes.h"
 
 namespace shardrec::comm::gloo_plugin {
 namespace {
@@ -55,13 +57,28 @@ std::string machine_text() {
   return boot + network + processes;
 }
 
-uint64_t least_bytes() {
-  static_assert(kLeastPeerMemoryBytes == kShort + 1);
-  if (const auto bytes = peer_memory_bytes_of_env()) return *bytes;
-  throw plugin::Failure(SHARDREC_TRANSPORT_UNUSABLE, -1, kPeerMemoryBytesAccepted);
-}
+// Below, the answer takes longer than the copies that it spares.
+constexpr uint64_t kUsualLeastBytes = uint64_t{1} << 20;
+// Messages of up to kShort bytes are copied.
+constexpr uint64_t kLowestLeastBytes = kShort + 1;
 
 }  // namespace
+
+uint64_t least_bytes_to_read() {
+  const char* const text = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
+  const std::string_view digits = text == nullptr ? "" : text;
+  if (digits.empty()) return kUsualLeastBytes;
+  uint64_t bytes = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size();
+  if (is_number && bytes == 0) return UINT64_MAX;
+  if (is_number && bytes >= kLowestLeastBytes) return bytes;
+  static_assert(kLowestLeastBytes == 16385);
+  throw plugin::Failure(
+      SHARDREC_TRANSPORT_UNUSABLE, -1,
+      "the environment variable SHARDREC_GLOO_DIRECT_BYTES is no number of bytes; an integer of at "
+      "least 16385, or 0 (no message is read so), is accepted");
+}
 
 Marks::Marks() : next_(0) {
   // Where there is no randomness the address has to do.
@@ -92,7 +109,7 @@ Whereabouts whereabouts(const Marks::Word& mark) {
   Whereabouts here{.process = getpid(),
                    .mark_at = std::bit_cast<uint64_t>(&mark),
                    .mark = mark.load(),
-                   .least_bytes = least_bytes()};
+                   .least_bytes = least_bytes_to_read()};
   const std::string machine = machine_text();
   if (machine.size() <= here.machine.size())
     std::copy(machine.begin(), machine.end(), here.machine.begin());

@@ -1,13 +1,14 @@
-// Long messages between processes of one machine: the receiver reads them where they lie in the
-// sender's memory, by process_vm_readv(2), which copies once where a TCP connection copies twice
-// and keeps both ends busy. Only the offer (where the message lies) and the answer (that it has
-// been read) go over the connection.
+// Long messages between processes of one machine. The receiver reads a message in the sender's memory
+// with process_vm_readv(2). This copies once, while a TCP connection copies twice and keeps both
+// processes busy. Only two short messages go over the connection: the offer, which says where the
+// message is, and the answer, which says that it has been read.
 //
-// What a receiver has read counts only while the sender stands by it: each offer has a mark, a word
-// of the sender's memory that is read behind the message and taken away before its memory is used
-// for anything else. A mark is no other offer's, nor another process' that has got the same number.
+// A message that was read is valid only if its offer still stands after the read. Each offer has a
+// mark: a word of the sender's memory that the receiver reads after the message, and that the sender
+// clears before it uses the memory for anything else. Every offer has another mark, also if a later
+// process gets the same process number.
 //
-// Thread rule: Marks: any thread.
+// Thread rule: any thread may call Marks.
 #pragma once
 
 #include <sys/types.h>
@@ -22,13 +23,13 @@
 
 namespace shardrec::comm::gloo_plugin {
 
-// What a process tells its peers, so that they know whether they can read its memory.
+// What a process says of itself, so that its peers know whether they can read its memory.
 struct Whereabouts {
   std::array<char, 96> machine{};  // and its namespaces of network and processes; empty: unknown
   int64_t process = 0;
   uint64_t mark_at = 0;  // address of a mark that stands as long as the transport
   uint64_t mark = 0;
-  uint64_t least_bytes = UINT64_MAX;  // messages of fewer bytes are not worth reading directly
+  uint64_t least_bytes = UINT64_MAX;  // shorter messages go over the connection
 };
 
 struct Offer {
@@ -55,12 +56,17 @@ class Marks {
   uint64_t next_;
 };
 
-// What this process tells: least_bytes is SHARDREC_GLOO_DIRECT_BYTES where that is set.
+// The environment variable SHARDREC_GLOO_DIRECT_BYTES: the least number of bytes of a message that is
+// read in the sender's memory. 1 MiB if it is not set or empty; UINT64_MAX (no message is read so) if
+// it is 0. Throws plugin::Failure if it is malformed.
+uint64_t least_bytes_to_read();
+
+// What this process says of itself; least_bytes is least_bytes_to_read().
 Whereabouts whereabouts(const Marks::Word& mark);
-// Whether this process can read that one's memory.
+// Whether this process can read the memory of the other one.
 bool reaches(const Whereabouts& mine, const Whereabouts& theirs) noexcept;
 
-// False: the sender has ended, or does not stand by its offer any more; what was read is of no use.
+// Returns false if the sender has ended or has withdrawn its offer: what was read is not valid.
 bool read_offer(pid_t process, const Offer& offer, void* to) noexcept;
 
 }  // namespace shardrec::comm::gloo_plugin

@@ -1,4 +1,4 @@
-// A transport's direct messages, as their receiver handles them (peer_memory.h).
+// How a receiver reads messages in the memory of their senders (peer_memory.h).
 #include <exception>
 #include <new>
 #include <string>

@@ -1,9 +1,9 @@
-// A rank's connections to all others, as the plug-in offers them: one to each peer whose memory can
-// be read directly (peer_memory.h); two, one for each direction, to each other peer.
+// The connections of a rank to all others. To a peer whose memory this rank can read (peer_memory.h)
+// there is one; to any other peer there are two, one for each direction.
 //
-// Over one connection long messages of both directions would take turns. Before Gloo sends a message,
-// the receiver tells it over the same connection that there is memory for it, and this notice waits
-// there behind the long message that goes the other way.
+// Over one connection long messages of both directions would take turns: before Gloo sends a message,
+// the receiver notifies it over the same connection that memory is ready, and this notification waits
+// behind the long message that goes the other way.
 //
 // Thread rule: that of transport_plugin.h.
 #pragma once

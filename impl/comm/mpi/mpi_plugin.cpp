@@ -56,6 +56,7 @@ shardrec_transport_plugin(shardrec_transport_table* table, shardrec_transport_er
   table->library = side::library();
   table->is_launched = 1;
   table->has_group_states = 1;
+  table->check_settings = nullptr;
   table->open = &side::open;
   table->announce = &side::announce;
   table->close = &side::close;

@@ -46,7 +46,7 @@ typedef struct shardrec_transport_error {
 
 // What open() is given. The pointers are valid until close() has returned.
 typedef struct shardrec_transport_job {
-  int32_t rank;         // -1, of a transport whose launcher has told it (mpi): as it was launched
+  int32_t rank;         // -1 if the transport's launcher assigns the rank (mpi)
   int32_t size;         // likewise
   double seconds;       // to meet in
   double silence;       // seconds after which a host that nothing is heard of is gone; 0: unlimited
@@ -57,8 +57,8 @@ typedef struct shardrec_transport_job {
   int32_t (*store_set)(void *store, const char *key, const void *data, uint64_t bytes);
   int32_t (*store_get)(void *store, const char *key, void *data, uint64_t capacity, uint64_t *bytes,
                        double seconds);
-  // Called on a thread of the transport, one group state at a time, until close() has returned. Does
-  // not call the transport, but for cancel().
+  // Called on a thread of the transport for each group state that arrives, one at a time, until close()
+  // has returned. It calls no function of the transport except cancel().
   void *reader;
   void (*group_state)(void *reader, int32_t from, const void *data, uint64_t bytes);
 } shardrec_transport_job;
@@ -69,6 +69,11 @@ typedef struct shardrec_transport_table {
   const char *library;       // what carries, such as "Open MPI 4.1.4"; static storage
   int32_t is_launched;       // 1: its launcher says who the ranks are; no store, no rank needed
   int32_t has_group_states;  // 0: announce() is null, the core has another way
+
+  // Checks the environment variables that this engine reads. Called before the ranks meet, so that
+  // no rank waits for one whose settings are refused. Returns OK, OUT_OF_MEMORY, or another status
+  // with a sentence that says what would be accepted. NULL if the engine reads none.
+  int32_t (*check_settings)(shardrec_transport_error *error);
 
   // Collective: returns when this rank can send to every other one. *transport is closed by
   // close().
@@ -91,7 +96,7 @@ typedef struct shardrec_transport_table {
   // Of a request that is not done: it is cancelled first, and its memory not touched afterwards.
   void (*forget)(void *transport, void *request);
 
-  // Sends a group state to every other rank, whatever they are doing. Does not wait for them.
+  // Sends a group state to every other rank, whatever these are doing. Does not wait for them.
   int32_t (*announce)(void *transport, const void *data, uint64_t bytes);
 
   // Ends every wait, now and later, with CANCELLED. For good.

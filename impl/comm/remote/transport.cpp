@@ -103,8 +103,8 @@ std::string text_of(const PluginError& error) {
   core::fail(status_of(status), text_of(error), std::move(parts));
 }
 
-// Group states between the plug-in's thread and the listener. Recursive: a listener that is told
-// something may stop listening.
+// Passes group states from the plug-in's thread to the listener. The mutex is recursive, because a
+// listener that is notified may stop listening.
 class Reader {
  public:
   void hear(int from, ConstBytes group_state) noexcept {
@@ -200,7 +200,7 @@ class StoreBorder {
   std::exception_ptr thrown_;
 };
 
-// An open transport. Closed with the last of carrier, state broadcast and requests.
+// An open transport. Closed when the carrier, the broadcast and all requests are destroyed.
 struct Handle {
   explicit Handle(const Table& functions) : table(functions) {}
   ~Handle() {
@@ -313,6 +313,17 @@ bool transport_available(const std::string& engine) noexcept {
   } catch (const std::exception&) {
     return false;
   }
+}
+
+void check_transport_settings(const std::string& engine) {
+  const Table& table = table_of(engine);
+  if (table.check_settings == nullptr) return;
+  PluginError error{.peer = -1, .text = ""};
+  const int32_t status = table.check_settings(&error);
+  if (status == SHARDREC_TRANSPORT_OK) return;
+  core::fail(status == SHARDREC_TRANSPORT_OUT_OF_MEMORY ? SHARDREC_OUT_OF_MEMORY
+                                                        : SHARDREC_INVALID_ARGUMENT,
+             text_of(error));
 }
 
 bool transport_is_launched(const std::string& engine) { return table_of(engine).is_launched != 0; }

@@ -1,9 +1,9 @@
-// A plug-in (transport_plugin.h) as the Carrier, and where it has group states the StateBroadcast, of an engine
-// between processes. Loaded when an engine is first asked for; where it is looked for:
-// core/plugin.h. Once loaded it stays.
+// An engine between processes, out of a plug-in (transport_plugin.h): its Carrier, and its
+// StateBroadcast if the plug-in has one. A plug-in is loaded when its engine is first used
+// (core/plugin.h) and never unloaded.
 //
-// Thread rule: any thread may call anything. The transport is closed, which takes up to a second,
-// when the carrier, the state broadcast and all requests are gone.
+// Thread rule: any thread may call anything. The transport is closed when the carrier, the broadcast
+// and all requests are destroyed; this takes up to a second.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,9 @@ void load_transport(const std::string& engine);
 bool transport_available(const std::string& engine) noexcept;
 // Whether the engine's plug-in is installed, loaded or not.
 bool transport_installed(const EngineRow& engine);
+// Checks the environment variables that the engine's plug-in reads. Throws INVALID_ARGUMENT, and as
+// load_transport() does.
+void check_transport_settings(const std::string& engine);
 // Whether a launcher says who the ranks are, so that neither a store nor a rank is needed. Throws
 // as load_transport() does.
 bool transport_is_launched(const std::string& engine);
