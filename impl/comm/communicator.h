@@ -1,4 +1,4 @@
-// The seam under all collective work: a rank's membership of a group, and ordered channels on it.
+// The interface under all collective work: a rank's membership of a group, and ordered channels on it.
 //
 // A channel carries a sequence of all-to-all-v exchanges among all ranks; everything else
 // (collectives.h) is built on that. Channels never mix: the n-th open_channel() of every rank names

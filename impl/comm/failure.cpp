@@ -37,8 +37,8 @@ shardrec_status status_of(Cause cause) noexcept {
 
 bool is_mismatch(Cause cause) noexcept { return status_of(cause) == SHARDREC_MISMATCH; }
 
-// A mismatch has no guilty side: each of the two ranks, and who is in the same operation, is told
-// of the other.
+// No rank is to blame for a mismatch. The error of each of the two ranks, and of a rank that is in the
+// same operation as one of them, names the other one.
 Failure seen_from(Failure failure, const CallSite& site) {
   if (!is_mismatch(failure.cause) || failure.inherited) return failure;
   const bool seen_from_failed_rank =

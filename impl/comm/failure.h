@@ -1,5 +1,5 @@
-// What killed a communicator. The first failure of a group is kept; every later call of every rank
-// throws it, in a sentence seen from that rank. All engines word their failures here.
+// Why a communicator is dead. A group keeps its first failure. Every later call of every rank throws
+// it, with a sentence from that rank's point of view. The sentences of all engines are written here.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@ enum class Cause : uint8_t {
   kPurpose,    // on channels of different purpose
   kAborted,    // Communicator::abort() of the failed rank
   kLost,       // the failed rank is gone, as `reason` says: "its process ended", "silent for 4 s"
-  kTransport,  // the way to the failed rank failed, as `reason` says
-  kGarbled,    // what came from the failed rank is no message, for `reason`
+  kTransport,  // the connection to the failed rank broke; `reason` says how
+  kGarbled,    // the failed rank sent something that is no message; `reason` says why
 };
 inline constexpr int kCauses = 14;
 
 struct Failure {
   Cause cause = Cause::kAborted;
   int failed_rank = 0;
-  int observer = 0;  // who noticed
+  int observer = 0;  // the rank that noticed
   uint64_t sequence = 0;
-  std::string operation{};  // the observer'; for kGaveUp the failed rank's
+  std::string operation{};  // the observer's; for kGaveUp the failed rank's
   std::string
       failed_rank_operation{};  // of a mismatch; where the failed rank was last seen when it is late
   uint64_t size = 0;            // for kSize
   uint64_t failed_rank_size = 0;
   double seconds = 0;      // the deadline that passed
   std::string reason{};    // for kAborted, kLost, kTransport, kGarbled
-  bool inherited = false;  // of the communicator that this one was split from; its numbers
+  bool inherited = false;  // the communicator that this one was split from failed; ranks are its
 };
 
 // Where a rank is while it throws: in exchange `sequence` of `operation`, or in no operation.

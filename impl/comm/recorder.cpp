@@ -13,7 +13,7 @@ namespace {
 
 using core::sentence;
 
-// Of the log's message.
+// The number of operations in the log's message.
 constexpr size_t kMostLogged = 16;
 
 constexpr std::array<const char*, 5> kPurposes = {"control", "input", "output", "dense",
@@ -228,7 +228,7 @@ class RecordedCommunicator final : public Communicator {
   void disconnect() noexcept override { communicator_->disconnect(); }
 
  private:
-  // A rank whose memory runs out before a split tells the others, as a split does by itself.
+  // If memory runs out before the split, the communicator fails, as it does inside a split.
   std::shared_ptr<RecordedCommunicator> prepare_part() {
     try {
       return std::make_shared<RecordedCommunicator>(std::make_shared<Recorder>(0, 1));

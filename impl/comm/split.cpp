@@ -9,8 +9,8 @@
 namespace shardrec::comm {
 namespace {
 
-// The largest n for which rank / n tells the nodes of the part's ranks apart as their nodes in the
-// parent do; 1, every rank on a node of its own, where there is none.
+// The largest n for which rank / n parts the ranks of the subgroup as their nodes in the parent do. 1
+// (every rank on a node of its own) if there is none.
 int ranks_per_node_of(std::span<const int> nodes) {
   const auto first_other =
       std::find_if(nodes.begin(), nodes.end(), [&](int node) { return node != nodes.front(); });

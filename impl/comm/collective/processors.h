@@ -10,7 +10,7 @@
 
 namespace shardrec::comm {
 
-// What a rank tells of where it runs. Bytes that no rank writes are read as those of a rank on
+// Where a rank runs, as it announces it. Bytes that no rank writes are read as those of a rank on
 // another machine.
 struct RankProcessors {
   core::MachineId machine{};
@@ -22,9 +22,9 @@ RankProcessors read_processors(ConstBytes bytes);
 // The threads of rank `own` (core::processor_share) among the ranks of its machine.
 int threads_of(std::span<const RankProcessors> ranks, size_t own);
 
-// All ranks tell each other where they run, and each sets its communicator's default threads. It is
-// the first call on a new communicator; a rank that throws has told the others. Collective,
-// blocking for at most `seconds`.
+// The ranks gather where each of them runs, and each sets the default threads of its communicator. It is
+// the first call on a new communicator. If a rank throws, the others fail too. Collective, blocks for
+// at most `seconds`.
 void share_processors(Communicator& communicator, double seconds);
 
 }  // namespace shardrec::comm

@@ -55,7 +55,7 @@ Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes
   group_->set_last_seen(rank_, operation.name);
   rings_->publish(rank_, sequence, operation, send, std::move(owner));
   ++next_;
-  // Of two ranks that differ, the one that published later sees it here, before it arrives: nobody
+  // If two ranks differ, the one that publishes later notices it here, before it arrives. So no rank
   // can receive a mismatched exchange.
   compare(sequence);
   rings_->arrive(rank_, sequence);
@@ -87,7 +87,7 @@ void LocalChannel::compare(uint64_t sequence) {
     }
   }
   if (!cause) return;
-  // Third parties are pointed at the side that fewer ranks have taken.
+  // Other ranks report the rank of the smaller side as the failed one.
   const bool we_are_odd = against_us > with_us + 1;
   const int failed_rank = we_are_odd ? rank_ : other;
   const int observer = we_are_odd ? other : rank_;
@@ -181,7 +181,8 @@ void LocalChannel::wait(const Wait& wait) {
     }
     const Clock::time_point now = Clock::now();
     const int late = first_late(wait);
-    if (late < 0) {  // the last one is between its deed and telling of it
+    if (late <
+        0) {  // the last rank has published but not yet arrived, or read but not yet released
       std::this_thread::yield();
       continue;
     }
@@ -201,7 +202,8 @@ bool LocalChannel::must_look(const Wait& wait) const {
   return false;
 }
 
-// The rank is late and will stay so. What a rank did before it went counts: hence the order.
+// True if the rank is late and will stay late. What a rank did before it left counts, so `late` is
+// evaluated after its departure was seen.
 bool LocalChannel::cannot_arrive(const Wait& wait, int rank) const {
   const bool gone = group_->departed(rank);
   const bool stopped_receiving = rings_->closed(rank) && wait.wait_for == WaitFor::kArrival;

@@ -1,12 +1,12 @@
-// The shared state of one channel: one ring per rank, a ring being a ring of the exchanges that the
-// rank has posted. Nothing here waits or fails; channel.cpp does.
+// The shared state of one channel: one ring per rank, which holds the exchanges that the rank has
+// posted. Nothing here waits or fails; channel.cpp does.
 //
-// A slot of a ring holds exchange n from its publication until every rank has released it; then n +
-// kMostInFlight may take the slot. Hence all ranks have posted n before anyone posts n +
-// kMostInFlight, and a slot that a reader has not released is stable while it reads.
+// A slot of a ring holds exchange n from its publication until every rank has released it. Then the
+// slot may hold exchange n + kMostInFlight. Hence all ranks have posted n before any rank posts n +
+// kMostInFlight, and a slot does not change while a reader has not released it.
 //
-// Order of memory: what a sender wrote before publish() is visible to who has seen arrived(n); what
-// a reader did before release() is visible to who has seen drained(n).
+// Memory order: what a sender wrote before publish() is visible to a thread that has seen arrived(n).
+// What a reader did before release() is visible to a thread that has seen drained(n).
 //
 // Thread rule: calls that name a rank come from that rank's one thread on this channel, except
 // where said.

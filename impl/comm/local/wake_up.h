@@ -1,9 +1,9 @@
-// Where one rank sleeps on one channel. The sleeper says what it wants before it looks a last time;
-// whoever brings that looks at the wait_for after bringing it. Both use sequentially consistent
-// accesses, so that one of them sees the other and no wake-up is lost, and nobody pays for ranks
-// that are awake.
+// The condition variable on which one rank sleeps on one channel. The sleeper stores what it waits for
+// before it checks its condition a last time. A thread that fulfils the condition loads what the
+// sleeper waits for afterwards. Both accesses are sequentially consistent, so one of the two threads
+// sees the other and no wake-up is lost. Nothing is locked if the rank is awake.
 //
-// Thread rule: one sleeper at a time; any thread may ring.
+// Thread rule: one sleeper at a time; any thread may wake it.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@ enum class WaitFor : uint8_t {
 
 class WakeUp {
  public:
-  // Returns when awake() holds (looked at under no other lock than the wake_up's own) or at `until`.
+  // Returns when awake() is true, or at `until`. awake() is called under no lock but this object's.
   template <class Awake>
   void sleep(WaitFor wait_for, Clock::time_point until, Awake awake) {
     std::unique_lock lock(mutex_);

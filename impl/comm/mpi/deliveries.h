@@ -1,5 +1,5 @@
-// The engine's side of one transport: which messages are waited for, which have come, which move.
-// Of the engine's thread alone.
+// The messages of one transport, as the engine sees them: posted receives, messages that arrived before
+// their receive, and messages under way. Used by the engine's thread only.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-// Lanes are MPI tags, chosen by the receiver of a long message, per sender. One whose receive was
-// taken back is not used again before the sender has said whether it had sent; what it had sent is
-// received in vain, so that its memory is given back to it.
+// The lanes of long messages: MPI tags that the receiver chooses, per sender. If a receive was
+// cancelled, its lane is not used again until the sender has answered whether it had already sent. What
+// it had sent is received and discarded, so that MPI gives the sender's memory back.
 class Lanes {
  public:
-  uint32_t take(int peer);  // 0: there is none left
+  uint32_t take(int peer);  // a free lane; 0 if there is none
   void give_back(int peer, uint32_t lane) { books_[peer].busy.erase(lane); }
 
   void taken_back(int peer, uint32_t lane, uint64_t bytes_left);
@@ -48,17 +48,17 @@ class Deliveries {
   void give_up(Request& request);
   void delivered(int from, const FrameHead& head, std::span<const std::byte> message);
   void moved(Request& request);
-  // Gives up every message.
+  // Cancels every message.
   void give_up_all();
   // All requests fail; MPI is not called.
   void fail_all(const std::string& why) noexcept;
 
   bool holds(Request& request) const noexcept;
-  // Messages that are asked for and not through; those of them that MPI has.
+  // The number of messages that are not complete.
   size_t under_way() const noexcept { return receives_.size() + sends_.size() + moving_.size(); }
 
  private:
-  // By peer and tag. What comes before it is asked for waits here.
+  // A long message whose receiver is ready before it is sent. The maps are by peer and tag.
   struct Ready {
     uint32_t lane;
     uint64_t bytes;

@@ -40,8 +40,8 @@ Clock::duration awaited_nap(Clock::duration idle) {
   return idle < kLongNaps ? Clock::duration(kLongNap) : kLongestNap;
 }
 
-// As long as nothing has happened already: the host computes, and a nap's end takes a processor from
-// it. Who begins to wait ends the nap.
+// Naps as long as nothing has happened so far, because the end of a nap takes a processor from the
+// host, which computes. A thread that begins to wait ends the nap.
 Clock::duration unawaited_nap(Clock::duration idle) {
   return std::clamp<Clock::duration>(idle, kLongNap, kLongestNap);
 }
@@ -162,7 +162,7 @@ bool Engine::execute() {
     finishing = std::exchange(finish_asked_, false);
     has_commands_.store(false, std::memory_order_relaxed);
   }
-  // The others are told that the engine is broken.
+  // The other requests end too, because the engine is broken.
   const auto try_to = [this](const auto& call) {
     try {
       call();
@@ -202,7 +202,7 @@ void Engine::start_request(Request& request) {
       return deliveries.begin(request);
     } catch (const std::exception& thrown) {
       break_off(thrown.what());
-      if (deliveries.holds(request)) return;  // told with the others
+      if (deliveries.holds(request)) return;  // it is notified with the others
     }
   }
   end_broken(request);
@@ -256,7 +256,7 @@ void Engine::open_exchange(Transport& transport) {
   }
 }
 
-// Gives up what is under way on transports that are to be closed, after all that was asked of them
+// Cancels what is under way on transports that are being closed, after the commands that were given
 // before.
 void Engine::start_closing() {
   while (has_closing_.load()) {
@@ -274,7 +274,7 @@ void Engine::start_closing() {
   }
 }
 
-// Lets go of transports whose messages MPI has let go of, and whose frames are on their way.
+// Closes the transports whose memory MPI has given back and whose frames are sent.
 void Engine::finish_closing() {
   if (!has_closing_.load()) return;
   const std::lock_guard lock(mutex_);

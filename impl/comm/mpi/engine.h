@@ -1,13 +1,13 @@
-// The one thread of the process that calls MPI. It sleeps while nothing is under way (and looks for
-// frames a hundred times a second while a transport is open); while something is, it asks MPI
-// again and again: at once for a while, then after ever longer naps, since ranks may outnumber
-// processors. (Yielding instead gives whole slices of time to whatever else runs.)
+// The one thread of the process that calls MPI. While nothing is under way it sleeps, and polls for
+// frames a hundred times a second if a transport is open. While something is under way it polls MPI:
+// first without a pause, then after longer and longer naps, because ranks may outnumber processors.
+// (To yield instead would give whole time slices to other threads.)
 //
-// When MPI returns an error, or does not let go of memory that was given up, the engine breaks: it
-// never calls MPI again, so that this memory is safe, and everything fails.
+// If MPI returns an error, or does not give back the memory of a cancelled message, the engine breaks:
+// it never calls MPI again, so that this memory is safe, and every request fails.
 //
-// Where memory runs out on the engine's thread, the engine breaks too. Giving up a message, closing
-// a transport and ending MPI need no memory.
+// If memory runs out on the engine's thread, the engine breaks too. To cancel a message, to close a
+// transport and to end MPI need no memory.
 //
 // Thread rule: any thread. Never destroyed: threads may be inside while the process ends.
 #pragma once
@@ -35,22 +35,24 @@ class Engine final : private WireListener {
   Engine() = default;
   static Engine& instance();
 
-  // Starts MPI where nobody has. The transport is told (started or failed, hellos, group states,
-  // requests that ended) from the engine's thread until close() has returned true. Returns its
-  // number: equal on all ranks, since all open theirs in the same order.
+  // Starts MPI unless the host has. Until close() has returned true, the engine's thread notifies the
+  // transport: it has started or failed, a hello or a group state has arrived, a request has ended.
+  // Returns the number of the transport. It is equal on all ranks, because all open their transports
+  // in the same order.
   uint32_t open(Transport& transport);
-  // Gives up what is under way. False: the engine is stuck inside MPI, and may use it still.
+  // Cancels what is under way. Returns false if the engine is stuck inside MPI and may still use the
+  // transport.
   bool close(Transport& transport) noexcept;
 
   void send(std::unique_ptr<Frame> frame);
   void begin(Request& request);
   void give_up(Request& request) noexcept;
-  // Around a wait for a message: where nobody waits, the thread leaves the processor to others.
+  // Called around a wait for a message. While no thread waits, the engine naps between polls.
   void begin_wait() noexcept;
   void end_wait() noexcept { waiting_.fetch_sub(1); }
   void break_off(std::string_view why) noexcept;
-  // A communicator has failed: MPI_Finalize at the end of the process is not waited for without
-  // end.
+  // Called if a communicator has failed: the end of the process then waits for MPI_Finalize only for a
+  // limited time.
   void expect_no_orderly_end() noexcept { orderly_.store(false); }
 
  private:

@@ -1,10 +1,10 @@
 // What travels between ranks, and the requests of the host's threads.
 //
-// Short messages travel as frames: a header and the bytes, copied, on one tag of one communicator,
-// into a receive that is always posted. So MPI matches nothing by our tags, of which it may have
-// fewer than we need, and giving up a message leaves nothing behind in MPI. A long message travels
-// from its own memory to its own memory, once the receiver has told the sender by a frame that it
-// is ready and on which lane (a tag that it has chosen): until then MPI knows neither memory.
+// A short message travels as a frame: a header and a copy of its bytes, on one tag of one communicator,
+// into a receive that is always posted. So MPI does not match by the transport's tags, of which it may
+// have too few, and to cancel a short message leaves nothing behind in MPI. A long message is not
+// copied. Its receiver first sends a frame that says it is ready, and on which lane: an MPI tag that
+// the receiver has chosen. Until then MPI knows neither the sender's memory nor the receiver's.
 #pragma once
 
 #include <condition_variable>
@@ -27,9 +27,9 @@ enum class FrameKind : uint32_t {
   kHello,       // the sender has opened this transport
   kMessage,     // a short message, whole
   kReady,       // for a long message: receive posted, on this lane
-  kUnready,     // the receive on this lane was taken back
-  kAnswer,      // to that: whether (bytes: 1) the message had been sent already
-  kGroupState,  // for whoever listens
+  kUnready,     // the receive on this lane was cancelled
+  kAnswer,      // to kUnready; bytes is 1 if the message had already been sent
+  kGroupState,  // for the listener of the broadcast
 };
 
 struct FrameHead {
@@ -49,7 +49,7 @@ struct Frame {
   std::vector<std::byte> bytes{};  // head and message
 };
 
-// A message that a host has asked for and not yet forgotten. Short sends are done at once.
+// A send or a receive of the host, until forget(). Short sends are complete at once.
 struct Request {
   Transport* transport = nullptr;
   int peer = 0;
@@ -59,20 +59,20 @@ struct Request {
   uint64_t bytes = 0;
   std::list<Request>::iterator place{};
 
-  // Under the transport's mutex. TIMEOUT: under way. Otherwise the engine knows it no longer,
-  // unless it was asked to give it up: then not before it has given it back.
+  // Under the transport's mutex. TIMEOUT while the request is under way. After that the engine has no
+  // reference to it, unless it was asked to cancel it: then not before given_back is true.
   int32_t status = SHARDREC_TRANSPORT_TIMEOUT;
   bool given_back = false;
   std::string text{};
   std::condition_variable changed{};
 
-  // Under the engine's mutex: the next of those that it is asked to give up.
+  // Under the engine's mutex: the next request in the list of those to be cancelled.
   Request* next_to_give_up = nullptr;
 
   // Of the engine's thread.
   uint32_t lane = 0;
-  int parts = 0;       // of it that MPI has
-  int parts_back = 0;  // that it gave back empty
+  int parts = 0;       // how many parts of the message MPI has
+  int parts_back = 0;  // how many of them it has cancelled
   bool given_up = false;
 
   bool is_short() const noexcept { return bytes <= kShort; }

@@ -1,5 +1,5 @@
-// One transport of this process, as its host's threads see it. Several may be open at once: they
-// share the engine, and their frames carry their numbers.
+// One transport of this process: the functions that the host's threads call. Several transports may be
+// open at once. They share the engine, and each frame carries the number of its transport.
 //
 // Thread rule: that of transport_plugin.h.
 #pragma once
@@ -26,7 +26,7 @@ class Transport {
  public:
   // Collective: returns when every rank has said hello.
   static std::unique_ptr<Transport> open(const shardrec_transport_job& job);
-  // Instead of a destructor: where the engine is stuck inside MPI, the memory is never given back.
+  // Instead of a destructor, because the memory must not be freed if the engine is stuck inside MPI.
   static void close(std::unique_ptr<Transport> transport) noexcept;
 
   int rank() const noexcept { return rank_; }

@@ -1,5 +1,5 @@
-// Every call of MPI there is: frames, and long messages on lanes. Of the engine's thread alone.
-// Throws plugin::Failure where MPI returns an error.
+// All calls of MPI: those for frames and those for long messages on lanes. Used by the engine's thread
+// only. Throws plugin::Failure if MPI returns an error.
 #pragma once
 
 #include <mpi.h>
@@ -15,12 +15,12 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-// Hears from the wire what has happened.
+// Is notified by Wire::poll() of what has happened.
 class WireListener {
  public:
   virtual ~WireListener() = default;
   virtual void delivered(int from, const FrameHead& head, std::span<const std::byte> message) = 0;
-  // The last part of a long message is through, or was taken back.
+  // The last part of a long message is complete, or was cancelled.
   virtual void moved(Request& request) = 0;
   virtual void drained(int peer, uint32_t lane) = 0;
 };
@@ -38,21 +38,20 @@ class Wire {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
 
-  // Frames are received from now on; or no longer: then nothing of this wire is left in MPI but
-  // what flies.
+  // Begin and end to receive frames. After close_mailbox() MPI has only the sends that are under way.
   void open_mailbox();
   void close_mailbox();
 
   void send(std::unique_ptr<Frame> frame);
   void move(Request& request);
-  // Asks MPI to take back what it has of a message. moved() tells.
+  // Asks MPI to cancel what it has of a message. moved() is called when that is done.
   void take_back(Request& request);
-  // Receives what a peer sends in vain.
+  // Receives and discards what a peer sends.
   void drain(int peer, uint32_t lane, uint64_t bytes);
-  // How much of a message that was taken back the sender, if it sends, still sends.
+  // How many bytes of a cancelled message its sender still sends, if it sends it.
   static uint64_t bytes_left(const Request& request) noexcept;
 
-  // Whether anything happened.
+  // Returns true if anything has happened.
   bool poll(WireListener& listener);
   size_t frames_in_flight() const noexcept { return frames_in_flight_; }
   size_t parts_moving() const noexcept { return flights_.size() - frames_in_flight_; }
@@ -61,7 +60,7 @@ class Wire {
   void finish();
 
  private:
-  // Beside each request of MPI: whose it is.
+  // What each request of MPI belongs to.
   struct Flight {
     std::unique_ptr<Frame> frame{};
     Request* message = nullptr;

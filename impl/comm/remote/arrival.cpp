@@ -1,4 +1,4 @@
-// What has come of an exchange, and whether it is the exchange that this rank is in.
+// How messages of an exchange arrive, and whether peers are in the same exchange as this rank.
 #include <new>
 #include <string_view>
 
@@ -48,14 +48,14 @@ void RemoteChannel::advance_peer(InFlightExchange& exchange, int peer) {
     if (!transfers.receiving.done()) return;
     transfers.inbound = PeerTransfers::Inbound::kArrived;
   }
-  if (transfers.inbound == PeerTransfers::Inbound::kArrived) open(exchange, peer);
+  if (transfers.inbound == PeerTransfers::Inbound::kArrived) parse_envelope(exchange, peer);
   if (transfers.inbound == PeerTransfers::Inbound::kMessage) {
     transfers.receiving.wait(0);
     if (transfers.receiving.done()) transfers.inbound = PeerTransfers::Inbound::kDone;
   }
 }
 
-void RemoteChannel::open(InFlightExchange& exchange, int peer) {
+void RemoteChannel::parse_envelope(InFlightExchange& exchange, int peer) {
   PeerTransfers& transfers = exchange.by_peer[static_cast<size_t>(peer)];
   std::string_view wrong = read_envelope(transfers.incoming, transfers.arrived);
   const Envelope& envelope = transfers.arrived;
@@ -90,7 +90,7 @@ void RemoteChannel::open(InFlightExchange& exchange, int peer) {
     });
     transfers.inbound = PeerTransfers::Inbound::kMessage;
   } catch (...) {
-    // This rank cannot take what it is sent, so that its peers must not go on.
+    // The group fails, because this rank cannot receive the message.
     link_state_->kill(*group_, {.cause = Cause::kGaveUp,
                                 .failed_rank = group_->rank(),
                                 .observer = group_->rank(),
@@ -131,7 +131,7 @@ void RemoteChannel::mismatch(InFlightExchange& exchange) {
       other = peer;
     }
   }
-  // Third parties are pointed at the side that fewer ranks have taken.
+  // Other ranks report the rank of the smaller side as the failed one.
   const Envelope& theirs = exchange.by_peer[static_cast<size_t>(other)].arrived;
   Failure failure{.cause = cause.value_or(Cause::kOperation),
                   .failed_rank = other,

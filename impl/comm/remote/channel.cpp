@@ -20,7 +20,7 @@ void RemoteChannel::attach(uint32_t number) noexcept { number_.store(number); }
 RemoteChannel::~RemoteChannel() {
   link_state_->delist(*this);
   close();
-  // What is still under way has nobody who waits for it.
+  // Nobody waits for what is still under way.
   for (auto& exchange : ring_) {
     if (exchange == nullptr) continue;
     for (PeerTransfers& transfers : exchange->by_peer) {
@@ -50,7 +50,7 @@ void RemoteChannel::close() noexcept {
       }
     } catch (...) {  // no memory: as if borrowed
     }
-    // The memory may end with this call, and what it held is not sent.
+    // The memory may be freed after this call, so this exchange and later ones are not sent.
     last->posted = n;
     break;
   }
@@ -97,7 +97,7 @@ void RemoteChannel::check_post(const Operation& operation, std::span<const Const
   recycle(oldest.sequence);
 }
 
-InFlightExchange& RemoteChannel::take(uint64_t sequence) {
+InFlightExchange& RemoteChannel::find_or_make(uint64_t sequence) {
   std::unique_ptr<InFlightExchange>& slot = at(sequence);
   if (slot == nullptr) {
     if (pool_.empty()) {
@@ -112,7 +112,7 @@ InFlightExchange& RemoteChannel::take(uint64_t sequence) {
   return *slot;
 }
 
-void RemoteChannel::finish(InFlightExchange& exchange) noexcept {
+void RemoteChannel::recycle_if_over(InFlightExchange& exchange) noexcept {
   if (exchange.released && exchange.reclaimed && exchange.arrived()) recycle(exchange.sequence);
 }
 
@@ -173,8 +173,8 @@ void RemoteChannel::send(InFlightExchange& exchange, std::span<const ConstBytes>
   }
 }
 
-// Memory that is only borrowed cannot outlive the group, while its messages can: a group that was
-// split off sends copies of its long ones.
+// A message without an owner is in memory that is only borrowed, and the transfer may outlive the
+// group. So a group that was made by a split sends copies of its long messages.
 std::shared_ptr<const void> RemoteChannel::copy_of(std::span<const ConstBytes> send_to,
                                                    std::vector<ConstBytes>& copies) const {
   const auto is_long = [](ConstBytes message) { return message.size() > kInlineBytes; };
@@ -198,8 +198,8 @@ Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstByte
   if (owner == nullptr) owner = copy_of(send_to, copies);
   if (!copies.empty()) send_to = copies;
   const uint64_t n = posted_.load();
-  InFlightExchange& exchange = take(n);
-  InFlightExchange& ahead = take(n + 1);
+  InFlightExchange& exchange = find_or_make(n);
+  InFlightExchange& ahead = find_or_make(n + 1);
   exchange.operation = operation;
   exchange.owner = std::move(owner);
   exchange.own = send_to[static_cast<size_t>(group_->rank())];
@@ -208,7 +208,7 @@ Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstByte
     send(exchange, send_to);
     ask_envelopes(ahead);
   } catch (...) {
-    // Some peers have it, others will not: nobody may go on.
+    // The group fails, because only some peers have the message.
     link_state_->kill(*group_, {.cause = Cause::kGaveUp,
                                 .failed_rank = group_->rank(),
                                 .observer = group_->rank(),
@@ -228,7 +228,7 @@ void RemoteChannel::release(Ticket ticket) noexcept {
   if (exchange == nullptr || exchange->sequence != ticket.sequence) return;
   if (ticket.sequence >= posted_.load()) return;
   exchange->released = true;
-  finish(*exchange);
+  recycle_if_over(*exchange);
 }
 
 void RemoteChannel::count_arrivals() noexcept {

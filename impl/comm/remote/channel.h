@@ -50,7 +50,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   void flush(Clock::time_point until) noexcept override;
 
  private:
-  // One wait, until an exchange has arrived or is taken (waiting.cpp).
+  // One wait, until an exchange has arrived or its messages are sent (waiting.cpp).
   struct Wait {
     WaitFor wait_for;
     InFlightExchange& exchange;
@@ -75,15 +75,15 @@ class RemoteChannel final : public Channel, public Endpoint {
   void check(const CallSite& site) const;
   void check_post(const Operation& operation, std::span<const ConstBytes> send);
 
-  // The exchange of this number, made where there is none.
-  InFlightExchange& take(uint64_t sequence);
+  // The exchange of this number; it is made if there is none.
+  InFlightExchange& find_or_make(uint64_t sequence);
   std::unique_ptr<InFlightExchange>& at(uint64_t sequence) noexcept {
     return ring_[sequence % kRing];
   }
-  // nullptr: the exchange is over. Throws where it was never posted.
+  // Returns nullptr if the exchange is over. Throws if it was never posted.
   InFlightExchange* find(Ticket ticket, const char* call);
-  // Gives the memory of an exchange that is over to later ones.
-  void finish(InFlightExchange& exchange) noexcept;
+  // Reuses the memory of an exchange for later ones once it is released and reclaimed.
+  void recycle_if_over(InFlightExchange& exchange) noexcept;
   void recycle(uint64_t sequence) noexcept;
 
   void close() noexcept;  // for the peers
@@ -92,16 +92,17 @@ class RemoteChannel final : public Channel, public Endpoint {
   void ask_envelopes(InFlightExchange& exchange);
   void send(InFlightExchange& exchange, std::span<const ConstBytes> messages);
 
-  // Looks at what has come of an exchange; true when everything has.
+  // Advances the receives of an exchange. Returns true when all its messages have arrived.
   bool advance(InFlightExchange& exchange);
-  // The same of all from this number on; true when there are more to come.
+  // Advances all exchanges from this number on. Returns true if more is to arrive.
   bool advance_from(uint64_t sequence);
   void advance_peer(InFlightExchange& exchange, int peer);
-  // Reads an envelope that has come. Where it is not of this exchange, all ranks are told.
-  void open(InFlightExchange& exchange, int peer);
+  // Parses an envelope that has arrived. If it belongs to another exchange, the group fails.
+  void parse_envelope(InFlightExchange& exchange, int peer);
   std::optional<Cause> difference(const InFlightExchange& exchange, int peer) const;
   [[noreturn]] void mismatch(InFlightExchange& exchange);
-  // Looks at what is being sent, and drops what nobody takes any more; true when nothing is left.
+  // Advances the sends of an exchange and abandons those to peers that have stopped receiving. Returns
+  // true when none is left.
   bool settle_sends(InFlightExchange& exchange);
   void count_arrivals() noexcept;
 

@@ -21,7 +21,7 @@ constexpr const char* kOperation = "comm_create";
 
 // How long a wait lasts before it is asked whether the communicator lives.
 constexpr double kGlance = 0.05;
-// A broken connection is known before the state broadcast has told what broke it.
+// A broken connection is noticed before the group state arrives that says why it broke.
 constexpr auto kGrace = std::chrono::milliseconds(400);
 
 // The plain bytes of one kind of machine: a job's processes run the same build.

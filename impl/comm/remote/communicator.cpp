@@ -1,5 +1,5 @@
-// The Communicator of engines between processes: membership and splits. Exchanges are the
-// channels', failures the link state's.
+// The Communicator of engines between processes: membership and splits. channel.cpp has the exchanges,
+// link_state.cpp the failures.
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -131,7 +131,7 @@ std::shared_ptr<Communicator> RemoteCommunicator::split(int color, int key) {
   try {
     return join_part(answers, splits_++);
   } catch (const std::bad_alloc&) {
-    // The others would wait in the new communicator for a rank that never joins.
+    // Else the other ranks would wait in the new communicator for a rank that never joins.
     fail(kSplit.name);
     throw;
   }

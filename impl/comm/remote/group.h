@@ -45,7 +45,7 @@ class Numbers {
   int level_ = 0;  // 0: of the link's whole group
 };
 
-// What of a peer a wait is for.
+// What a wait expects from a peer.
 enum class WaitFor : uint8_t {
   kArrival,  // its message
   kRelease,  // that it takes this rank's
@@ -82,7 +82,7 @@ class Group {
   uint32_t open_splitting();
   void close_channel(uint32_t number) noexcept;
 
-  // The first failure counts. Called by the link state, under its lock.
+  // Keeps the first failure. Called by the link state, under its lock.
   void die(Failure failure) noexcept;
   bool dead() const noexcept { return dead_.load(); }
   void check(const CallSite& site) const;                    // throws the failure of a dead group
@@ -99,15 +99,16 @@ class Group {
   // True: it had not departed, so that the group is to die.
   bool hear_loss(int peer, const std::string& how);
 
-  // A peer has left in order, and with it what all had to bring to it.
+  // True if a peer has left in order: the last exchange, which all ranks take part in, is complete
+  // there.
   bool somebody_left() const noexcept;
-  // Every peer has departed or is lost: nobody needs this rank any more.
+  // True if every peer has departed or is lost.
   bool alone() const noexcept;
 
-  // Why a wait for an exchange of a channel can never end, if so.
+  // The failure if a wait for this exchange can never end; else nullopt.
   std::optional<Failure> cannot_arrive(int peer, uint32_t channel, uint64_t sequence,
                                        WaitFor wait_for) const;
-  // It does not want what is sent on this channel any more, and nobody is to wait for it.
+  // True if the peer no longer receives on this channel, so that a send to it need not be waited for.
   bool stopped_receiving(int peer, uint32_t channel, uint64_t sequence) const noexcept;
 
   // The operation that a peer was last seen in; a string literal.

@@ -1,7 +1,7 @@
-// What ranks tell each other over the StateBroadcast, whatever exchanges they are in: that a group is dead,
-// how far a rank came on channels that it has ended, that a rank has left, that nothing comes
-// from it any more though it had posted more (kEnd). Frames have a version and are checked on
-// arrival.
+// A group state: what a rank announces to all others over the StateBroadcast, whatever exchanges they
+// are in. There are four sorts: the group has failed; the rank's progress on channels that it has
+// closed; the rank has left the group; the rank sends nothing more although it had posted more
+// (kEnd). Group states carry a version and are checked on arrival.
 #pragma once
 
 #include <array>
@@ -19,11 +19,11 @@ inline constexpr size_t kGroupStateBytes = 1024;
 // Whether a rank is a member of its group, and how it ended that.
 enum class Presence : uint8_t { kMember, kLeft, kDestroyed };
 
-// How far a rank came on a channel: it has posted the exchanges below `posted`, and takes what
-// belongs to those below `received`, without being waited for.
+// The progress of a rank on one channel. It has posted the exchanges below `posted` and received the
+// messages of those below `received`. Peers need not wait for it in these.
 struct Progress {
   uint32_t channel = 0;
-  bool closed = false;  // its end is destroyed
+  bool closed = false;  // the rank has destroyed its end of the channel
   uint64_t posted = 0;
   uint64_t received = 0;
 };
@@ -49,7 +49,7 @@ struct EncodedGroupState {
 
 EncodedGroupState write_group_state(const GroupState& group_state) noexcept;
 
-// nullopt: the bytes are no group state. Throws only where memory runs out.
+// Returns nullopt if the bytes are no group state. Throws only if memory runs out.
 std::optional<GroupState> read_group_state(ConstBytes bytes);
 
 }  // namespace shardrec::comm::remote

@@ -44,7 +44,7 @@ class Transfer {
   Clock::time_point failed_at_{};
 };
 
-// Both directions between this rank and one peer.
+// The transfers of one exchange between this rank and one peer, in both directions.
 struct PeerTransfers {
   enum class Inbound : uint8_t { kNothing, kEnvelope, kArrived, kMessage, kDone };
 
@@ -58,7 +58,7 @@ struct PeerTransfers {
   ConstBytes view{};      // of the received message, when done
   Envelope arrived{};     // from kArrived on
   Inbound inbound = Inbound::kNothing;
-  // The transfers end before the memory they use.
+  // The transfers are destroyed before the memory they use.
   Transfer receiving;
   std::array<Transfer, 2> sending;  // by TransferKind
 };

@@ -1,6 +1,7 @@
-// What the engines between processes are built on: a Carrier moves messages, a GroupState state broadcast tells
-// every rank what has happened to one of them. A plug-in is a Carrier (transport_plugin.h); the
-// state broadcast is the plug-in's own (mpi) or the control connection of the rendezvous (gloo).
+// The two interfaces that engines between processes are built on. A Carrier moves messages. A
+// StateBroadcast sends group states (group_state.h) to all other ranks, whatever they are doing. A
+// plug-in is a Carrier (transport_plugin.h). The StateBroadcast is the plug-in's own (mpi) or the
+// control connection of the rendezvous (gloo).
 //
 // Thread rule: as in transport_plugin.h.
 #pragma once
@@ -23,11 +24,12 @@ struct Result {
   std::string text{};  // likewise
 };
 
-// A message under way. Destroying it gives it up: its memory is not touched afterwards.
+// A send or a receive under way. Destroying the request cancels it: its memory is not touched
+// afterwards.
 class Request {
  public:
   virtual ~Request() = default;
-  // Not called any more once it has returned another outcome than kTimeout.
+  // Waits up to `seconds`. Do not call it again after an outcome other than kTimeout.
   virtual Result wait(double seconds) = 0;
 };
 
@@ -42,28 +44,29 @@ class Carrier {
   virtual void cancel() noexcept = 0;
 };
 
-// Tells every other rank something, in up to 1024 bytes, and hears what they tell. What one rank
-// announces is heard in its order, and before that rank's loss.
+// Sends group states of up to 1024 bytes to every other rank, and receives theirs. The group states of
+// one rank arrive in the order in which they were announced, and before the loss of that rank.
 class StateBroadcast {
  public:
   virtual ~StateBroadcast() = default;
-  // Does not wait for anybody. Works after Carrier::cancel() too.
+  // Does not wait for any rank. Works after Carrier::cancel() too.
   virtual void announce(ConstBytes group_state) noexcept = 0;
 
-  // Called from the state broadcast's thread, one call at a time. Its functions call nothing of the link but
-  // Carrier::cancel().
+  // Called on the thread of the broadcast, one call at a time. The functions may call nothing of the
+  // link except Carrier::cancel().
   struct Listener {
-    // A peer announced something.
+    // A peer has announced a group state.
     std::function<void(int from, ConstBytes group_state)> heard;
     // A peer is gone: its process ended, its host is silent, its connection broke. Once per peer.
     std::function<void(int peer, const std::string& how)> lost;
   };
-  // Once, before the first exchange; what was heard before is told at once. An empty Listener ends
-  // it: afterwards none of its functions runs.
+  // Called once, before the first exchange. The listener is notified at once of what arrived before.
+  // An empty Listener ends listening: after the call none of the listener's functions runs.
   virtual void listen(Listener listener) = 0;
 };
 
-// Where the ranks live, from what each said of itself when they met.
+// How many ranks there are and how they are placed on nodes and processes. Known after the
+// rendezvous.
 struct RankLayout {
   int rank = 0;
   int size = 1;

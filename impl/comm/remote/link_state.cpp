@@ -15,7 +15,7 @@ namespace {
 // it at once.
 constexpr double kLinger = 1;
 
-// Group states about unknown groups that are kept: a peer may leave a split a little earlier.
+// The most group states of unknown groups that are kept. They arrive if a peer leaves a split earlier.
 constexpr size_t kMostUnclaimed = 64;
 
 Group::Shape whole(const RankLayout& layout) {
@@ -262,7 +262,7 @@ void LinkState::sweep() noexcept {
   }
 }
 
-// Where memory runs out on the state broadcast's thread, nobody else would tell: all of it ends.
+// If memory runs out on the thread of the broadcast, no channel would notice: every group ends.
 void LinkState::listen(int from, ConstBytes bytes) noexcept {
   try {
     hear(from, bytes);
@@ -321,7 +321,7 @@ void LinkState::hear(int from, const std::shared_ptr<Group>& group, const GroupS
   }
 }
 
-// The state broadcast tells every rank, so that nobody needs to be told by this one.
+// Every rank receives this loss from its own broadcast, so this rank does not announce it.
 void LinkState::hear_loss(int peer, const std::string& how) {
   if (peer < 0 || peer >= root_->size()) return;
   bool cancel = false;

@@ -1,9 +1,10 @@
-// What all communicators of one link share: carrier and state broadcast, the groups (one and what was split
-// from it), their channels' ends, and sends that outlive their channel. Failures pass through here:
-// heard from the state broadcast, or noticed by a channel and then told to the others.
+// The state that all communicators of one link share: the carrier, the broadcast of group states, the
+// group of all ranks and the groups split from it, the endpoints of their channels, and sends that
+// outlive their channel. Every failure passes through here: it arrives in a group state, or a channel
+// notices it and the other ranks are notified.
 //
-// Owned by the communicators and channels of this rank together; groups do not know it, so that it
-// never ends on the state broadcast's thread.
+// The communicators and channels of this rank own it together. Groups have no reference to it, so
+// that it is never destroyed on the thread of the broadcast.
 //
 // Thread rule: any thread.
 #pragma once
@@ -28,17 +29,17 @@
 
 namespace shardrec::comm::remote {
 
-// A channel's end, as the link state sees it.
+// What the link state needs of a channel of this rank.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
   virtual const Group& group() const noexcept = 0;
   // nullopt: it is not open yet.
   virtual std::optional<Progress> progress() const noexcept = 0;
-  // Asks for the messages whose envelopes have come, unless its thread is in a call. True: there
-  // are more to come.
+  // Starts to receive the messages whose envelopes have arrived, unless the channel's thread is inside
+  // a call. Returns true if more is to arrive.
   virtual bool poke() noexcept = 0;
-  // Waits until what was posted is sent, unless its thread is in a call.
+  // Waits until what was posted is sent, unless the channel's thread is inside a call.
   virtual void flush(Clock::time_point until) noexcept = 0;
 };
 
@@ -46,7 +47,7 @@ class LinkState {
  public:
   LinkState(const RankLayout& layout, std::shared_ptr<Carrier> carrier,
             std::shared_ptr<StateBroadcast> state_broadcast);
-  // Waits a moment for sends that outlive their channel, and for peers that end in order too.
+  // Waits briefly for sends that outlive their channel, and for peers that are also closing.
   ~LinkState();
   LinkState(const LinkState&) = delete;
   LinkState& operator=(const LinkState&) = delete;
@@ -62,23 +63,24 @@ class LinkState {
   void kill(Group& group, const Failure& failure) noexcept;
   // Throws the first failure, which may be another one.
   [[noreturn]] void kill_and_throw(Group& group, const Failure& failure, const CallSite& site);
-  // Ends this rank's membership, and tells the others.
+  // Ends this rank's membership and notifies the other ranks.
   void depart(Group& group, Presence how) noexcept;
 
   void enlist(Endpoint& endpoint);
   void delist(const Endpoint& endpoint) noexcept;
-  // Lets other channels' messages come while this rank is busy with one. True: it is worth doing
-  // again soon.
+  // Advances the receives of the other channels while this rank waits on one. Returns true if it is
+  // worth calling again soon.
   bool poke_others(const Endpoint& endpoint) noexcept;
-  // Keeps an exchange of a closed channel until all of it is sent.
+  // Keeps an exchange of a closed channel until all its messages are sent.
   void defer_destroy(std::unique_ptr<InFlightExchange> exchange, std::shared_ptr<const Group> group,
                      uint32_t channel);
-  // A message that nobody waits for any more goes on in the memory it uses until it is through: to
-  // give it up may cost the connection (link.h), which other groups use too. Where this link's own
-  // group is dead, or the memory is only borrowed (there is no owner), it is given up.
+  // Abandons a transfer that nobody waits for any more. The transfer continues in the memory that it
+  // uses until it is complete, because to cancel it may close the connection, which other groups use
+  // too. It is cancelled if the group of all ranks is dead, or if the memory is only borrowed (no
+  // owner).
   void abandon_sending(PeerTransfers& transfers, const std::shared_ptr<const void>& owner) noexcept;
   void abandon_receiving(PeerTransfers& transfers) noexcept;
-  // Tells the others how far this rank came on a channel that it has closed.
+  // Notifies the other ranks of this rank's progress on a channel that it has closed.
   void tell(const Group& group, const Progress& progress) noexcept;
 
  private:
@@ -88,7 +90,7 @@ class LinkState {
     uint32_t channel = 0;
   };
 
-  // The message ends before its memory.
+  // The transfer is destroyed before its memory.
   struct Kept {
     std::shared_ptr<const void> owner;
     core::Scratch memory;
@@ -115,7 +117,7 @@ class LinkState {
   std::mutex mutex_;  // groups and their deaths; no code of others runs under it
   std::map<uint64_t, std::weak_ptr<Group>> groups_;
   std::vector<std::optional<std::string>> lost_;  // by rank on the link
-  // Group states about groups that this rank is not in, or not yet.
+  // Group states of groups that this rank is not in, or not yet.
   std::deque<std::pair<int, GroupState>> unclaimed_;
 
   std::mutex ends_mutex_;  // before a channel's own lock only where that one is tried

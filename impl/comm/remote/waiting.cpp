@@ -1,8 +1,8 @@
-// How a rank waits on a channel, and when it stops waiting: for a late peer, one that will never
-// come, a dead group, an own end.
+// How a rank waits on a channel, and why it stops waiting: a peer is late, a peer can never send, the
+// group is dead, or this rank has left.
 //
-// A wait blocks in one request at a time, for a moment: what was heard of peers is looked at in
-// between. Only the end of the link's own group wakes a waiting rank by itself (Carrier::cancel).
+// A wait blocks in one request at a time, for a short time, and looks at the received group states in
+// between. Only the death of the group of all ranks wakes a waiting rank at once (Carrier::cancel).
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -15,13 +15,13 @@
 namespace shardrec::comm::remote {
 namespace {
 
-// While several envelopes are awaited, here or on other channels, one may come before that which is
-// waited in, and its message is to be asked for.
+// If several envelopes are awaited, here or on other channels, another one may arrive first, and the
+// receive of its message must then be started. So each wait is short.
 constexpr double kShortest = 0.0001;
 constexpr double kShort = 0.002;
 constexpr double kLong = 0.01;
 
-// The transport knows of a broken connection before the state broadcast has told what broke it.
+// A broken connection is noticed before the group state arrives that says why it broke.
 constexpr auto kGrace = std::chrono::milliseconds(400);
 
 }  // namespace
@@ -47,7 +47,7 @@ void RemoteChannel::reclaim(Ticket ticket) {
   wait(*exchange, WaitFor::kRelease);
   exchange->owner.reset();
   exchange->reclaimed = true;
-  finish(*exchange);
+  recycle_if_over(*exchange);
 }
 
 bool RemoteChannel::done(InFlightExchange& exchange, WaitFor wait_for) {

@@ -1,13 +1,13 @@
-// One rank's end of the rendezvous: a thread that keeps the connection to the server, says that
-// this rank lives, and hears what becomes of the others. It is the state broadcast of the engines that have
-// none of their own, and the store.
+// A rank's connection to the server of the rendezvous, with a thread that keeps it. It sends heartbeats,
+// receives what happens to the other ranks, and is the StateBroadcast of engines that have none of
+// their own, and the store.
 //
-// A rank is lost when the server says so; rank 0, with whose process the server ends as a rule,
-// when the connection to it breaks or it is silent. Then nobody tells of the others any more. Rank
-// 0 too is told that rank 0 is lost, should its server end before it.
+// A rank is lost when the server says so. The server usually runs in the process of rank 0, so rank 0
+// is lost when the connection to the server breaks or the server is silent; losses of other ranks are
+// no longer reported then. Rank 0 too is notified that rank 0 is lost if its server ends before it.
 //
-// start_client() makes one with its thread. When the last owner lets go of it, it says goodbye: it
-// sends what is announced, and takes under kGoodbyeTime and a little.
+// start_client() makes a client and its thread. When its last owner is destroyed, the client sends what
+// was announced and says goodbye. This takes little more than kGoodbyeTime.
 //
 // Any thread. Functions of the listener run on the thread of the client.
 #pragma once
@@ -76,7 +76,7 @@ class Client final : public remote::StateBroadcast {
     shardrec_status status = SHARDREC_OK;
     Bytes value{};
   };
-  // What the listener will be told.
+  // What the listener will be notified of.
   struct News {
     int rank = 0;
     bool lost = false;
@@ -118,7 +118,7 @@ class Client final : public remote::StateBroadcast {
   Clock::time_point next_beat_;
   std::optional<Clock::time_point> goodbye_said_;
   std::string ending_;  // why the connection is to end, as the server said
-  // By rank: has said goodbye; was told lost.
+  // By rank: has said goodbye; was reported as lost.
   std::vector<bool> left_;
   std::vector<bool> lost_;
   // Made beforehand: a rank that has no memory left still says that it lives, and goodbye.
@@ -145,7 +145,7 @@ class Client final : public remote::StateBroadcast {
   uint64_t next_question_ = 1;
   std::deque<News> news_;
   size_t news_bytes_ = 0;
-  // Losses that there was no memory for among the news, by rank; told after them.
+  // Losses for which there was no memory in the queue, by rank. Reported after the queue.
   std::vector<bool> lost_without_words_;
   const std::string no_words_ = "there is no memory left on this rank to say why";
   std::shared_ptr<const Listener> listener_;

@@ -81,7 +81,7 @@ void Client::announce(ConstBytes group_state) noexcept {
       order(framed(Announce{.group_state = group_state}));
     }
   } catch (const std::exception&) {
-    choked_ = true;  // what cannot be told ends the connection: that the others hear
+    choked_ = true;  // what cannot be sent ends the connection, which the other ranks notice
   }
   alarm_.ring();
 }

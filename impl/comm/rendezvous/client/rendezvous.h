@@ -1,11 +1,12 @@
-// How the ranks of a group meet: the face of this folder. A server runs in one process (server.h);
-// every rank joins it with the server's token, and gets the layout, a state broadcast and a store.
+// How the ranks of a group meet; the public header of this folder. A server runs in one process
+// (server.h). Every rank joins it with the server's token, and gets the layout of the ranks, a
+// StateBroadcast and a store.
 //
 //   Server server({});                                    // in rank 0's process, as a rule
 //   Meeting meeting = join(server.token(), rank, size, {.seconds = 60});
 //   ... meeting.client is the StateBroadcast, and has the store
 //
-// join() blocks until every rank has come; where one does not, all get an error that says which.
+// join() blocks until every rank has joined. If one does not, all get an error that names it.
 #pragma once
 
 #include <functional>

@@ -1,11 +1,10 @@
-// What the server knows of the group: who has joined, who is gone, the store; and what it tells
-// whom. It knows no sockets and no clock but the one it is told: bytes of ranks that proved to know
-// the secret go in, frames for ranks come out.
+// The server's state of the group: which ranks have joined, which are gone, and the store. It has no
+// sockets and no clock: its inputs are the time and the frames of ranks that have proved to know the
+// secret, its outputs are frames for ranks.
 //
-// The group forms when every rank has joined once, all with the same size. Until then, anything
-// that goes wrong with a rank that has joined (it is gone, it gives up, it joins twice) ends the
-// group for all, in a sentence that names it. Afterwards a rank that is gone is told to the others,
-// once.
+// The group forms when every rank has joined once, all with the same size. Until then any failure of a
+// rank that has joined (it is gone, it gives up, it joins twice) ends the group for all ranks, with a
+// sentence that names it. After that the other ranks are notified once of a rank that is gone.
 //
 // One thread at a time.
 #pragma once

@@ -1,9 +1,8 @@
-// The server of one group: a listening socket and a thread, in the process that starts it, which is
-// rank 0's as a rule.
+// The server of one group: a listening socket and a thread. It is usually in the process of rank 0.
 //
-// It listens on this machine only, unless it is told otherwise; then it needs a secret that the
-// user chose and the word that traffic in clear text is allowed. Destroying it takes under a
-// second; ranks that have not said goodbye by then take rank 0 for lost.
+// It listens on this machine only, unless the options say otherwise. Then it needs a secret that the
+// user has chosen, and the option that allows traffic in clear text. Destroying it takes less than a
+// second. A rank that has not said goodbye by then regards rank 0 as lost.
 //
 // Any thread.
 #pragma once

@@ -18,7 +18,7 @@ constexpr milliseconds kLook{50};
 void log_end(const std::exception& error) noexcept {
   try {
     core::log(SHARDREC_LOG_ERROR, -1, core::sentence("the rendezvous has ended: ", error.what()));
-  } catch (const std::bad_alloc&) {  // then nobody is told why
+  } catch (const std::bad_alloc&) {  // then the peers get no reason
   }
 }
 
