@@ -22,16 +22,17 @@
 #include "compute/math/initial_values.h"
 #include "compute/update_jobs.h"
 #include "dense/kernels.h"
+#include "support/same_element.h"
 
 namespace shardrec::compute {
 namespace {
 
-// XXH3-64 of numbers. All NaN of 32 bits count as one: their payload is not promised.
+// XXH3-64 of numbers. All NaNs of a type count as one.
 class Digest {
  public:
   void add(std::span<const float> numbers) {
     for (const float x : numbers) {
-      append(std::isnan(x) ? 0x7FC00000U : std::bit_cast<uint32_t>(x));
+      append(test::bits_with_one_nan(x));
     }
   }
   void add(std::span<const std::byte> bytes) {
@@ -44,7 +45,7 @@ class Digest {
       if (type == Element::kFloat32) {
         add(std::vector<float>{elements.at(i)});
       } else {
-        append(elements.half_at(i));
+        append(test::bits_with_one_nan(type, elements.half_at(i)));
       }
     }
   }
@@ -55,10 +56,18 @@ class Digest {
   }
   // Elements of a type, `count` of them, as a kernel wrote them.
   void add(std::span<const std::byte> bytes, Element type) {
-    if (type != Element::kFloat32) return add(bytes);
-    std::vector<float> floats(bytes.size() / sizeof(float));
-    std::memcpy(floats.data(), bytes.data(), bytes.size());
-    add(floats);
+    for (size_t at = 0; at < bytes.size(); at += element_bytes(type)) {
+      if (type == Element::kFloat32) {
+        float number = 0;
+        std::memcpy(&number, &bytes[at], sizeof number);
+        add(std::span(&number, 1));
+      } else {
+        uint16_t half = 0;
+        std::memcpy(&half, &bytes[at], sizeof half);
+        half = test::bits_with_one_nan(type, half);
+        add(std::as_bytes(std::span(&half, 1)));
+      }
+    }
   }
 
   void print(std::string kernel, const char* type) const {

@@ -1,8 +1,9 @@
 #include "saved_model.h"
 
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
+
+#include "support/one_nan.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -64,7 +65,7 @@ bool same_bytes(const SavedModel& a, const SavedModel& b) {
   for (const auto& [name, values] : a) {
     const auto found = b.find(name);
     if (found == b.end() || found->second.size() != values.size()) return false;
-    if (std::memcmp(found->second.data(), values.data(), values.size() * sizeof(float)) != 0)
+    if (!shardrec::test::same_numbers(found->second.data(), values.data(), values.size()))
       return false;
   }
   return true;

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/row_operations.h"
 #include "core/memory.h"
+#include "support/one_nan.h"
 
 namespace shardrec::compute::cpu {
 namespace {
@@ -86,8 +86,7 @@ TEST_P(HotRowSums, HasTheGradientThatOneThreadSums) {
         const RowUpdate part = hot.job(number, job);
         EXPECT_EQ(part.rows[0], occurrences.rows[static_cast<size_t>(row)]);
         kernels.row_gradients(part, sum.data(), 0, 1, scratch);
-        EXPECT_EQ(
-            std::memcmp(sum.data(), one_thread.data() + row * width, sum.size() * sizeof(float)), 0)
+        EXPECT_TRUE(test::same_numbers(sum.data(), one_thread.data() + row * width, sum.size()))
             << "width " << width << ", row " << row;
       }
     }
@@ -140,7 +139,7 @@ TEST(HotRow, KeepsTheSignsOfZerosOnAllInstructionSetsAndThreads) {
         const std::vector<float> expected = canonical(job, u);
         EXPECT_TRUE(std::signbit(expected[0]));
         const auto is_expected = [&](const std::vector<float>& sum) {
-          return std::memcmp(sum.data(), expected.data(), sum.size() * sizeof(float)) == 0;
+          return test::same_numbers(sum.data(), expected.data(), sum.size());
         };
         std::vector<float> all(static_cast<size_t>(3 * width));
         kernels.row_gradients(job, all.data(), u, u + 1, scratch);

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -18,6 +17,7 @@
 #include "compute/half_reference.h"
 #include "compute/kernels.h"
 #include "compute/profile/memory_profile.h"
+#include "support/same_element.h"
 
 namespace shardrec::compute {
 
@@ -68,11 +68,8 @@ inline std::vector<float> numbers_of(Random& random, size_t count, Numbers numbe
   return out;
 }
 
-// Equal bits; any NaN equals any other (its payload is not promised).
-inline bool same_bits(float a, float b) {
-  if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
-  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
-}
+// Equal bits; any NaN equals any other.
+inline bool same_bits(float a, float b) { return test::same_number(a, b); }
 
 inline testing::AssertionResult same_bits(const std::vector<float>& a,
                                           const std::vector<float>& b) {
@@ -119,7 +116,11 @@ class Elements {
   std::vector<uint16_t>& halves() { return halves_; }
 
   friend bool same_bits(const Elements& a, const Elements& b) {
-    return a.halves_ == b.halves_ && static_cast<bool>(same_bits(a.floats_, b.floats_));
+    const auto same_half = [&](uint16_t x, uint16_t y) {
+      return test::bits_with_one_nan(a.element_, x) == test::bits_with_one_nan(a.element_, y);
+    };
+    return std::ranges::equal(a.halves_, b.halves_, same_half) &&
+           static_cast<bool>(same_bits(a.floats_, b.floats_));
   }
 
  private:

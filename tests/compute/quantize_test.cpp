@@ -10,6 +10,7 @@
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "compute/kernels.h"
+#include "support/one_nan.h"
 
 namespace shardrec::compute {
 namespace {
@@ -40,12 +41,7 @@ Coded coded_by(const Kernels& kernels, const std::vector<float>& row) {
 }
 
 void expect_bits(float a, float b, const char* set) {
-  if (std::isnan(a)) {
-    EXPECT_TRUE(std::isnan(b)) << set;
-  } else {
-    EXPECT_EQ(std::bit_cast<uint32_t>(a), std::bit_cast<uint32_t>(b))
-        << set << " " << a << " " << b;
-  }
+  EXPECT_TRUE(test::same_number(a, b)) << set << " " << a << " " << b;
 }
 
 // By the last set; all others must agree.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "comm/world.h"
 #include "dense/auc.h"
+#include "support/one_nan.h"
 
 namespace shardrec::dense {
 namespace {
@@ -127,9 +127,9 @@ void check_over_ranks(int ranks, const std::vector<size_t>& shares, int levels) 
   for (const auto& error : errors) ASSERT_FALSE(error) << error->sentence();
   expect_values(values[0], all);
   for (size_t r = 0; r < values.size(); ++r) {
-    EXPECT_EQ(std::bit_cast<uint64_t>(values[r].auc), std::bit_cast<uint64_t>(values[0].auc));
-    EXPECT_EQ(std::bit_cast<uint64_t>(values[r].loss), std::bit_cast<uint64_t>(values[0].loss));
-    EXPECT_EQ(std::bit_cast<uint64_t>(values[r].ne), std::bit_cast<uint64_t>(values[0].ne));
+    EXPECT_TRUE(shardrec::test::same_number(values[r].auc, values[0].auc));
+    EXPECT_TRUE(shardrec::test::same_number(values[r].loss, values[0].loss));
+    EXPECT_TRUE(shardrec::test::same_number(values[r].ne, values[0].ne));
     EXPECT_EQ(rates[r], rates[0]);
     EXPECT_GT(rates[r], 0);
   }

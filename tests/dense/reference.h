@@ -6,13 +6,13 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <span>
 #include <vector>
 
 #include "core/tensor.h"
 #include "dense/mlp.h"
+#include "support/one_nan.h"
 
 namespace shardrec::dense::test {
 
@@ -64,8 +64,7 @@ class Rows {
 };
 
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
+  return a.size() == b.size() && shardrec::test::same_numbers(a.data(), b.data(), a.size());
 }
 
 // |value - expected| <= tolerance * max(1, |expected|, scale).

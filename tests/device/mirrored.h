@@ -13,24 +13,22 @@
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
+#include "support/same_element.h"
 
 namespace shardrec::test {
 
-// Of numbers of one type. A NaN is a NaN: its payload is promised in 16 bits only.
+// Of numbers of one type.
 inline ::testing::AssertionResult same_numbers(compute::Element element,
                                                std::span<const std::byte> a,
                                                std::span<const std::byte> b) {
   const size_t size = compute::element_bytes(element);
   for (size_t i = 0; i < a.size() / size; ++i) {
-    if (std::equal(&a[i * size], &a[i * size] + size, &b[i * size])) continue;
-    float x = 0;
-    float y = 0;
-    if (element == compute::Element::kFloat32) {
-      std::memcpy(&x, &a[i * size], size);
-      std::memcpy(&y, &b[i * size], size);
-      if (compute::same_bits(x, y)) continue;
-    }
-    return ::testing::AssertionFailure() << "number " << i << ": " << x << ", " << y;
+    if (same_element(element, &a[i * size], &b[i * size])) continue;
+    const auto shown = [&](std::span<const std::byte> bytes) {
+      return ::testing::PrintToString(std::vector(&bytes[i * size], &bytes[i * size] + size));
+    };
+    return ::testing::AssertionFailure()
+           << "number " << i << " has the bytes " << shown(a) << ", " << shown(b);
   }
   return ::testing::AssertionSuccess();
 }

@@ -10,6 +10,7 @@
 #include "compute/cuda/host/slots/slot_sums.h"
 #include "compute/jobs.h"
 #include "device/device_arrays.h"
+#include "support/same_element.h"
 
 namespace shardrec::test {
 namespace {
@@ -32,11 +33,7 @@ constexpr std::byte kUntouched{0x5A};
 // The same numbers, a NaN being a NaN.
 bool same_floats(std::span<const std::byte> a, std::span<const std::byte> b) {
   for (size_t i = 0; i < a.size(); i += sizeof(float)) {
-    float x = 0;
-    float y = 0;
-    std::memcpy(&x, &a[i], sizeof x);
-    std::memcpy(&y, &b[i], sizeof y);
-    if (!compute::same_bits(x, y)) return false;
+    if (!same_element(compute::Element::kFloat32, &a[i], &b[i])) return false;
   }
   return a.size() == b.size();
 }

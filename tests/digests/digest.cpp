@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <mutex>
 #include <span>
 
 #include "core/hash.h"
+#include "support/one_nan.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -20,7 +22,10 @@ class Digest {
   {
     const auto count = static_cast<uint64_t>(values.size());
     hash_.update(std::as_bytes(std::span(&count, 1)));
-    hash_.update(std::as_bytes(std::span(values)));
+    std::vector<decltype(bits_with_one_nan(Number{}))> bits(values.size());
+    std::transform(values.begin(), values.end(), bits.begin(),
+                   [](Number value) { return bits_with_one_nan(value); });
+    hash_.update(std::as_bytes(std::span(bits)));
   }
   template <class Number>
   void add(const std::vector<std::vector<Number>>& lists) {

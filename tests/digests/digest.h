@@ -1,4 +1,5 @@
-// The digest of a run: XXH3 of every output, weight gradient, table and state of every rank.
+// The digest of a run: XXH3 of every output, weight gradient, table and state of every rank; all NaNs
+// count as one (support/one_nan.h).
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+
+#include "support/one_nan.h"
 
 namespace shardrec::test {
 namespace {
@@ -49,19 +50,13 @@ bool summed_by_rank(const Deal& deal, size_t t) {
          deal.plan[t].replication != SHARDREC_REPLICATION_SAMPLES;
 }
 
-uint32_t bits(float value) {
-  uint32_t out = 0;
-  std::memcpy(&out, &value, sizeof out);
-  return out;
-}
-
 }  // namespace
 
 void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b,
                       const std::string& what) {
   ASSERT_EQ(a.size(), b.size()) << what;
   for (size_t i = 0; i < a.size(); ++i) {
-    ASSERT_EQ(bits(a[i]), bits(b[i]))
+    ASSERT_EQ(bits_with_one_nan(a[i]), bits_with_one_nan(b[i]))
         << what << " element " << i << ": " << a[i] << " and " << b[i];
   }
 }
@@ -120,7 +115,8 @@ void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& 
           const float a = one.outputs[s][i][c];
           const float b = many.outputs[s][i][c];
           if (!split && exact[t]) {
-            ASSERT_EQ(bits(a), bits(b)) << "step " << s << " sample " << i << " column " << c;
+            ASSERT_EQ(bits_with_one_nan(a), bits_with_one_nan(b))
+                << "step " << s << " sample " << i << " column " << c;
             continue;
           }
           double bound = std::ldexp(reference.magnitudes[s][i][c], -21);

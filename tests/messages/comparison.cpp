@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "core/error.h"
+#include "support/same_element.h"
 
 namespace shardrec::test {
 namespace {
@@ -24,15 +23,11 @@ bool same_operation(const PostedExchange& one, const PostedExchange& other) {
 
 using Bytes = std::vector<std::byte>;
 
-// Is the byte part of a float that is no number, in both? Devices have one such float, processors many: its
-// bits tell who made it.
-bool is_no_number(const Bytes& one, const Bytes& other, size_t at) {
+// Is the byte part of a float that is the same number in both though its bytes differ, which is a NaN?
+bool is_same_number(const Bytes& one, const Bytes& other, size_t at) {
   const size_t first = at / sizeof(float) * sizeof(float);
   if (first + sizeof(float) > one.size()) return false;
-  float values[2];
-  std::memcpy(&values[0], &one[first], sizeof(float));
-  std::memcpy(&values[1], &other[first], sizeof(float));
-  return std::isnan(values[0]) && std::isnan(values[1]);
+  return same_element(compute::Element::kFloat32, &one[first], &other[first]);
 }
 
 // What a rank would answer itself, it may have written into its output at once: that place in the message to
@@ -64,7 +59,7 @@ std::string difference(const Bytes& cpu, const Bytes& garbage, const Bytes& othe
     padding = 0;
     if (at == cpu.size()) break;
     for (const Bytes* other : {&garbage, &device}) {
-      if ((*other)[at] == cpu[at] || is_no_number(cpu, *other, at)) continue;
+      if ((*other)[at] == cpu[at] || is_same_number(cpu, *other, at)) continue;
       return sentence("differs at byte ", at, " of ", cpu.size(), ": ",
                       std::to_integer<int>(cpu[at]), " on the CPU, ",
                       std::to_integer<int>((*other)[at]),

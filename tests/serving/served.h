@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "capi/checkpoint_job.h"
 #include "shardrec/shardrec.hpp"
+#include "support/one_nan.h"
 
 namespace shardrec_test {
 
@@ -217,8 +217,7 @@ inline std::vector<float> predict(const shardrec::Scorer& scorer, const ServedBa
 }
 
 inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+  return a.size() == b.size() && shardrec::test::same_numbers(a.data(), b.data(), a.size());
 }
 
 }  // namespace shardrec_test
