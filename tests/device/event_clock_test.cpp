@@ -30,6 +30,15 @@ constexpr int64_t kHeldNanoseconds = std::chrono::nanoseconds(kHeld).count();
 
 class EventClocks : public HeldStreamsTest {
  protected:
+  void SetUp() override {
+    HeldStreamsTest::SetUp();
+    if (!IsSkipped()) early_ = of_plugin<int64_t()>("simt_early_elapsed_times");
+  }
+  void TearDown() override {
+    HeldStreamsTest::TearDown();
+    if (early_ == nullptr) return;
+    EXPECT_EQ(early_(), 0) << "times were asked for before their events took place";
+  }
   void hold(const Stream& stream) { hold_(stream.number()); }
   void go_on_later() {
     std::this_thread::sleep_for(kHeld);
@@ -38,6 +47,7 @@ class EventClocks : public HeldStreamsTest {
 
   std::shared_ptr<Stream> timed_ = std::make_shared<Stream>(0);
   std::array<std::atomic<int64_t>, 4> nanoseconds_{};
+  int64_t (*early_)() = nullptr;
 };
 
 TEST_F(EventClocks, CountWhatTheStreamSpendsFromPlaceToPlace) {

@@ -209,9 +209,11 @@ TEST(Events, MeasureTimeUnlessTheyWereToldNotTo) {
   check(cudaEventElapsedTime(&milliseconds, start, end));
   EXPECT_GE(milliseconds, 3.0F);
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, untimed), cudaErrorInvalidResourceHandle);
+  const int64_t early = simt_early_elapsed_times();
   Gate gate(queue.stream());
   check(cudaEventRecord(end, queue.stream()));
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorNotReady);
+  EXPECT_EQ(simt_early_elapsed_times(), early + 1);
   gate.open();
   queue.wait();
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady);

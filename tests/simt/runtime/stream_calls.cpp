@@ -8,6 +8,7 @@ namespace simt {
 namespace {
 
 std::atomic<int64_t> stream_waits{0};
+std::atomic<int64_t> early_elapsed_times{0};
 
 cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
   return call([&]() -> cudaError_t {
@@ -59,6 +60,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 int64_t simt_stream_waits(void) { return simt::stream_waits.load(); }
+
+int64_t simt_early_elapsed_times(void) { return simt::early_elapsed_times.load(); }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call([&]() -> cudaError_t {
@@ -190,7 +193,10 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle,
         !to) {
       return cudaErrorInvalidResourceHandle;
     }
-    if (!from->is_marked() || !to->is_marked()) return cudaErrorNotReady;
+    if (!from->is_marked() || !to->is_marked()) {
+      simt::early_elapsed_times.fetch_add(1);
+      return cudaErrorNotReady;
+    }
     const std::chrono::duration<float, std::milli> elapsed = to->time() - from->time();
     *milliseconds = elapsed.count();
     return cudaSuccess;

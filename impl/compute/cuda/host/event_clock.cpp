@@ -49,10 +49,14 @@ void EventClock::count_what_is_over() noexcept {
   while (!failed_ && end_ - first_ >= 2) {
     const Place& from = place(first_);
     if (from.kind.has_value()) {
-      float milliseconds = 0;
-      const shardrec_cuda_error error = table().milliseconds_between(
-          from.event.get(), place(first_ + 1).event.get(), &milliseconds);
+      shardrec_cuda_event* const to = place(first_ + 1).event.get();
+      shardrec_cuda_error error = table().query_event(to);
       if (error == SHARDREC_CUDA_NOT_READY) return;
+      float milliseconds = 0;
+      // Both are events of one stream: the first took place before the second.
+      if (error == SHARDREC_CUDA_OK) {
+        error = table().milliseconds_between(from.event.get(), to, &milliseconds);
+      }
       failed_ = error != SHARDREC_CUDA_OK;
       if (failed_) return;
       nanoseconds_[*from.kind].fetch_add(static_cast<int64_t>(double{milliseconds} * 1e6),

@@ -100,7 +100,11 @@ typedef struct shardrec_cuda_table {
   // event.
   shardrec_cuda_error (*follow)(shardrec_cuda_stream *stream, shardrec_cuda_event *event);
 
-  // Events that know when they took place. Until both have, the time between them is NOT_READY.
+  // OK once the event, which was recorded, has taken place; before that NOT_READY.
+  shardrec_cuda_error (*query_event)(shardrec_cuda_event *event);
+
+  // Events that know when they took place. The time between two of them is asked for when both have:
+  // before that it is an error of the program, which NVIDIA's compute-sanitizer lists.
   shardrec_cuda_error (*create_timed_event)(int32_t device, shardrec_cuda_event **out);
   shardrec_cuda_error (*milliseconds_between)(shardrec_cuda_event *first,
                                               shardrec_cuda_event *second, float *out);

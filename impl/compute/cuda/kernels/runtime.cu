@@ -143,7 +143,13 @@ shardrec_cuda_error milliseconds_between(shardrec_cuda_event* first, shardrec_cu
                                          float* out) {
   const CurrentDevice current(first->device);
   if (current.error() != cudaSuccess) return current.error();
-  const cudaError_t error = cudaEventElapsedTime(out, first->event, second->event);
+  return cudaEventElapsedTime(out, first->event, second->event);
+}
+
+shardrec_cuda_error query_event(shardrec_cuda_event* event) {
+  const CurrentDevice current(event->device);
+  if (current.error() != cudaSuccess) return current.error();
+  const cudaError_t error = cudaEventQuery(event->event);
   if (error == cudaErrorNotReady) cudaGetLastError();  // an answer, and no failure of the next call
   return error;
 }
@@ -237,6 +243,7 @@ void add_runtime(shardrec_cuda_table& table) {
   table.destroy_event = destroy_event;
   table.create_timed_event = create_timed_event;
   table.milliseconds_between = milliseconds_between;
+  table.query_event = query_event;
   table.record = record;
   table.wait_for_event = wait_for_event;
   table.follow = follow;

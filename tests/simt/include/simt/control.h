@@ -35,6 +35,8 @@ SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
 // Calls of cudaStreamSynchronize() so far.
 SIMT_VISIBLE int64_t simt_stream_waits(void);
+// Calls of cudaEventElapsedTime() for events that had not taken place: compute-sanitizer lists each as an error.
+SIMT_VISIBLE int64_t simt_early_elapsed_times(void);
 
 // Ranges of this name (NVTX) that were begun so far, and those of all threads that were not ended.
 SIMT_VISIBLE int64_t simt_ranges_begun(const char* name);
