@@ -35,8 +35,8 @@ class ProgramAllocator {
     void* memory = nullptr;
     if (own.left_-- <= 0) return nullptr;
     compute::cuda::host::require(compute::cuda::host::table().allocate(
-                                 own.stream_.handle(), static_cast<uint64_t>(bytes), &memory),
-                             "allocate for the program");
+                                     own.stream_.handle(), static_cast<uint64_t>(bytes), &memory),
+                                 "allocate for the program");
     own.stream_.wait();  // for any stream
     own.bytes_[memory] = bytes;
     return memory;

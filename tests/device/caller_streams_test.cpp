@@ -28,9 +28,9 @@ class CallerStreams : public HeldStreamsTest {
   void send(Slot& slot) { caller_.copy(slot.there->data, slot.pinned.data(), slot.pinned.size()); }
   void fetch(Slot& slot) { caller_.copy(slot.pinned.data(), slot.there->data, slot.pinned.size()); }
   void overwrite(Slot& slot) {
-    compute::cuda::host::require(
-        compute::cuda::host::table().fill(caller_.handle(), slot.there->data, 0, slot.pinned.size()),
-        "overwrite what was given");
+    compute::cuda::host::require(compute::cuda::host::table().fill(
+                                     caller_.handle(), slot.there->data, 0, slot.pinned.size()),
+                                 "overwrite what was given");
   }
 };
 

@@ -142,9 +142,10 @@ TEST_F(EventClocks, CountThePhasesOfSteps) {
     const double counted = seconds_of_phases();
     EXPECT_OK(shardrec_lookup_begin(device.lookup(), kBatch, &ids, &lengths, nullptr));
     EXPECT_OK(shardrec_lookup_forward(device.lookup(), 0, &out));
-    compute::cuda::host::require(compute::cuda::host::table().fill(caller_.handle(), gradient->data, 0,
-                                                           batch.gradient.size() * sizeof(float)),
-                             "write gradients");
+    compute::cuda::host::require(
+        compute::cuda::host::table().fill(caller_.handle(), gradient->data, 0,
+                                          batch.gradient.size() * sizeof(float)),
+        "write gradients");
     std::thread later;
     if (held) {
       HeldStreamsTest::hold();

@@ -27,7 +27,9 @@ class KeptGradientsOnDevice : public DeviceTest {
     std::unique_ptr<compute::KeptGradients> here;
     compute::cuda::host::SlottedGradients there;
   };
-  Kept keep(int64_t width) { return {width, cpu_->gradients().make_kept_gradients(width), {width, stream_}}; }
+  Kept keep(int64_t width) {
+    return {width, cpu_->gradients().make_kept_gradients(width), {width, stream_}};
+  }
 
   // About count different rows.
   std::vector<int64_t> some_rows(int64_t count, int64_t most) {

@@ -145,7 +145,7 @@ TEST_F(MemoryHandles, AreReadAndWrittenInTheOrderOfTheCallersStream) {
   caller_.copy(a.data, pinned.data(), 4000);
   ASSERT_OK(shardrec_copy(&b, &a, caller_.number()));
   compute::cuda::host::require(compute::cuda::host::table().fill(caller_.handle(), a.data, 0, 4000),
-                           "overwrite what was copied");
+                               "overwrite what was copied");
   // Another stream does not wait for it.
   shardrec_tensor out{};
   ASSERT_OK(shardrec_tensor_vector(other.data(), SHARDREC_FLOAT32, 1000, &out));

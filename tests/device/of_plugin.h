@@ -11,7 +11,9 @@
 namespace shardrec::test {
 
 // Does the plug-in under test do what SHARDREC_SIMT_... asks for?
-inline bool is_on_cpu() { return std::strstr(compute::cuda::host::table().library, "CPU") != nullptr; }
+inline bool is_on_cpu() {
+  return std::strstr(compute::cuda::host::table().library, "CPU") != nullptr;
+}
 
 // A function of the plug-in that stands in for CUDA on the CPU; null: it is another one.
 template <class Function>

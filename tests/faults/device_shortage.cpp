@@ -50,9 +50,9 @@ void* allocate(void* /*context*/, int32_t device, int64_t bytes, int64_t stream)
   const std::lock_guard lock(pools->mutex);
   Pool& pool = pools->of(device);
   void* memory = nullptr;
-  compute::cuda::host::require(compute::cuda::host::table().allocate(pool.stream.handle(),
-                                                             static_cast<uint64_t>(bytes), &memory),
-                           "allocate for the program");
+  compute::cuda::host::require(compute::cuda::host::table().allocate(
+                                   pool.stream.handle(), static_cast<uint64_t>(bytes), &memory),
+                               "allocate for the program");
   pool.event.record(pool.stream);
   pool.event.hold_up_caller(stream);
   ++pools->live_blocks;

@@ -81,11 +81,17 @@ typedef struct shardrec_cuda_sequence {
 // - find_sequence_rows: first_chunk: [count + 1], the chunks of ids of the sequences before each; chunks: of
 //   all.
 // - copy_sequence_rows: Of sequences the rows of which were found; the rest as add_up_rows.
-#define SHARDREC_CUDA_ASSEMBLY_OPERATIONS(OPERATION) \
-  OPERATION(mark_bag_bits, const shardrec_cuda_bag_bits *blocks, const int64_t *first_word, int32_t count, int64_t words) \
-  OPERATION(index_held_bags, const shardrec_cuda_held_bags *lists, const int64_t *first_chunk, int32_t count, int64_t chunks) \
+#define SHARDREC_CUDA_ASSEMBLY_OPERATIONS(OPERATION)                                            \
+  OPERATION(mark_bag_bits, const shardrec_cuda_bag_bits *blocks, const int64_t *first_word,     \
+            int32_t count, int64_t words)                                                       \
+  OPERATION(index_held_bags, const shardrec_cuda_held_bags *lists, const int64_t *first_chunk,  \
+            int32_t count, int64_t chunks)                                                      \
   OPERATION(add_chunk_sums, const shardrec_cuda_held_bags *lists, int32_t count, int64_t *rows) \
-  OPERATION(add_up_rows, int32_t vectors, const shardrec_cuda_row_sum *jobs, const int64_t *first_block, int32_t count, int64_t blocks) \
-  OPERATION(find_sequence_rows, const shardrec_cuda_sequence *jobs, const int64_t *first_chunk, int32_t count, int64_t chunks) \
-  OPERATION(copy_sequence_rows, int32_t vectors, const shardrec_cuda_sequence *jobs, const int64_t *first_block, int32_t count, int64_t blocks)
-#define SHARDREC_CUDA_ASSEMBLY_LOADERS(LOADER) LOADER(load_held_bags) LOADER(load_assembly) LOADER(load_node_sums)
+  OPERATION(add_up_rows, int32_t vectors, const shardrec_cuda_row_sum *jobs,                    \
+            const int64_t *first_block, int32_t count, int64_t blocks)                          \
+  OPERATION(find_sequence_rows, const shardrec_cuda_sequence *jobs, const int64_t *first_chunk, \
+            int32_t count, int64_t chunks)                                                      \
+  OPERATION(copy_sequence_rows, int32_t vectors, const shardrec_cuda_sequence *jobs,            \
+            const int64_t *first_block, int32_t count, int64_t blocks)
+#define SHARDREC_CUDA_ASSEMBLY_LOADERS(LOADER) \
+  LOADER(load_held_bags) LOADER(load_assembly) LOADER(load_node_sums)

@@ -156,13 +156,21 @@ typedef struct shardrec_cuda_weight_gradients {
 // - mark_product_parts: Writes bits. first_word: [count + 1], the words of 64 ids of the features before
 //   each.
 // - sum_products: first_block: [count + 1], a block for each kThreads ids.
-#define SHARDREC_CUDA_GRADIENTS_OPERATIONS(OPERATION) \
-  OPERATION(pack_output_gradients, int32_t element, int32_t vectors, const shardrec_cuda_gradients *jobs, const int64_t *first_block, int32_t count, int64_t blocks) \
-  OPERATION(locate_gradients, const shardrec_cuda_gradient_blocks *job) \
-  OPERATION(number_occurrences, const shardrec_cuda_single_occurrences *job) \
-  OPERATION(find_new_rows, shardrec_cuda_kept_addition *job) \
-  OPERATION(add_kept, const shardrec_cuda_kept_addition *job) \
-  OPERATION(take_products, int32_t element, int32_t vectors, const shardrec_cuda_weight_products *jobs, const int64_t *first_block, int32_t count, int64_t blocks) \
-  OPERATION(mark_product_parts, const shardrec_cuda_weight_gradients *jobs, const int64_t *first_word, int32_t count, int64_t words) \
-  OPERATION(sum_products, const shardrec_cuda_weight_gradients *jobs, const int64_t *first_block, int32_t count, int64_t blocks)
-#define SHARDREC_CUDA_GRADIENTS_LOADERS(LOADER) LOADER(load_gradient_packing) LOADER(load_gradient_rows) LOADER(load_kept_gradients) LOADER(load_weight_products)
+#define SHARDREC_CUDA_GRADIENTS_OPERATIONS(OPERATION)                                             \
+  OPERATION(pack_output_gradients, int32_t element, int32_t vectors,                              \
+            const shardrec_cuda_gradients *jobs, const int64_t *first_block, int32_t count,       \
+            int64_t blocks)                                                                       \
+  OPERATION(locate_gradients, const shardrec_cuda_gradient_blocks *job)                           \
+  OPERATION(number_occurrences, const shardrec_cuda_single_occurrences *job)                      \
+  OPERATION(find_new_rows, shardrec_cuda_kept_addition *job)                                      \
+  OPERATION(add_kept, const shardrec_cuda_kept_addition *job)                                     \
+  OPERATION(take_products, int32_t element, int32_t vectors,                                      \
+            const shardrec_cuda_weight_products *jobs, const int64_t *first_block, int32_t count, \
+            int64_t blocks)                                                                       \
+  OPERATION(mark_product_parts, const shardrec_cuda_weight_gradients *jobs,                       \
+            const int64_t *first_word, int32_t count, int64_t words)                              \
+  OPERATION(sum_products, const shardrec_cuda_weight_gradients *jobs, const int64_t *first_block, \
+            int32_t count, int64_t blocks)
+#define SHARDREC_CUDA_GRADIENTS_LOADERS(LOADER) \
+  LOADER(load_gradient_packing)                 \
+  LOADER(load_gradient_rows) LOADER(load_kept_gradients) LOADER(load_weight_products)

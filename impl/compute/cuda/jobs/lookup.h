@@ -55,6 +55,7 @@ typedef struct shardrec_cuda_lookup_kind {
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - look_up: first_block: [count + 1], the blocks of the lookups before each; blocks: of all.
-#define SHARDREC_CUDA_LOOKUP_OPERATIONS(OPERATION) \
-  OPERATION(look_up, const shardrec_cuda_lookup_kind *kind, const shardrec_cuda_lookup *lookups, const int64_t *first_block, int32_t count, int64_t blocks)
+#define SHARDREC_CUDA_LOOKUP_OPERATIONS(OPERATION)                                               \
+  OPERATION(look_up, const shardrec_cuda_lookup_kind *kind, const shardrec_cuda_lookup *lookups, \
+            const int64_t *first_block, int32_t count, int64_t blocks)
 #define SHARDREC_CUDA_LOOKUP_LOADERS(LOADER) LOADER(load_lookups)

@@ -191,11 +191,12 @@ typedef struct shardrec_cuda_id_routing {
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - count_ids: write_ids: with the sums that count_ids has left.
-#define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION) \
+#define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                    \
   OPERATION(read_lengths, const shardrec_cuda_length_reading *reading) \
-  OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting) \
-  OPERATION(count_ids, shardrec_cuda_id_routing *routing) \
-  OPERATION(write_ids, const shardrec_cuda_id_routing *routing) \
-  OPERATION(check_bags, const shardrec_cuda_bag_check *check) \
+  OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting)       \
+  OPERATION(count_ids, shardrec_cuda_id_routing *routing)              \
+  OPERATION(write_ids, const shardrec_cuda_id_routing *routing)        \
+  OPERATION(check_bags, const shardrec_cuda_bag_check *check)          \
   OPERATION(expand_ids, const shardrec_cuda_id_expansion *expansion)
-#define SHARDREC_CUDA_ROUTING_LOADERS(LOADER) LOADER(load_batch) LOADER(load_routing) LOADER(load_received)
+#define SHARDREC_CUDA_ROUTING_LOADERS(LOADER) \
+  LOADER(load_batch) LOADER(load_routing) LOADER(load_received)

@@ -190,8 +190,9 @@ typedef struct shardrec_cuda_row_kind {
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - work_on_rows: first_block: [count + 1], the blocks of threads of the jobs before each; blocks: of all. A
 //   warp takes tile_rows rows of a job.
-#define SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION) \
-  OPERATION(group_rows, shardrec_cuda_row_grouping *grouping) \
-  OPERATION(open_rows, const shardrec_cuda_row_opening *opening) \
-  OPERATION(work_on_rows, const shardrec_cuda_row_kind *kind, const shardrec_cuda_row_job *jobs, const int64_t *first_block, int32_t count, int64_t blocks)
+#define SHARDREC_CUDA_ROWS_OPERATIONS(OPERATION)                                                 \
+  OPERATION(group_rows, shardrec_cuda_row_grouping *grouping)                                    \
+  OPERATION(open_rows, const shardrec_cuda_row_opening *opening)                                 \
+  OPERATION(work_on_rows, const shardrec_cuda_row_kind *kind, const shardrec_cuda_row_job *jobs, \
+            const int64_t *first_block, int32_t count, int64_t blocks)
 #define SHARDREC_CUDA_ROWS_LOADERS(LOADER) LOADER(load_row_groups) LOADER(load_row_operations)

@@ -149,12 +149,13 @@ typedef struct shardrec_cuda_row_totals {
 #endif
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
-#define SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION) \
-  OPERATION(find_rows, const shardrec_cuda_row_search *job) \
-  OPERATION(pack_slots, const shardrec_cuda_slot_packings *job) \
-  OPERATION(check_slots, const shardrec_cuda_slot_check *job) \
-  OPERATION(unpack_slots, shardrec_cuda_slot_unpackings *job) \
+#define SHARDREC_CUDA_SLOTS_OPERATIONS(OPERATION)                \
+  OPERATION(find_rows, const shardrec_cuda_row_search *job)      \
+  OPERATION(pack_slots, const shardrec_cuda_slot_packings *job)  \
+  OPERATION(check_slots, const shardrec_cuda_slot_check *job)    \
+  OPERATION(unpack_slots, shardrec_cuda_slot_unpackings *job)    \
   OPERATION(count_slot_sums, const shardrec_cuda_slot_sums *job) \
-  OPERATION(add_slots, shardrec_cuda_slot_sums *job) \
+  OPERATION(add_slots, shardrec_cuda_slot_sums *job)             \
   OPERATION(add_row_totals, const shardrec_cuda_row_totals *job)
-#define SHARDREC_CUDA_SLOTS_LOADERS(LOADER) LOADER(load_row_searches) LOADER(load_slots) LOADER(load_slot_sums) LOADER(load_row_totals)
+#define SHARDREC_CUDA_SLOTS_LOADERS(LOADER) \
+  LOADER(load_row_searches) LOADER(load_slots) LOADER(load_slot_sums) LOADER(load_row_totals)

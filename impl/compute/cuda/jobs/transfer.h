@@ -91,9 +91,14 @@ typedef struct shardrec_cuda_row_copy {
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
 // - encode_rows: first_block: [count + 1], the blocks of the codings before each; blocks: of all.
 // - decode_rows: first_block: [count + 1], the blocks of the codings before each; blocks: of all.
-#define SHARDREC_CUDA_TRANSFER_OPERATIONS(OPERATION) \
-  OPERATION(fill_rows, const shardrec_cuda_initial_rows *rows) \
-  OPERATION(copy_rows, const shardrec_cuda_row_copy *rows) \
-  OPERATION(encode_rows, const shardrec_cuda_row_coding_kind *kind, const shardrec_cuda_row_encoding *jobs, const int64_t *first_block, int32_t count, int64_t blocks) \
-  OPERATION(decode_rows, const shardrec_cuda_row_coding_kind *kind, const shardrec_cuda_row_decoding *jobs, const int64_t *first_block, int32_t count, int64_t blocks)
-#define SHARDREC_CUDA_TRANSFER_LOADERS(LOADER) LOADER(load_initial_rows) LOADER(load_row_copies) LOADER(load_row_codes)
+#define SHARDREC_CUDA_TRANSFER_OPERATIONS(OPERATION)                                           \
+  OPERATION(fill_rows, const shardrec_cuda_initial_rows *rows)                                 \
+  OPERATION(copy_rows, const shardrec_cuda_row_copy *rows)                                     \
+  OPERATION(encode_rows, const shardrec_cuda_row_coding_kind *kind,                            \
+            const shardrec_cuda_row_encoding *jobs, const int64_t *first_block, int32_t count, \
+            int64_t blocks)                                                                    \
+  OPERATION(decode_rows, const shardrec_cuda_row_coding_kind *kind,                            \
+            const shardrec_cuda_row_decoding *jobs, const int64_t *first_block, int32_t count, \
+            int64_t blocks)
+#define SHARDREC_CUDA_TRANSFER_LOADERS(LOADER) \
+  LOADER(load_initial_rows) LOADER(load_row_copies) LOADER(load_row_codes)

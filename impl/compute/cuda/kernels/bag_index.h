@@ -1,8 +1,8 @@
 // Where the bags of blocks begin: a scan over all of their lengths, a thread for each.
 #pragma once
 
-#include "compute/cuda/kernels/bags_and_ids.h"
 #include "compute/cuda/jobs/bags.h"
+#include "compute/cuda/kernels/bags_and_ids.h"
 
 namespace shardrec::compute::cuda {
 

@@ -3,8 +3,8 @@
 
 #include <cuda_runtime.h>
 
-#include "compute/cuda/kernels/contexts.h"
 #include "compute/cuda/jobs/cuda_plugin.h"
+#include "compute/cuda/kernels/contexts.h"
 
 struct shardrec_cuda_stream {
   int device = 0;

@@ -1,8 +1,8 @@
 // The part of a list of lists that a block of threads works on: a tile of one list.
 #pragma once
 
-#include "compute/cuda/kernels/device.h"
 #include "compute/cuda/jobs/tiles.h"
+#include "compute/cuda/kernels/device.h"
 
 namespace shardrec::compute::cuda {
 

@@ -3,8 +3,8 @@
 // lanes take some of its rows at once.
 #pragma once
 
-#include "compute/cuda/kernels/columns.h"
 #include "compute/cuda/jobs/cuda_plugin.h"
+#include "compute/cuda/kernels/columns.h"
 
 namespace shardrec::compute::cuda {
 

@@ -1,6 +1,6 @@
+#include "compute/cuda/kernels/gradients/weight_products.h"
 #include "compute/cuda/kernels/operations.h"
 #include "compute/cuda/kernels/stream.h"
-#include "compute/cuda/kernels/gradients/weight_products.h"
 
 namespace shardrec::compute::cuda {
 namespace {

@@ -1,6 +1,6 @@
-#include "compute/cuda/kernels/routing/batch.h"
 #include "compute/cuda/kernels/cub_loading.h"
 #include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/routing/batch.h"
 #include "compute/cuda/kernels/stream.h"
 
 namespace shardrec::compute::cuda {

@@ -1,8 +1,8 @@
 // The caller's batch (jobs/batch.h): a thread for some lengths, or samples, of a feature.
 #pragma once
 
-#include "compute/cuda/kernels/checks.h"
 #include "compute/cuda/jobs/routing.h"
+#include "compute/cuda/kernels/checks.h"
 
 namespace shardrec::compute::cuda {
 

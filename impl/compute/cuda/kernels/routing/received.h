@@ -1,8 +1,8 @@
 // Blocks of ids that arrived (jobs/received.h): a thread for some lengths, or codes, of a block.
 #pragma once
 
-#include "compute/cuda/kernels/checks.h"
 #include "compute/cuda/jobs/routing.h"
+#include "compute/cuda/kernels/checks.h"
 
 namespace shardrec::compute::cuda {
 

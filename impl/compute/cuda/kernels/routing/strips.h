@@ -2,9 +2,9 @@
 // ids among those of a block.
 #pragma once
 
+#include "compute/cuda/jobs/routing.h"
 #include "compute/cuda/kernels/bags_and_ids.h"
 #include "compute/cuda/kernels/checks.h"
-#include "compute/cuda/jobs/routing.h"
 
 namespace shardrec::compute::cuda {
 

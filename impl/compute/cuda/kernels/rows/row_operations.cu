@@ -1,5 +1,5 @@
-#include "compute/cuda/kernels/rows/hot_rows.h"
 #include "compute/cuda/kernels/operations.h"
+#include "compute/cuda/kernels/rows/hot_rows.h"
 #include "compute/cuda/kernels/rows/row_kernels.h"
 #include "compute/cuda/kernels/stream.h"
 

@@ -1,6 +1,6 @@
-#include "compute/cuda/kernels/transfer/initial_rows.h"
 #include "compute/cuda/kernels/operations.h"
 #include "compute/cuda/kernels/stream.h"
+#include "compute/cuda/kernels/transfer/initial_rows.h"
 
 namespace shardrec::compute::cuda {
 

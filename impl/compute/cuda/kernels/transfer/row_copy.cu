@@ -1,6 +1,6 @@
 #include "compute/cuda/kernels/operations.h"
-#include "compute/cuda/kernels/transfer/row_copy.h"
 #include "compute/cuda/kernels/stream.h"
+#include "compute/cuda/kernels/transfer/row_copy.h"
 
 namespace shardrec::compute::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // strides and rows have in common.
 #pragma once
 
-#include "compute/cuda/kernels/device.h"
 #include "compute/cuda/jobs/transfer.h"
+#include "compute/cuda/kernels/device.h"
 
 namespace shardrec::compute::cuda {
 
