@@ -4,7 +4,7 @@
 go_smoke() {
   rm -f "$work/called.go"
   (cd bindings/go && with_device timeout 500 go test -count=1 -timeout 120s \
-    -exec "env LD_PRELOAD=$work/libcalls.so SHARDREC_CALLS=$work/called.go" ./...)
+    -exec "env LD_PRELOAD=$work/libcalls.so SHARDREC_CALLS=$work/called.go SHARDREC_BLOCK_COUNTER=$work/libliveblocks.so" ./...)
 }
 
 # The generated sources of the other SWIG, in a copy of the module.
