@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/collective/owned_range.h"
 #include "comm/collective/reduce.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -118,10 +119,9 @@ struct Collectives::State {
   // The elements that rank r reduces.
   template <class T>
   Slot slot(size_t r, size_t count) const {
-    constexpr size_t kGrain = kLine / sizeof(T);
-    const size_t each = (count + size * kGrain - 1) / (size * kGrain) * kGrain;
-    const size_t begin = std::min(r * each, count);
-    return {.begin = begin, .count = std::min(each, count - begin)};
+    const OwnedRange range = owned_range(static_cast<int64_t>(count), static_cast<int64_t>(size),
+                                         kLine / sizeof(T), static_cast<int64_t>(r));
+    return {.begin = static_cast<size_t>(range.begin), .count = static_cast<size_t>(range.count)};
   }
 
   std::shared_ptr<Channel> channel;

@@ -80,16 +80,14 @@ size_t BucketExchange::bytes_per_peer() const noexcept {
   return before + wire_bytes(part_of(0).count) + wire_bytes(part_of(shape_.rank).count);
 }
 
-BucketExchange::Part BucketExchange::part_of(int rank) const noexcept {
+comm::OwnedRange BucketExchange::part_of(int rank) const noexcept {
   if (direct_) return {.begin = 0, .count = shape_.carries_gradients ? elements_ : 0};
   const auto grain = static_cast<int64_t>(kLine / core::dtype_size(shape_.wire));
-  const int64_t each = (elements_ + shape_.ranks * grain - 1) / (shape_.ranks * grain) * grain;
-  const int64_t begin = std::min(rank * each, elements_);
-  return {.begin = begin, .count = std::min(each, elements_ - begin)};
+  return comm::owned_range(elements_, shape_.ranks, grain, rank);
 }
 
 template <class Body>
-void BucketExchange::for_each_run(const Part& part, const Body& body) const {
+void BucketExchange::for_each_run(const comm::OwnedRange& part, const Body& body) const {
   for (size_t s = 0; s < slots_.size(); ++s) {
     const GradientSlot& slot = slots_[s];
     const int64_t begin = std::max(slot.offset, part.begin);
@@ -98,8 +96,8 @@ void BucketExchange::for_each_run(const Part& part, const Body& body) const {
   }
 }
 
-void BucketExchange::stage(const Part& part, const BucketHead& head, std::span<const char> used,
-                           std::byte* out) {
+void BucketExchange::stage(const comm::OwnedRange& part, const BucketHead& head,
+                           std::span<const char> used, std::byte* out) {
   write_head(head, out);
   std::byte* const map = out + kHeadBytes;
   std::memset(map, 0, map_bytes_);
@@ -127,7 +125,7 @@ void BucketExchange::post(Lanes& lanes, const BucketHead& given, std::span<const
   std::byte* at = outgoing_->data();
   const size_t before = kHeadBytes + map_bytes_;
   for (int r = 0; r < shape_.ranks; ++r) {
-    const Part part = part_of(r);
+    const comm::OwnedRange part = part_of(r);
     if (!direct_ || r == 0) stage(part, head, used, at);
     const size_t bytes = before + (head.has_gradients != 0 ? wire_bytes(part.count) : 0);
     send_[static_cast<size_t>(r)] = {at, bytes};
@@ -167,7 +165,7 @@ bool BucketExchange::drop(Lanes& lanes) {
 }
 
 bool BucketExchange::add_up(Lanes& lanes, RankSums& sums, const GradientScale& scale) {
-  const Part own = part_of(shape_.rank);
+  const comm::OwnedRange own = part_of(shape_.rank);
   if (direct_) {
     const size_t size = core::dtype_size(shape_.dtype);
     for_each_run(own, [&](size_t s, int64_t first, int64_t at, int64_t count) {
@@ -190,7 +188,7 @@ void BucketExchange::finish(Lanes& lanes) {
   lanes.sums.receive(sums_, received_);
   const size_t size = core::dtype_size(shape_.dtype);
   for (int r = 0; r < shape_.ranks; ++r) {
-    const Part part = part_of(r);
+    const comm::OwnedRange part = part_of(r);
     const comm::ConstBytes message = received_[static_cast<size_t>(r)];
     if (message.size() != wire_bytes(part.count)) {
       core::fail(

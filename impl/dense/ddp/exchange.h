@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/collective/owned_range.h"
 #include "comm/communicator.h"
 #include "core/memory.h"
 #include "dense/ddp/buckets.h"
@@ -106,20 +107,18 @@ class BucketExchange {
   size_t bytes_per_peer() const noexcept;
 
  private:
-  struct Part {
-    int64_t begin = 0;  // elements
-    int64_t count = 0;
-  };
-  Part part_of(int rank) const noexcept;
+  // The elements of the bucket that this rank's message to `rank` has.
+  comm::OwnedRange part_of(int rank) const noexcept;
   size_t wire_bytes(int64_t elements) const noexcept;
-  void stage(const Part& part, const BucketHead& head, std::span<const char> used, std::byte* out);
+  void stage(const comm::OwnedRange& part, const BucketHead& head, std::span<const char> used,
+             std::byte* out);
   void receive_heads(Lanes& lanes);
   bool drop(Lanes& lanes);
   bool add_up(Lanes& lanes, RankSums& sums, const GradientScale& scale);
   // body(slot, first element of its gradient, place in the bucket, count) for what of the slots that
   // are to be written lies in the part.
   template <class Body>
-  void for_each_run(const Part& part, const Body& body) const;
+  void for_each_run(const comm::OwnedRange& part, const Body& body) const;
 
   const ExchangeShape shape_;
   const uint64_t number_;

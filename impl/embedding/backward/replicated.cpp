@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "comm/collective/owned_range.h"
 #include "core/error.h"
 #include "embedding/exchange/wire.h"
 
@@ -55,12 +56,10 @@ ReplicatedGradients::ReplicatedGradients(const Layout& layout, comm::BodyCarrier
 
 compute::SlotShape ReplicatedGradients::slot(size_t n, size_t rank, int64_t touched) const {
   const int64_t rows = table(n).rows;
-  const int64_t share = (rows + layout_.ranks() - 1) / layout_.ranks();
-  const int64_t each =
-      (share + compute::kSlotGrain - 1) / compute::kSlotGrain * compute::kSlotGrain;
-  const int64_t begin = std::min(static_cast<int64_t>(rank) * each, rows);
-  return {.begin = begin,
-          .rows = std::min(begin + each, rows) - begin,
+  const comm::OwnedRange range =
+      comm::owned_range(rows, layout_.ranks(), compute::kSlotGrain, static_cast<int64_t>(rank));
+  return {.begin = range.begin,
+          .rows = range.count,
           .count = touched,
           .width = table(n).dim,
           .bits = layout_.table(tables_[n]).replication == SHARDREC_REPLICATION_DENSE};
