@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/collective/owned_range.h"
+#include "comm/collective/received.h"
 #include "comm/collective/reduce.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -102,16 +103,8 @@ struct Collectives::State {
     reading = false;
   }
 
-  // Equal elements are equal bytes, unless a peer has sent what it did not announce.
-  void expect(const Operation& operation, size_t from, size_t bytes) const {
-    if (received[from].size() == bytes) return;
-    core::fail(SHARDREC_CORRUPT_DATA,
-               core::sentence("rank ", from, " sent ", received[from].size(), " bytes in \"",
-                              operation.name, "\", where ", bytes, " are to come"),
-               {.rank = static_cast<int64_t>(from), .operation = operation.name});
-  }
-  void expect_of_all(const Operation& operation, size_t bytes) const {
-    for (size_t from = 0; from < size; ++from) expect(operation, from, bytes);
+  void require_size_of_all(const Operation& operation, size_t bytes) const {
+    for (size_t from = 0; from < size; ++from) require_size(operation, from, received[from], bytes);
   }
 
   void send_to_all(ConstBytes message) { std::fill(send.begin(), send.end(), message); }
@@ -167,7 +160,7 @@ void Collectives::broadcast(const Operation& operation, int root, std::span<std:
   s.exchange(marked(operation, Sort::kBroadcast, data.size(), static_cast<uint64_t>(root)),
              sends ? s.staged() : nullptr);
   if (s.rank != from) {
-    s.expect(operation, from, data.size());
+    require_size(operation, from, s.received[from], data.size());
     std::copy(s.received[from].begin(), s.received[from].end(), data.begin());
   }
   s.let_go();
@@ -188,7 +181,7 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
   if (bytes.size() <= kSmall) {
     s.send_to_all(s.stage_copy(bytes));
     s.exchange(reduce, s.staged());
-    s.expect_of_all(operation, bytes.size());
+    s.require_size_of_all(operation, bytes.size());
     reduce_ranks<T>(reduction, s.received, data);
     return s.let_go();
   }
@@ -202,7 +195,7 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
   const Ticket parts = s.last();
 
   const size_t own = s.slot<T>(s.rank, data.size()).count;
-  s.expect_of_all(operation, own * sizeof(T));
+  s.require_size_of_all(operation, own * sizeof(T));
   const std::span<T> sum(static_cast<T*>(static_cast<void*>(s.stage(own * sizeof(T)))), own);
   reduce_ranks<T>(reduction, s.received, sum);
   s.send_to_all(std::as_bytes(sum));
@@ -211,7 +204,7 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
   const std::span<std::byte> out = std::as_writable_bytes(data);
   for (size_t r = 0; r < s.size; ++r) {
     const Slot slot = s.slot<T>(r, data.size());
-    s.expect(operation, r, slot.count * sizeof(T));
+    require_size(operation, r, s.received[r], slot.count * sizeof(T));
     const auto at = static_cast<std::ptrdiff_t>(slot.begin * sizeof(T));
     std::copy(s.received[r].begin(), s.received[r].end(), out.begin() + at);
   }
@@ -240,7 +233,7 @@ std::span<const T> Collectives::reduce_scatter(const Operation& operation, Reduc
   s.exchange(marked(operation, Sort::kScatter, data.size(), arguments<T>(reduction)),
              in_place ? std::move(owner) : s.staged());
   const std::span<T> out = s.result.resize_as<T>(part);
-  s.expect_of_all(operation, part * sizeof(T));
+  s.require_size_of_all(operation, part * sizeof(T));
   reduce_ranks<T>(reduction, s.received, out);
   s.let_go();
   if (in_place) s.channel->reclaim(s.last());

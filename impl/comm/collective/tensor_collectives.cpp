@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/collective/agree.h"
+#include "comm/collective/received.h"
 #include "comm/collective/reduce.h"
 #include "core/error.h"
 
@@ -14,16 +15,6 @@ namespace {
 
 using core::RowTensor;
 using core::sentence;
-
-// Equal numbers of elements of one dtype are equal bytes, unless a peer has sent what it did not
-// announce.
-void expect(const Operation& operation, size_t from, ConstBytes message, size_t bytes) {
-  if (message.size() == bytes) return;
-  core::fail(SHARDREC_CORRUPT_DATA,
-             sentence("rank ", from, " sent ", message.size(), " bytes in \"", operation.name,
-                      "\", where ", bytes, " are to come"),
-             {.rank = static_cast<int64_t>(from), .operation = operation.name});
-}
 
 // What must be equal on all ranks beside the number of elements.
 uint64_t detail_of(int argument, int32_t dtype) {
@@ -120,7 +111,7 @@ Finding exchange_notes(Collectives& collectives, const Operation& operation,
   const auto received = collectives.all_to_all(operation, send);
   Finding found;
   for (size_t r = 0; r < received.size(); ++r) {
-    expect(operation, r, received[r], sizeof(Note));
+    require_size(operation, r, received[r], sizeof(Note));
     Note theirs;
     std::memcpy(&theirs, received[r].data(), sizeof theirs);
     if (found.defect == Finding::Defect::kNone) found = compare(notes[r], theirs, r);
@@ -157,7 +148,7 @@ void broadcast(Collectives& collectives, Operation operation, int root, const Ro
   }
   const auto received = collectives.all_to_all(operation, send);
   if (!receives) return;
-  expect(operation, from, received[from], tensor.bytes(tensor.size()));
+  require_size(operation, from, received[from], tensor.bytes(tensor.size()));
   tensor.copy_in(0, tensor.size(), received[from].data());
 }
 
@@ -168,7 +159,7 @@ void all_gather(Collectives& collectives, Operation operation, const RowTensor& 
   const std::vector<ConstBytes> send(ranks, staged(collectives, tensor));
   const auto received = collectives.all_to_all(operation, send);
   const int64_t each = tensor.size();
-  for (size_t r = 0; r < ranks; ++r) expect(operation, r, received[r], tensor.bytes(each));
+  for (size_t r = 0; r < ranks; ++r) require_size(operation, r, received[r], tensor.bytes(each));
   for (size_t r = 0; r < ranks; ++r) {
     out.copy_in(static_cast<int64_t>(r) * each, each, received[r].data());
   }
@@ -183,7 +174,7 @@ void reduce_scatter(Collectives& collectives, Operation operation, Reduction red
   std::vector<ConstBytes> send(ranks);
   for (size_t r = 0; r < ranks; ++r) send[r] = all.subspan(r * part, part);
   const auto received = collectives.all_to_all(operation, send);
-  for (size_t r = 0; r < ranks; ++r) expect(operation, r, received[r], part);
+  for (size_t r = 0; r < ranks; ++r) require_size(operation, r, received[r], part);
   if (part == 0) return;
   switch (tensor.dtype) {
     case SHARDREC_FLOAT32:
@@ -231,12 +222,13 @@ void all_to_all(Collectives& collectives, const Operation& operation, const RowT
   const auto received = collectives.all_to_all(operation, send);
   for (size_t r = 0; r < ranks; ++r) {
     Finding theirs;
-    if (received[r].size() < sizeof theirs) expect(operation, r, received[r], sizeof theirs);
+    if (received[r].size() < sizeof theirs) require_size(operation, r, received[r], sizeof theirs);
     std::memcpy(&theirs, received[r].data(), sizeof theirs);
     if (theirs.defect != Finding::Defect::kNone) throw_finding(operation, theirs, r);
   }
   for (size_t r = 0; r < ranks; ++r) {
-    expect(operation, r, received[r], sizeof(Finding) + out.bytes(receive_rows[r] * out.columns));
+    require_size(operation, r, received[r],
+                 sizeof(Finding) + out.bytes(receive_rows[r] * out.columns));
   }
   row = 0;
   for (size_t r = 0; r < ranks; ++r) {
