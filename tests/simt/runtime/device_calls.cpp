@@ -1,4 +1,5 @@
 // Calls about devices and kernels.
+#include <atomic>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kVersion = 13000;
 constexpr unsigned kMostBlocks = 0x7FFFFFFF;
+
+std::atomic<int64_t> launches{0};
 
 bool is_device(int device) { return device >= 0 && device < device_count(); }
 
@@ -68,6 +71,7 @@ cudaError_t enqueue(std::unique_ptr<const Kernel> kernel, const Shape& shape, cu
     Stream* stream = nullptr;
     if (const cudaError_t error = stream_of(handle, stream); error != cudaSuccess) return error;
     if (stream->device() != current_device()) return cudaErrorInvalidResourceHandle;
+    launches.fetch_add(1);
     stream->enqueue(Access::kDevice, [kernel = std::move(kernel), shape, schedule = schedule()] {
       Stream::runner().run(*kernel, shape, schedule);
     });
@@ -78,6 +82,8 @@ cudaError_t enqueue(std::unique_ptr<const Kernel> kernel, const Shape& shape, cu
 }  // namespace simt
 
 using simt::call;
+
+int64_t simt_launches(void) { return simt::launches.load(); }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   if (version == nullptr) return simt::keep_error(cudaErrorInvalidValue);

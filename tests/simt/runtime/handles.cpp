@@ -140,7 +140,7 @@ int64_t live_handles() noexcept {
 void simt_hold_stream(int64_t stream) {
   simt::Stream* const held = simt::find_stream(reinterpret_cast<cudaStream_t>(stream));
   if (held == nullptr) return;
-  simt::RecordingPointer place = simt::RecordingPointer::make(held->device());
+  simt::RecordingPointer place = simt::RecordingPointer::make(held->device(), nullptr, 0);
   held->wait_for(place);
   const simt::QuietLock lock(simt::gate().mutex);
   simt::gate().held.push_back(std::move(place));

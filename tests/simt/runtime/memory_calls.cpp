@@ -1,15 +1,19 @@
 // Calls that allocate, copy and fill.
 #include <sched.h>
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <vector>
 
 #include "calls.h"
 #include "memory.h"
+#include "simt/control.h"
 
 namespace simt {
 namespace {
+
+std::atomic<int64_t> copies{0};
 
 // Bytes of pageable memory on their way to a device.
 class Staging {
@@ -100,6 +104,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
   for (const MemoryRange& range : {target, source}) {
     if (range.is_device() && range.device != stream->device()) return cudaErrorInvalidValue;
   }
+  copies.fetch_add(1);
   if (source.kind == MemoryKind::kPageable) {
     stream->enqueue(Access::kDevice, [to, bytes, staging = Staging(from, bytes)] {
       std::memcpy(to, staging.data(), bytes);
@@ -125,6 +130,7 @@ cudaError_t copy_between_devices(void* to, int to_device, const void* from, int 
   if (!is_of(find_memory(to), to_device) || !is_of(find_memory(from), from_device)) {
     return cudaErrorInvalidValue;
   }
+  copies.fetch_add(1);
   stream->enqueue(Access::kDevice, [to, from, bytes] { std::memmove(to, from, bytes); });
   return cudaSuccess;
 }
@@ -133,6 +139,8 @@ cudaError_t copy_between_devices(void* to, int to_device, const void* from, int 
 }  // namespace simt
 
 using simt::call;
+
+int64_t simt_copies(void) { return simt::copies.load(); }
 
 cudaError_t cudaMalloc(void** address, size_t bytes) {
   return call([&]() -> cudaError_t {
@@ -258,6 +266,7 @@ cudaError_t cudaMemsetAsync(void* to, int byte, size_t bytes, cudaStream_t handl
     if (target.kind == simt::MemoryKind::kPageable || bytes > target.bytes_left) {
       return cudaErrorInvalidValue;
     }
+    simt::copies.fetch_add(1);
     stream->enqueue(simt::Access::kDevice, [=] { std::memset(to, byte, bytes); });
     return cudaSuccess;
   });

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <atomic>
 #include <new>
 #include <optional>
 #include <system_error>
@@ -40,7 +41,21 @@ class SignalsBlocked {
 
 bool opens_memory(Access access) { return access == Access::kMemory || access == Access::kDevice; }
 
+// The last recording that the thread has waited for.
+thread_local const void* known_stream = nullptr;
+thread_local uint64_t known_number = 0;
+
 }  // namespace
+
+bool Recording::is_known_over() const noexcept {
+  return known_stream == stream_ && number_ <= known_number;
+}
+
+void Recording::will_be_known_over() const noexcept {
+  if (is_known_over()) return;
+  known_stream = stream_;
+  known_number = number_;
+}
 
 RecordingPointer::RecordingPointer(const RecordingPointer& other) noexcept
     : recording_(other.recording_) {
@@ -101,7 +116,9 @@ void Stream::push(Operation* operation) noexcept {
 }
 
 RecordingPointer Stream::record() {
-  RecordingPointer recording = RecordingPointer::make(device_);
+  static std::atomic<uint64_t> recorded{0};
+  RecordingPointer recording =
+      RecordingPointer::make(device_, this, recorded.fetch_add(1, std::memory_order_relaxed) + 1);
   enqueue(Access::kMark, [recording] { recording->mark(); });
   return recording;
 }

@@ -27,12 +27,19 @@ class Recording {
   void mark() noexcept;
   Clock::time_point time() const noexcept { return time_; }  // once it is marked
   int device() const noexcept { return device_; }
+  // Does the calling thread know that it was marked, because it has waited for this or a later one of the same
+  // stream? Those that it waits for now, it will know.
+  bool is_known_over() const noexcept;
+  void will_be_known_over() const noexcept;
 
  private:
   friend class RecordingPointer;
-  explicit Recording(int device) : device_(device) {}
+  Recording(int device, const void* stream, uint64_t number)
+      : device_(device), stream_(stream), number_(number) {}
 
   const int device_;
+  const void* const stream_;
+  const uint64_t number_;  // ascending in each stream
   uint32_t holders_ = 1;
   uint64_t word_ = 0;  // of the thread sanitizer
   QuietCounter marked_;
@@ -43,7 +50,9 @@ class Recording {
 class RecordingPointer {
  public:
   RecordingPointer() = default;
-  static RecordingPointer make(int device) { return RecordingPointer(new Recording(device)); }
+  static RecordingPointer make(int device, const void* stream, uint64_t number) {
+    return RecordingPointer(new Recording(device, stream, number));
+  }
   RecordingPointer(const RecordingPointer& other) noexcept;
   RecordingPointer(RecordingPointer&& other) noexcept
       : recording_(std::exchange(other.recording_, nullptr)) {}
@@ -113,7 +122,11 @@ class Stream {
   }
   RecordingPointer record();
   void wait_for(RecordingPointer recording);
-  void synchronize() { record()->wait(); }
+  void synchronize() {
+    const RecordingPointer all = record();
+    all->will_be_known_over();
+    all->wait();
+  }
   bool is_idle() noexcept;
 
   // What runs the kernels of the stream whose thread calls.

@@ -8,6 +8,7 @@ namespace simt {
 namespace {
 
 std::atomic<int64_t> stream_waits{0};
+std::atomic<int64_t> event_waits{0};
 std::atomic<int64_t> early_elapsed_times{0};
 
 cudaError_t create_stream(cudaStream_t* handle, unsigned flags) {
@@ -60,6 +61,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
 }
 
 int64_t simt_stream_waits(void) { return simt::stream_waits.load(); }
+
+int64_t simt_event_waits(void) { return simt::event_waits.load(); }
 
 int64_t simt_early_elapsed_times(void) { return simt::early_elapsed_times.load(); }
 
@@ -160,7 +163,11 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     simt::Event* event = nullptr;
     if (const cudaError_t error = simt::event_of(handle, event); error != cudaSuccess) return error;
     const simt::RecordingPointer recording = event->recording();
-    if (recording) recording->wait();
+    if (recording) {
+      if (!recording->is_known_over()) simt::event_waits.fetch_add(1);
+      recording->will_be_known_over();
+      recording->wait();
+    }
     return simt::error_of_device(event->device());
   });
 }

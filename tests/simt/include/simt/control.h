@@ -33,8 +33,13 @@ SIMT_VISIBLE void simt_repair_devices(void);
 // all streams go on.
 SIMT_VISIBLE void simt_hold_stream(int64_t stream);
 SIMT_VISIBLE void simt_go_on(void);
-// Calls of cudaStreamSynchronize() so far.
+// So far, of all threads: calls of cudaStreamSynchronize(); calls of cudaEventSynchronize(), but for events that
+// lie before what the thread has waited for already; kernels that were launched; copies and memsets that were
+// enqueued.
 SIMT_VISIBLE int64_t simt_stream_waits(void);
+SIMT_VISIBLE int64_t simt_event_waits(void);
+SIMT_VISIBLE int64_t simt_launches(void);
+SIMT_VISIBLE int64_t simt_copies(void);
 // Calls of cudaEventElapsedTime() for events that had not taken place: compute-sanitizer lists each as an error.
 SIMT_VISIBLE int64_t simt_early_elapsed_times(void);
 

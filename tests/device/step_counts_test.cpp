@@ -1,0 +1,114 @@
+// What a step on a device costs the host: how often it waits for the device, and how many kernels and copies it
+// enqueues, once buffers have grown. The figures are those of today: whoever adds a wait or a launch sees it here,
+// and whoever saves one writes down the new figure.
+#include <atomic>
+#include <shardrec/shardrec.hpp>
+
+#include "device/device_arrays.h"
+#include "device/of_plugin.h"
+#include "device/rank_on_device.h"
+
+namespace shardrec::test {
+namespace {
+
+// Per rank and step.
+struct Counts {
+  int64_t waits = 0;
+  int64_t launches = 0;
+  int64_t copies = 0;
+
+  bool operator==(const Counts&) const = default;
+  friend std::ostream& operator<<(std::ostream& out, const Counts& counts) {
+    return out << counts.waits << " waits, " << counts.launches << " launches, " << counts.copies
+               << " copies";
+  }
+};
+
+class StepCounts : public DeviceTest {
+ protected:
+  void SetUp() override {
+    DeviceTest::SetUp();
+    if (IsSkipped()) return;
+    stream_waits_ = of_plugin<int64_t()>("simt_stream_waits");
+    if (stream_waits_ == nullptr) GTEST_SKIP() << "only CUDA on the CPU counts calls";
+    event_waits_ = of_plugin<int64_t()>("simt_event_waits");
+    launches_ = of_plugin<int64_t()>("simt_launches");
+    copies_ = of_plugin<int64_t()>("simt_copies");
+  }
+
+  Counts now() const {
+    return {
+        .waits = stream_waits_() + event_waits_(), .launches = launches_(), .copies = copies_()};
+  }
+
+  // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
+  Counts of_a_step(int ranks) {
+    constexpr int64_t kSteps = 4;
+    const Batch batch;
+    Array ids(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
+    Array lengths(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
+    Array gradient(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
+    std::vector<std::unique_ptr<Array>> outputs;
+    for (int rank = 0; rank < ranks; ++rank) {
+      outputs.push_back(
+          std::make_unique<Array>(*this, batch.out.data(), batch.out.size() * sizeof(float)));
+    }
+    const auto values = vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true);
+    const auto bags = vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true);
+    const auto given = matrix_at(gradient.data(), true);
+    Counts before;
+    Counts after;
+    run(ranks, [&](shardrec::Comm& comm) {
+      shardrec::Model model;
+      model.set_optimizer(
+          shardrec::OptimizerOptions().optimizer(SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD));
+      model.add_feature(model.add_table("t", kRows, kDim), "f");
+      const auto plan = shardrec::Plan::collective(
+          comm, model, shardrec::PlanOptions().sharding(SHARDREC_SHARDING_ROW_WISE));
+      shardrec::Collection tables(comm, model, plan, shardrec::CollectionOptions().device(0));
+      shardrec::Lookup step(tables);
+      const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
+      const auto take_steps = [&] {
+        for (int64_t s = 0; s < kSteps; ++s) {
+          shardrec::check(shardrec_lookup_begin(step.get(), kBatch, &values, &bags, nullptr));
+          shardrec::check(shardrec_lookup_forward(step.get(), 0, &out));
+          shardrec::check(shardrec_lookup_set_gradient(step.get(), 0, &given));
+          step.backward();
+        }
+        tables.synchronize();
+      };
+      const auto count = [&](Counts& into) {
+        comm.barrier();
+        if (comm.rank() == 0) into = now();
+        comm.barrier();
+      };
+      take_steps();  // buffers grow
+      count(before);
+      take_steps();
+      count(after);
+    });
+    const auto each = [&](int64_t all) { return all / (kSteps * ranks); };
+    // The wait of synchronize() is the test's, one per rank.
+    return {.waits = each(after.waits - before.waits - ranks),
+            .launches = each(after.launches - before.launches),
+            .copies = each(after.copies - before.copies)};
+  }
+
+  int64_t (*stream_waits_)() = nullptr;
+  int64_t (*event_waits_)() = nullptr;
+  int64_t (*launches_)() = nullptr;
+  int64_t (*copies_)() = nullptr;
+};
+
+// Waits: for the lengths of the batch, for what its ids' owners get, and for the rows that it touches.
+TEST_F(StepCounts, OfOneRank) {
+  EXPECT_EQ(of_a_step(1), (Counts{.waits = 3, .launches = 21, .copies = 18}));
+}
+
+// One wait more: for the check of what the other rank has sent.
+TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
+  EXPECT_EQ(of_a_step(2), (Counts{.waits = 4, .launches = 31, .copies = 26}));
+}
+
+}  // namespace
+}  // namespace shardrec::test
