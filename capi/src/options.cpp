@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "compute/optimizer.h"
 #include "guard.h"
 #include "option_table.h"
 
@@ -209,7 +210,8 @@ plan::Optimizer optimizer_from(const Options& options) {
   const auto kind = options.choice<shardrec_optimizer>(SHARDREC_OPTION_OPTIMIZER);
   // Optimizers of layers that have no momentum keep none: what they are described by in files
   // stays as it was before there was one that has.
-  const bool has_momentum = of_tables || kind == SHARDREC_OPTIMIZER_MOMENTUM_SGD;
+  const compute::OptimizerFacts* const facts = compute::find_facts(kind);
+  const bool has_momentum = of_tables || (facts != nullptr && facts->momentum);
   return {
       .kind = kind,
       .learning_rate = options.f64(SHARDREC_OPTION_LEARNING_RATE),

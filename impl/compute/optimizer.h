@@ -38,6 +38,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shardrec/options.h"
+
 namespace shardrec::compute {
 
 enum class OptimizerKind : uint8_t {
@@ -56,47 +58,153 @@ inline constexpr size_t kRowOptimizerKinds = 8;  // the first of them: those tha
 
 enum class WeightDecay : uint8_t { kNone, kL2, kDecouple };
 
-// What an optimizer keeps and sums.
-struct StateNeeds {
-  int matrices = 0;    // floats per element: h | m, v
-  int row_values = 0;  // floats per row and range of sums: h | v
-  int sums = 0;        // per row and range, in the order below
+// A state that an optimizer keeps, in fp32: h | m, v.
+struct OptimizerState {
+  const char* name = nullptr;  // as PyTorch and TorchRec call it
+  bool by_row = false;         // a value per row and range of sums, else per element
+  const char* layer_name =
+      nullptr;  // in checkpoints of layers and DDP parameters; null: these have none
 };
 
-// Sums: kRowwiseAdagrad {SUM(e * e)}; kPartialRowwiseAdam {SUM(g * g)}; kLamb {SUM(w * w),
-// SUM(d * d)}; kPartialRowwiseLamb {SUM(g * g), SUM(m * m), SUM(m * w), SUM(w * w)}; kLarsSgd
-// {SUM(w * w), SUM(g * g)}: of w before the step, and of m after it.
+// What there is to know of an optimizer, but for its formula.
+struct OptimizerFacts {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_SGD;
+  const char* name = nullptr;  // in models, plans and checkpoints
+  bool of_tables = false;      // where it may be used
+  bool of_layers = false;      // likewise: layers and DDP parameters
+  bool l2 = false;             // the weight decays that its formula has, beside none
+  bool decouple = false;
+  bool momentum = false;  // is the setting of that name in the formula?
+  // Sums per row and range of columns: kRowwiseAdagrad {SUM(e * e)}; kPartialRowwiseAdam {SUM(g * g)}; kLamb
+  // {SUM(w * w), SUM(d * d)}; kPartialRowwiseLamb {SUM(g * g), SUM(m * m), SUM(m * w), SUM(w * w)}; kLarsSgd
+  // {SUM(w * w), SUM(g * g)}: of w before the step, and of m after it.
+  int sums = 0;
+  std::array<OptimizerState, 2> states = {};
+
+  constexpr size_t state_count() const noexcept {
+    size_t count = 0;
+    while (count < states.size() && states[count].name != nullptr) ++count;
+    return count;
+  }
+};
 inline constexpr int kMostSums = 4;
 
+// One row each, in the order of OptimizerKind.
+inline constexpr std::array<OptimizerFacts, kOptimizerKinds> kOptimizers = {{
+    {.kind = OptimizerKind::kSgd,
+     .optimizer = SHARDREC_OPTIMIZER_SGD,
+     .name = "sgd",
+     .of_tables = true,
+     .of_layers = true,
+     .l2 = true,
+     .decouple = true},
+    {.kind = OptimizerKind::kAdagrad,
+     .optimizer = SHARDREC_OPTIMIZER_ADAGRAD,
+     .name = "adagrad",
+     .of_tables = true,
+     .of_layers = true,
+     .l2 = true,
+     .decouple = true,
+     .states = {{{"sum", false, "sum"}}}},
+    {.kind = OptimizerKind::kRowwiseAdagrad,
+     .optimizer = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD,
+     .name = "rowwise_adagrad",
+     .of_tables = true,
+     .l2 = true,
+     .decouple = true,
+     .sums = 1,
+     .states = {{{"sum", true}}}},
+    {.kind = OptimizerKind::kAdam,
+     .optimizer = SHARDREC_OPTIMIZER_ADAM,
+     .name = "adam",
+     .of_tables = true,
+     .of_layers = true,
+     .decouple = true,
+     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square"}}}},
+    {.kind = OptimizerKind::kPartialRowwiseAdam,
+     .optimizer = SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM,
+     .name = "partial_rowwise_adam",
+     .of_tables = true,
+     .decouple = true,
+     .sums = 1,
+     .states = {{{"exp_avg", false}, {"exp_avg_sq", true}}}},
+    {.kind = OptimizerKind::kLamb,
+     .optimizer = SHARDREC_OPTIMIZER_LAMB,
+     .name = "lamb",
+     .of_tables = true,
+     .of_layers = true,
+     .decouple = true,
+     .sums = 2,
+     .states = {{{"exp_avg", false, "mean"}, {"exp_avg_sq", false, "square"}}}},
+    {.kind = OptimizerKind::kPartialRowwiseLamb,
+     .optimizer = SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB,
+     .name = "partial_rowwise_lamb",
+     .of_tables = true,
+     .decouple = true,
+     .sums = 4,
+     .states = {{{"exp_avg", false}, {"exp_avg_sq", true}}}},
+    {.kind = OptimizerKind::kLarsSgd,
+     .optimizer = SHARDREC_OPTIMIZER_LARS_SGD,
+     .name = "lars_sgd",
+     .of_tables = true,
+     .l2 = true,
+     .momentum = true,
+     .sums = 2,
+     .states = {{{"momentum_buffer", false}}}},
+    {.kind = OptimizerKind::kMomentumSgd,
+     .optimizer = SHARDREC_OPTIMIZER_MOMENTUM_SGD,
+     .name = "momentum_sgd",
+     .of_layers = true,
+     .l2 = true,
+     .decouple = true,
+     .momentum = true,
+     .states = {{{"momentum_buffer", false, "momentum"}}}},
+}};
+
+static_assert([] {
+  for (size_t o = 0; o < kOptimizers.size(); ++o) {
+    const OptimizerFacts& facts = kOptimizers[o];
+    if (facts.kind != static_cast<OptimizerKind>(o)) return false;
+    if (facts.of_tables != (o < kRowOptimizerKinds)) return false;
+    for (size_t s = 0; s < facts.state_count(); ++s) {
+      if (facts.of_layers != (facts.states[s].layer_name != nullptr)) return false;
+    }
+  }
+  return true;
+}());
+
+constexpr const OptimizerFacts& facts_of(OptimizerKind kind) noexcept {
+  return kOptimizers[static_cast<size_t>(kind)];
+}
+// Null: there is none of this number.
+constexpr const OptimizerFacts* find_facts(shardrec_optimizer optimizer) noexcept {
+  for (const OptimizerFacts& facts : kOptimizers) {
+    if (facts.optimizer == optimizer) return &facts;
+  }
+  return nullptr;
+}
+
+// What an optimizer keeps and sums.
+struct StateNeeds {
+  int matrices = 0;    // floats per element
+  int row_values = 0;  // floats per row and range of sums
+  int sums = 0;        // per row and range, in the order of OptimizerFacts::sums
+};
 constexpr StateNeeds state_needs(OptimizerKind kind) noexcept {
-  constexpr std::array<StateNeeds, kOptimizerKinds> kNeeds = {{
-      {0, 0, 0},  // kSgd
-      {1, 0, 0},  // kAdagrad: sum
-      {0, 1, 1},  // kRowwiseAdagrad: sum
-      {2, 0, 0},  // kAdam: exp_avg, exp_avg_sq
-      {1, 1, 1},  // kPartialRowwiseAdam: exp_avg | exp_avg_sq
-      {2, 0, 2},  // kLamb: exp_avg, exp_avg_sq
-      {1, 1, 4},  // kPartialRowwiseLamb: exp_avg | exp_avg_sq
-      {1, 0, 2},  // kLarsSgd: momentum_buffer
-      {1, 0, 0},  // kMomentumSgd: momentum
-  }};
-  return kNeeds[static_cast<size_t>(kind)];
+  const OptimizerFacts& facts = facts_of(kind);
+  StateNeeds needs{.sums = facts.sums};
+  for (size_t s = 0; s < facts.state_count(); ++s) {
+    ++(facts.states[s].by_row ? needs.row_values : needs.matrices);
+  }
+  return needs;
 }
 
 // Is there a formula of rows above for the pair?
 constexpr bool accepts(OptimizerKind kind, WeightDecay decay) noexcept {
-  switch (kind) {
-    case OptimizerKind::kSgd:
-    case OptimizerKind::kAdagrad:
-    case OptimizerKind::kRowwiseAdagrad:
-      return true;
-    case OptimizerKind::kLarsSgd:
-      return decay != WeightDecay::kDecouple;
-    case OptimizerKind::kMomentumSgd:
-      return false;
-    default:
-      return decay != WeightDecay::kL2;
-  }
+  const OptimizerFacts& facts = facts_of(kind);
+  if (!facts.of_tables) return false;
+  return decay == WeightDecay::kNone || (decay == WeightDecay::kL2 ? facts.l2 : facts.decouple);
 }
 
 // The settings of one step. All are finite; accepts(kind, decay_mode) holds.

@@ -5,6 +5,7 @@
 
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
+#include "compute/optimizer.h"
 #include "core/error.h"
 #include "plan/optimizer_step.h"
 
@@ -18,23 +19,17 @@ float* floats(const core::Pages& pages) noexcept {
 }  // namespace
 
 std::vector<std::string> state_names(shardrec_optimizer kind) {
-  switch (kind) {
-    case SHARDREC_OPTIMIZER_SGD:
-      return {};
-    case SHARDREC_OPTIMIZER_MOMENTUM_SGD:
-      return {"momentum"};
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-      return {"sum"};
-    case SHARDREC_OPTIMIZER_ADAM:
-    case SHARDREC_OPTIMIZER_LAMB:
-      return {"mean", "square"};
-    default:
-      core::fail(SHARDREC_UNSUPPORTED,
-                 core::sentence("layers and DDP parameters have no optimizer number ",
-                                static_cast<int>(kind),
-                                "; SGD, MOMENTUM_SGD, ADAGRAD, ADAM and LAMB are accepted"),
-                 {.value = static_cast<int>(kind)});
+  const compute::OptimizerFacts* const facts = compute::find_facts(kind);
+  if (facts == nullptr || !facts->of_layers) {
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("layers and DDP parameters have no optimizer number ",
+                              static_cast<int>(kind),
+                              "; SGD, MOMENTUM_SGD, ADAGRAD, ADAM and LAMB are accepted"),
+               {.value = static_cast<int>(kind)});
   }
+  std::vector<std::string> names;
+  for (size_t s = 0; s < facts->state_count(); ++s) names.emplace_back(facts->states[s].layer_name);
+  return names;
 }
 
 ElementOptimizer::ElementOptimizer(const plan::Optimizer& optimizer)

@@ -107,36 +107,29 @@ void check_dtype(const Table& table) {
   }
 }
 
-// The weight decay that an optimizer's formula has.
+// The weight decay that the optimizer's formula has. Its kind was checked.
 void check_decay(const Optimizer& optimizer) {
-  const bool both = optimizer.kind == SHARDREC_OPTIMIZER_SGD ||
-                    optimizer.kind == SHARDREC_OPTIMIZER_ADAGRAD ||
-                    optimizer.kind == SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD;
-  const bool l2 = both || optimizer.kind == SHARDREC_OPTIMIZER_LARS_SGD;
-  const bool decouple = !l2 || both;
-  if ((optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2 && !l2) ||
-      (optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE && !decouple)) {
-    fail(SHARDREC_UNSUPPORTED,
-         sentence("the optimizer ", name_of(optimizer.kind), " has no weight_decay_mode ",
-                  name_of(optimizer.weight_decay_mode), "; it takes none and ",
-                  l2 ? "l2" : "decouple"));
+  const compute::OptimizerFacts& facts = *compute::find_facts(optimizer.kind);
+  if ((optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_L2 && !facts.l2) ||
+      (optimizer.weight_decay_mode == SHARDREC_WEIGHT_DECAY_DECOUPLE && !facts.decouple)) {
+    fail(SHARDREC_UNSUPPORTED, sentence("the optimizer ", facts.name, " has no weight_decay_mode ",
+                                        name_of(optimizer.weight_decay_mode),
+                                        "; it takes none and ", facts.l2 ? "l2" : "decouple"));
   }
 }
 
-// Is the optimizer one of parameters that are no tables only?
-bool is_of_layers_only(shardrec_optimizer kind) { return kind == SHARDREC_OPTIMIZER_MOMENTUM_SGD; }
-
 void check_optimizer_kind(shardrec_optimizer kind) {
-  const bool known = value_of<shardrec_optimizer>(name_of(kind)).has_value();
-  if (known && !is_of_layers_only(kind)) return;
+  const compute::OptimizerFacts* const known = compute::find_facts(kind);
+  if (known != nullptr && known->of_tables) return;
   std::string accepted;
-  for (int number = SHARDREC_OPTIMIZER_SGD; number <= SHARDREC_OPTIMIZER_LARS_SGD; ++number) {
-    accepted += number == SHARDREC_OPTIMIZER_SGD ? "" : ", ";
-    accepted += name_of(static_cast<shardrec_optimizer>(number));
+  for (const compute::OptimizerFacts& facts : compute::kOptimizers) {
+    if (!facts.of_tables) continue;
+    accepted += accepted.empty() ? "" : ", ";
+    accepted += facts.name;
   }
-  if (known) {
+  if (known != nullptr) {
     fail(SHARDREC_UNSUPPORTED,
-         sentence("tables have no optimizer ", name_of(kind),
+         sentence("tables have no optimizer ", known->name,
                   ", which is for layers and DDP parameters; accepted: ", accepted));
   }
   fail(SHARDREC_INVALID_ARGUMENT,
@@ -171,27 +164,9 @@ void check_optimizer(const Optimizer& optimizer) {
 }  // namespace
 
 std::span<const OptimizerState> states_of(shardrec_optimizer kind) noexcept {
-  static constexpr OptimizerState kSum[] = {{"sum", false}};
-  static constexpr OptimizerState kRowSum[] = {{"sum", true}};
-  static constexpr OptimizerState kMoments[] = {{"exp_avg", false}, {"exp_avg_sq", false}};
-  static constexpr OptimizerState kPartialMoments[] = {{"exp_avg", false}, {"exp_avg_sq", true}};
-  static constexpr OptimizerState kMomentum[] = {{"momentum_buffer", false}};
-  switch (kind) {
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-      return kSum;
-    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
-      return kRowSum;
-    case SHARDREC_OPTIMIZER_ADAM:
-    case SHARDREC_OPTIMIZER_LAMB:
-      return kMoments;
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
-      return kPartialMoments;
-    case SHARDREC_OPTIMIZER_LARS_SGD:
-      return kMomentum;
-    default:
-      return {};
-  }
+  const compute::OptimizerFacts* const facts = compute::find_facts(kind);
+  if (facts == nullptr || !facts->of_tables) return {};
+  return std::span(facts->states).first(facts->state_count());
 }
 
 int32_t add_table(Model& model, Table table) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compute/optimizer.h"
 #include "plan/limits.h"
 #include "shardrec/model.h"
 #include "shardrec/tensor.h"
@@ -30,13 +31,9 @@ struct Optimizer {
   bool operator==(const Optimizer&) const = default;
 };
 
-// A state that an optimizer keeps: float32, one value per element, or one per row.
-struct OptimizerState {
-  const char* name;  // as PyTorch and TorchRec call it
-  bool by_row;
-};
+using compute::OptimizerState;
 
-// In the order of shardrec_table_part; empty for SGD.
+// What an optimizer of a table keeps, in the order of shardrec_table_part; empty for SGD.
 std::span<const OptimizerState> states_of(shardrec_optimizer kind) noexcept;
 
 struct Table {

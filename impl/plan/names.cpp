@@ -1,6 +1,10 @@
 #include "plan/names.h"
 
 #include <array>
+#include <cstddef>
+#include <utility>
+
+#include "compute/optimizer.h"
 
 namespace shardrec::plan {
 
@@ -17,17 +21,10 @@ struct Names;
 
 template <>
 struct Names<shardrec_optimizer> {
-  static constexpr auto kAll = std::to_array<Name<shardrec_optimizer>>({
-      {SHARDREC_OPTIMIZER_SGD, "sgd"},
-      {SHARDREC_OPTIMIZER_ADAGRAD, "adagrad"},
-      {SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, "rowwise_adagrad"},
-      {SHARDREC_OPTIMIZER_ADAM, "adam"},
-      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM, "partial_rowwise_adam"},
-      {SHARDREC_OPTIMIZER_LAMB, "lamb"},
-      {SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB, "partial_rowwise_lamb"},
-      {SHARDREC_OPTIMIZER_LARS_SGD, "lars_sgd"},
-      {SHARDREC_OPTIMIZER_MOMENTUM_SGD, "momentum_sgd"},
-  });
+  static constexpr auto kAll = []<size_t... kIndex>(std::index_sequence<kIndex...> /*all*/) {
+    return std::to_array<Name<shardrec_optimizer>>(
+        {{compute::kOptimizers[kIndex].optimizer, compute::kOptimizers[kIndex].name}...});
+  }(std::make_index_sequence<compute::kOptimizers.size()>{});
 };
 
 template <>

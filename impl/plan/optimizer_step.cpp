@@ -24,26 +24,8 @@ float bias(double beta, int64_t number) {
 }  // namespace
 
 compute::OptimizerKind kind_of(shardrec_optimizer optimizer) {
-  switch (optimizer) {
-    case SHARDREC_OPTIMIZER_ADAGRAD:
-      return compute::OptimizerKind::kAdagrad;
-    case SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD:
-      return compute::OptimizerKind::kRowwiseAdagrad;
-    case SHARDREC_OPTIMIZER_ADAM:
-      return compute::OptimizerKind::kAdam;
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_ADAM:
-      return compute::OptimizerKind::kPartialRowwiseAdam;
-    case SHARDREC_OPTIMIZER_LAMB:
-      return compute::OptimizerKind::kLamb;
-    case SHARDREC_OPTIMIZER_PARTIAL_ROWWISE_LAMB:
-      return compute::OptimizerKind::kPartialRowwiseLamb;
-    case SHARDREC_OPTIMIZER_LARS_SGD:
-      return compute::OptimizerKind::kLarsSgd;
-    case SHARDREC_OPTIMIZER_MOMENTUM_SGD:
-      return compute::OptimizerKind::kMomentumSgd;
-    default:
-      return compute::OptimizerKind::kSgd;
-  }
+  const compute::OptimizerFacts* const facts = compute::find_facts(optimizer);
+  return facts == nullptr ? compute::OptimizerKind::kSgd : facts->kind;
 }
 
 compute::OptimizerStep optimizer_step(const Optimizer& optimizer, int64_t number) {
