@@ -16,14 +16,15 @@
 namespace shardrec::embedding {
 namespace {
 
-// Two ranks with the same batch of two features, whose rows are all rank 1's.
+// Three ranks with the same batch of two features, whose rows are all rank 2's: what it sends to itself is not
+// checked again.
 class CorruptInput : public ::testing::Test {
  protected:
   CorruptInput() {
     plan::add_table(model_, {.name = "t", .rows = 100, .dim = 4});
     plan::add_feature(model_, {.name = "f", .table = 0});
     plan::add_feature(model_, {.name = "g", .table = 0});
-    plan::add_box(plan_, model_, 0, {1, 0, 100, 0, 4});
+    plan::add_box(plan_, model_, 0, {2, 0, 100, 0, 4});
     const Layout source(model_, plan_, 0);
     // Dense lengths of f, sparse ones of g.
     std::vector<int64_t> values = {1, 2, 3, 4, 5, 6, 7};
@@ -37,8 +38,8 @@ class CorruptInput : public ::testing::Test {
         batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source.model(), backend())
             .good());
     EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), *buffer).good());
-    const comm::ConstBytes message = routed.messages()[1];
-    messages_.assign(2, {message.begin(), message.end()});
+    const comm::ConstBytes message = routed.messages()[2];
+    messages_.assign(3, {message.begin(), message.end()});
   }
 
   compute::Backend& backend() { return tools_.backend(); }
@@ -56,10 +57,10 @@ class CorruptInput : public ::testing::Test {
                 sizeof value);
   }
   std::string sentence() {
-    const Layout owner(model_, plan_, 1);
+    const Layout owner(model_, plan_, 2);
     Inbox inbox(owner, tools_.bodies());
     try {
-      inbox.open(std::vector<comm::ConstBytes>{messages_[0], messages_[1]});
+      inbox.open(std::vector<comm::ConstBytes>{messages_[0], messages_[1], messages_[2]});
     } catch (const core::Error& error) {
       EXPECT_EQ(error.status(), SHARDREC_CORRUPT_DATA);
       return error.what();
@@ -71,9 +72,9 @@ class CorruptInput : public ::testing::Test {
   }
 
   plan::Model model_;
-  plan::Plan plan_{{2, 2}, std::vector<plan::TablePlan>(1)};
+  plan::Plan plan_{{3, 3}, std::vector<plan::TablePlan>(1)};
   StepTools tools_{2};
-  std::vector<std::vector<std::byte>> messages_;  // to rank 1, by source
+  std::vector<std::vector<std::byte>> messages_;  // to rank 2, by source
 };
 
 // The body of a message: 6 dense lengths, 5 ids and 4 bytes of padding, one sparse length, 2 ids.
