@@ -62,8 +62,6 @@ class ReceivedBodies {
   // The messages stay where they are for as long as the bodies are read.
   virtual std::span<const ConstBytes> open(std::span<const ConstBytes> messages,
                                            std::span<const size_t> heads = {}) = 0;
-  // What open() has returned last.
-  virtual std::span<const ConstBytes> bodies() const = 0;
 
  protected:
   ReceivedBodies() = default;

@@ -56,7 +56,6 @@ class CopiedBodies final : public ReceivedBodies {
     if (read_ != nullptr) backend_.marks()->set(*read_);
     return bodies_;
   }
-  std::span<const ConstBytes> bodies() const override { return bodies_; }
 
  private:
   compute::Backend& backend_;

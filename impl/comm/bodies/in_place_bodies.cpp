@@ -31,7 +31,6 @@ class BodiesInPlace final : public ReceivedBodies {
     }
     return bodies_;
   }
-  std::span<const ConstBytes> bodies() const override { return bodies_; }
 
  private:
   std::vector<ConstBytes> bodies_;

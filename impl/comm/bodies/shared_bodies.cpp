@@ -76,7 +76,6 @@ class SharedBodies final : public ReceivedBodies {
     copy_from_other_devices();
     return bodies_;
   }
-  std::span<const ConstBytes> bodies() const override { return bodies_; }
 
  private:
   static constexpr int32_t kNowhere = -1;

@@ -22,17 +22,10 @@ std::unique_ptr<Backend> make_cpu(const BackendOptions& options) {
   return make_cpu_backend(cpu_kernels(), options.threads, memory, memory);
 }
 
-std::unique_ptr<Backend> make_cuda(const BackendOptions& options) {
-  return cuda::make_cuda_backend({.device = options.device,
-                                  .threads = options.threads,
-                                  .peers_in_process = options.peers_in_process,
-                                  .booked = options.booked});
-}
-
 // Entries stay as they are once they are there.
 constinit std::array<NamedBackend, 2 + kMostAdded> known{
     {{.name = "cpu", .on_host = true, .make = make_cpu},
-     {.name = "cuda", .on_host = false, .make = make_cuda}}};
+     {.name = "cuda", .on_host = false, .make = cuda::make_cuda_backend}}};
 constinit std::atomic<size_t> count{2};
 constinit std::atomic<const NamedBackend*> usual{known.data()};
 constinit std::mutex adding;

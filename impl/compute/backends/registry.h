@@ -3,25 +3,13 @@
 // Thread rule: any thread.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string_view>
 
 #include "compute/backend.h"
-#include "compute/booked_memory.h"
-#include "core/threads.h"
+#include "compute/backend_options.h"
 
 namespace shardrec::compute {
-
-struct BackendOptions {
-  core::Threads& threads;  // of the host; they outlive the back end
-  // Number among the devices that the name stands for; of those that the host's memory is, it is not read.
-  int32_t device = -1;
-  // All ranks of the collection live in this process: their back ends may read each other's memory.
-  bool peers_in_process = false;
-  // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
-  BookedBytes booked = nullptr;
-};
 
 struct NamedBackend {
   std::string_view name;  // of static storage

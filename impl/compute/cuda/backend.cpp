@@ -25,7 +25,7 @@ using namespace host;
 
 class DeviceBackend final : public Backend {
  public:
-  DeviceBackend(std::shared_ptr<Stream> stream, const CudaBackendOptions& options)
+  DeviceBackend(std::shared_ptr<Stream> stream, const BackendOptions& options)
       : Backend({transfer_, routing_, lookup_, assembly_, gradients_, rows_, slots_}),
         stream_(std::move(stream)),
         peers_in_process_(options.peers_in_process),
@@ -77,7 +77,7 @@ class DeviceBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(const CudaBackendOptions& options) {
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
   return std::make_unique<DeviceBackend>(std::make_shared<Stream>(options.device, options.booked),
                                          options);
 }

@@ -2,24 +2,15 @@
 // a stream of its own.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "compute/backend.h"
-#include "compute/booked_memory.h"
-#include "core/threads.h"
+#include "compute/backend_options.h"
 
 namespace shardrec::compute::cuda {
 
-struct CudaBackendOptions {
-  int32_t device = 0;
-  core::Threads& threads;  // of the host, for rows that are converted there
-  // As in BackendOptions (backends/registry.h): bodies of messages then stay on devices.
-  bool peers_in_process = false;
-  BookedBytes booked = nullptr;  // likewise
-};
-
+// Where all ranks live in this process, bodies of messages stay on devices.
 // Throws UNSUPPORTED (no plug-in), INVALID_ARGUMENT (no such device), OUT_OF_MEMORY, DEVICE_ERROR.
-std::unique_ptr<Backend> make_cuda_backend(const CudaBackendOptions& options);
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
 
 }  // namespace shardrec::compute::cuda

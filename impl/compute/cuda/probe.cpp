@@ -206,7 +206,7 @@ DeviceProfile probe_device(int32_t device, core::Control* control) {
   const Clock::time_point start = Clock::now();
   core::Threads threads(1);
   const std::unique_ptr<Backend> backend =
-      make_cuda_backend({.device = device, .threads = threads});
+      make_cuda_backend({.threads = threads, .device = device});
   const host::FoundDevices found = host::find_devices();
   if (std::ssize(found.devices) <= device) core::fail(SHARDREC_DEVICE_ERROR, found.missing);
   DeviceProfile profile{.device = found.devices[static_cast<size_t>(device)]};

@@ -1,0 +1,21 @@
+// What a back end is made with, whatever its name.
+#pragma once
+
+#include <cstdint>
+
+#include "compute/booked_memory.h"
+#include "core/threads.h"
+
+namespace shardrec::compute {
+
+struct BackendOptions {
+  core::Threads& threads;  // of the host; they outlive the back end
+  // Number among the devices that the name stands for; of those that the host's memory is, it is not read.
+  int32_t device = -1;
+  // All ranks of the collection live in this process: their back ends may read each other's memory.
+  bool peers_in_process = false;
+  // Bytes of what its operations, and those who use its memory, have allocated, but for tables; null: nobody counts.
+  BookedBytes booked = nullptr;
+};
+
+}  // namespace shardrec::compute
