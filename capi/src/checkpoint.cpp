@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/gathering.h"
-#include "checkpoint_object.h"
-#include "comm/collective/agree.h"
-#include "control_object.h"
 #include "guard.h"
+#include "objects/checkpoint_object.h"
+#include "objects/control_object.h"
 
 namespace shardrec::capi {
 namespace {
@@ -23,10 +21,10 @@ std::string require_name(const char* name, checkpoint::EmptyName empty) {
 template <class Type, class Check>
 void add(CheckpointObject& object, std::vector<Added<Type>>& added, std::string name, Type* handle,
          const Check& check) {
-  object.names.require_free(name);
+  object.session.names().require_free(name);
   check();
   added.reserve(added.size() + 1);
-  object.names.take(name);
+  object.session.names().take(name);
   added.push_back({std::move(name), handle});
 }
 
@@ -37,7 +35,7 @@ class Entered {
   // Throws what enter() does; CLOSED names what was destroyed.
   explicit Entered(const CheckpointObject& object) {
     for (const auto& added : object.collections) {
-      gathering.add(added.name, use(collections_, added)->state());
+      gathering.add(added.name, *use(collections_, added)->tables);
     }
     for (const auto& added : object.layers) gathering.add(added.name, *use(layers_, added));
     for (const auto& added : object.parameters) {
@@ -67,6 +65,15 @@ class Entered {
   std::list<Use<shardrec_ddp>> parameters_;
 };
 
+// What this rank brings to a commit or load: what was added, entered until the call ends.
+checkpoint::Request enter_added(const CheckpointObject& object, shardrec_control* control,
+                                std::optional<Entered>& added) {
+  checkpoint::Request request{.control = shared_control(control)};
+  added.emplace(object);
+  request.gathering = &added->gathering;
+  return request;
+}
+
 // Runs the body of a collective call.
 template <class Body>
 void collective(const char* name, shardrec_checkpoint* handle, Body body) {
@@ -75,22 +82,7 @@ void collective(const char* name, shardrec_checkpoint* handle, Body body) {
   comm::tell_shortage(use->membership->communicator(), name, [&] { body(*use); });
 }
 
-// The operation in which the ranks agree on their arguments. What a rank is given is read there: one
-// that got no good handle must not leave the others waiting.
-comm::Operation preparing(const char* name) {
-  return {.name = name, .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
-}
-
 }  // namespace
-
-const checkpoint::Opened& CheckpointObject::require_opened() const {
-  if (!opened) {
-    core::fail(SHARDREC_INVALID_STATE,
-               "no checkpoint is open: call shardrec_checkpoint_open first");
-  }
-  return *opened;
-}
-
 }  // namespace shardrec::capi
 
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
@@ -155,9 +147,9 @@ shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint* checkpoint, 
     const auto use = enter(checkpoint, Access::kExclusive);
     const std::string text = require_name(name, checkpoint::EmptyName::kRefused);
     if (tensor == nullptr) {
-      use->tensors.erase(text, use->names);
+      use->session.tensors().erase(text, use->session.names());
     } else {
-      use->tensors.set(text, tensor, use->names);
+      use->session.tensors().set(text, tensor, use->session.names());
     }
   });
 }
@@ -166,33 +158,15 @@ shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint* checkpoint, int6
                                            shardrec_control* control) {
   return guard([&] {
     collective("commit", checkpoint, [&](CheckpointObject& object) {
-      const checkpoint::Group group = object.channels.group();
-      std::shared_ptr<core::Control> progress;
       std::optional<Entered> added;
-      checkpoint::Contents contents;
-      comm::agree(group.collectives, preparing("commit"), [&] {
-        progress = shared_control(control);
-        if (step < 0) refuse_value("step", step, "0 or more");
-        added.emplace(object);
-        contents = added->gathering.to_save(object.tensors);
-      });
-      checkpoint::commit_step(group, object.directory, step, object.keep, contents, object.lineage,
-                              progress.get());
+      object.session.commit(step, [&] { return enter_added(object, control, added); });
     });
   });
 }
 
 shardrec_status shardrec_checkpoint_open(shardrec_checkpoint* checkpoint, int64_t step) {
   return guard([&] {
-    collective("open", checkpoint, [&](CheckpointObject& object) {
-      const checkpoint::Group group = object.channels.group();
-      comm::agree(group.collectives, preparing("open"), [&] {
-        if (step < -1) refuse_value("step", step, "-1 for the newest, 0 or more");
-      });
-      checkpoint::Lineage lineage;
-      object.opened = checkpoint::open_step(group, object.directory, step, lineage);
-      object.lineage = std::move(lineage);
-    });
+    collective("open", checkpoint, [&](CheckpointObject& object) { object.session.open(step); });
   });
 }
 
@@ -200,19 +174,8 @@ shardrec_status shardrec_checkpoint_load(shardrec_checkpoint* checkpoint,
                                          shardrec_control* control) {
   return guard([&] {
     collective("load", checkpoint, [&](CheckpointObject& object) {
-      const checkpoint::Group group = object.channels.group();
-      std::shared_ptr<core::Control> progress;
       std::optional<Entered> added;
-      checkpoint::Contents contents;
-      comm::agree(group.collectives, preparing("load"), [&] {
-        progress = shared_control(control);
-        (void)object.require_opened();
-        added.emplace(object);
-        contents = added->gathering.to_load();
-      });
-      checkpoint::load(group, *object.opened, contents, progress.get(),
-                       [&] { added->gathering.begin_filling(); });
-      added->gathering.apply(contents);
+      object.session.load([&] { return enter_added(object, control, added); });
     });
   });
 }
@@ -221,13 +184,7 @@ shardrec_status shardrec_checkpoint_verify(shardrec_checkpoint* checkpoint,
                                            shardrec_control* control) {
   return guard([&] {
     collective("verify", checkpoint, [&](CheckpointObject& object) {
-      const checkpoint::Group group = object.channels.group();
-      std::shared_ptr<core::Control> progress;
-      comm::agree(group.collectives, preparing("verify"), [&] {
-        progress = shared_control(control);
-        (void)object.require_opened();
-      });
-      checkpoint::verify(group, *object.opened, progress.get());
+      object.session.verify([&] { return shared_control(control); });
     });
   });
 }

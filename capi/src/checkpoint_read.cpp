@@ -2,13 +2,13 @@
 #include <string>
 #include <utility>
 
-#include "checkpoint/describe.h"
-#include "checkpoint/match.h"
-#include "checkpoint/saved.h"
-#include "checkpoint_object.h"
+#include "checkpoint/read/match.h"
+#include "checkpoint/read/saved.h"
+#include "checkpoint/store/describe.h"
 #include "core/tensor.h"
 #include "guard.h"
-#include "model_object.h"
+#include "objects/checkpoint_object.h"
+#include "objects/model_object.h"
 
 namespace shardrec::capi {
 namespace {
@@ -29,7 +29,7 @@ using namespace shardrec::capi;  // NOLINT(google-build-using-namespace)
 shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint* checkpoint, int64_t* out) {
   return guard([&] {
     require_out(out, "out");
-    *out = enter(checkpoint, Access::kExclusive)->require_opened().manifest.step;
+    *out = enter(checkpoint, Access::kExclusive)->session.opened().manifest.step;
   });
 }
 
@@ -39,7 +39,7 @@ shardrec_status shardrec_checkpoint_model(shardrec_checkpoint* checkpoint, const
     require_out(out, "out");
     const auto use = enter(checkpoint, Access::kExclusive);
     create(out, std::make_shared<plan::Model>(checkpoint::saved_model(
-                    use->require_opened(), std::string(require_text(name, "name")))));
+                    use->session.opened(), std::string(require_text(name, "name")))));
   });
 }
 
@@ -49,7 +49,7 @@ shardrec_status shardrec_checkpoint_plan(shardrec_checkpoint* checkpoint, const 
     require_out(out, "out");
     const auto use = enter(checkpoint, Access::kExclusive);
     create(out, std::make_shared<PlanObject>(checkpoint::saved_plan(
-                    use->require_opened(), std::string(require_text(name, "name")))));
+                    use->session.opened(), std::string(require_text(name, "name")))));
   });
 }
 
@@ -58,7 +58,7 @@ shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint* checkpoint, const c
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(checkpoint, Access::kExclusive);
-    const checkpoint::Opened& opened = use->require_opened();
+    const checkpoint::Opened& opened = use->session.opened();
     const std::string text(require_text(name, "name"));
     create(out, checkpoint::saved_layers(opened, text,
                                          mlp_options(read_options(options, SHARDREC_OPTIONS_MLP))));
@@ -70,7 +70,7 @@ shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint* checkpoint,
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(checkpoint, Access::kExclusive);
-    const checkpoint::ManifestDense& saved = host_tensor(use->require_opened(), name, rank);
+    const checkpoint::ManifestDense& saved = host_tensor(use->session.opened(), name, rank);
     *out = core::compact_view(nullptr, saved.dtype, saved.shape);
   });
 }
@@ -79,7 +79,7 @@ shardrec_status shardrec_checkpoint_get_tensor(shardrec_checkpoint* checkpoint, 
                                                int32_t rank, const shardrec_tensor* out) {
   return guard([&] {
     const auto use = enter(checkpoint, Access::kExclusive);
-    const checkpoint::Opened& opened = use->require_opened();
+    const checkpoint::Opened& opened = use->session.opened();
     const checkpoint::ManifestDense& saved = host_tensor(opened, name, rank);
     const core::FlatView view = core::flat_view(out, "out");
     const std::vector<int64_t> shape(out->shape, out->shape + out->ndim);
@@ -99,7 +99,7 @@ shardrec_status shardrec_checkpoint_contents_json(shardrec_checkpoint* checkpoin
   return guard([&] {
     require_out(out_text, "out_text");
     const auto use = enter(checkpoint, Access::kExclusive);
-    *out_text = copy_text(checkpoint::contents_json(use->require_opened()));
+    *out_text = copy_text(checkpoint::contents_json(use->session.opened()));
   });
 }
 

@@ -1,11 +1,11 @@
 #include "shardrec/collection.h"
 
-#include "collection_object.h"
 #include "core/tensor.h"
-#include "embedding/row_list.h"
-#include "embedding/rows.h"
+#include "embedding/rows/row_list.h"
+#include "embedding/rows/rows.h"
 #include "guard.h"
-#include "model_object.h"
+#include "objects/collection_object.h"
+#include "objects/model_object.h"
 #include "options.h"
 
 namespace shardrec::capi {
@@ -93,15 +93,10 @@ shardrec_status shardrec_collection_create(shardrec_comm* comm, const shardrec_m
       const plan::Model tables = *enter(model, Access::kExclusive);
       const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
       Reserved<shardrec_collection> reserved;
-      auto object = std::make_shared<CollectionObject>();
-      object->membership = use->membership;
       // Before the collective part: what fails behind it fails on this rank alone.
-      object->plan = boxes;
-      object->checkpoints =
-          std::make_unique<checkpoint::GroupChannels>(use->membership->communicator());
-      object->collection = std::make_shared<embedding::Collection>(use->membership->share(), tables,
-                                                                   boxes, settings);
-      object->number_it();
+      auto object = std::make_shared<CollectionObject>(use->membership);
+      object->set_tables(
+          std::make_unique<training::Tables>(use->membership->share(), tables, boxes, settings));
       reserved.publish(out, std::move(object));
     });
   });
@@ -112,12 +107,12 @@ void shardrec_collection_destroy(shardrec_collection** collection) { destroy(col
 shardrec_status shardrec_collection_step(const shardrec_collection* collection, int64_t* out) {
   return guard([&] {
     require_out(out, "out");
-    *out = enter(collection, Access::kShared)->collection->step();
+    *out = enter(collection, Access::kShared)->collection().step();
   });
 }
 
 shardrec_status shardrec_collection_synchronize(shardrec_collection* collection) {
-  return guard([&] { enter(collection, Access::kExclusive)->collection->synchronize(); });
+  return guard([&] { enter(collection, Access::kExclusive)->collection().synchronize(); });
 }
 
 shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* collection,
@@ -125,7 +120,7 @@ shardrec_status shardrec_collection_set_learning_rate(shardrec_collection* colle
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     require_learning_rate(learning_rate);
-    use->collection->settings().set_learning_rate(learning_rate);
+    use->collection().settings().set_learning_rate(learning_rate);
   });
 }
 
@@ -133,9 +128,9 @@ shardrec_status shardrec_collection_set_table_learning_rate(shardrec_collection*
                                                             int32_t table, double learning_rate) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
-    require_table(*use->collection, table);
+    require_table(use->collection(), table);
     require_learning_rate(learning_rate);
-    use->collection->settings().set_learning_rate(table, learning_rate);
+    use->collection().settings().set_learning_rate(table, learning_rate);
   });
 }
 
@@ -143,9 +138,9 @@ shardrec_status shardrec_collection_set_frozen(shardrec_collection* collection, 
                                                int32_t frozen) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
-    require_table(*use->collection, table);
+    require_table(use->collection(), table);
     if (frozen != 0 && frozen != 1) refuse_value("frozen", int64_t{frozen}, "0 or 1");
-    use->collection->settings().set_frozen(table, frozen == 1);
+    use->collection().settings().set_frozen(table, frozen == 1);
   });
 }
 
@@ -153,7 +148,7 @@ shardrec_status shardrec_collection_set_step(shardrec_collection* collection, in
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     if (step < 0) refuse_value("step", step, "0 or more");
-    use->collection->set_step(step);
+    use->collection().set_step(step);
   });
 }
 
@@ -164,7 +159,7 @@ shardrec_status shardrec_collection_read(shardrec_collection* collection, int32_
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
     const embedding::RowRange range{table, part, row, rows};
-    embedding::read_rows(*use->collection, range, rows_view(*use->collection, range, out, "out"));
+    embedding::read_rows(use->collection(), range, rows_view(use->collection(), range, out, "out"));
   });
 }
 
@@ -175,8 +170,8 @@ shardrec_status shardrec_collection_write(shardrec_collection* collection, int32
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
     const embedding::RowRange range{table, part, row, rows};
-    embedding::write_rows(*use->collection, range,
-                          rows_view(*use->collection, range, values, "values"));
+    embedding::write_rows(use->collection(), range,
+                          rows_view(use->collection(), range, values, "values"));
   });
 }
 
@@ -187,7 +182,7 @@ shardrec_status shardrec_collection_read_rows(shardrec_collection* collection, i
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
     const embedding::RowList list = row_list(table, part, ids);
-    embedding::read_rows(*use->collection, list, rows_view(*use->collection, list, out, "out"));
+    embedding::read_rows(use->collection(), list, rows_view(use->collection(), list, out, "out"));
   });
 }
 
@@ -198,8 +193,8 @@ shardrec_status shardrec_collection_write_rows(shardrec_collection* collection, 
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
     const embedding::RowList list = row_list(table, part, ids);
-    embedding::write_rows(*use->collection, list,
-                          rows_view(*use->collection, list, values, "values"));
+    embedding::write_rows(use->collection(), list,
+                          rows_view(use->collection(), list, values, "values"));
   });
 }
 
@@ -208,7 +203,7 @@ shardrec_status shardrec_collection_stat_i64(const shardrec_collection* collecti
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
-    const embedding::Collection& tables = *use->collection;
+    const embedding::Collection& tables = use->collection();
     const embedding::Counters& counters = tables.counters();
     switch (stat) {
       case SHARDREC_STAT_STEPS:
@@ -250,8 +245,9 @@ shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* co
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
-    require_table(*use->collection, table);
-    const embedding::TableCounters& counters = use->collection->table_counters(table);
+    require_table(use->collection(), table);
+    const embedding::TableCounters& counters =
+        use->collection().counters().tables[static_cast<size_t>(table)];
     switch (stat) {
       case SHARDREC_TABLE_STAT_OUT_OF_RANGE:
         *out = counters.ids_out_of_range;
@@ -275,14 +271,14 @@ shardrec_status shardrec_collection_stat_f64(const shardrec_collection* collecti
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
     if (stat == SHARDREC_STAT_IMBALANCE) {
-      *out = use->collection->imbalance();
+      *out = use->collection().counters().imbalance();
       return;
     }
     const int64_t phase = int64_t{stat} - SHARDREC_STAT_SECONDS_ROUTE;
     if (phase < 0 || phase >= static_cast<int64_t>(embedding::kPhases)) {
       refuse_value("stat", int64_t{stat}, "SHARDREC_STAT_SECONDS_ROUTE (101) to IMBALANCE (109)");
     }
-    const auto& nanoseconds = use->collection->counters().nanoseconds;
+    const auto& nanoseconds = use->collection().counters().nanoseconds;
     *out = static_cast<double>(nanoseconds[static_cast<size_t>(phase)].load()) * 1e-9;
   });
 }

@@ -8,10 +8,10 @@
 
 #include "comm/engine_list.h"
 #include "comm/engines/engine.h"
-#include "comm_object.h"
 #include "guard.h"
+#include "objects/comm_object.h"
+#include "objects/rendezvous_object.h"
 #include "options.h"
-#include "rendezvous_object.h"
 
 namespace shardrec::capi {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "comm/collective/tensor_collectives.h"
-#include "comm_object.h"
 #include "core/row_tensor.h"
 #include "core/tensor.h"
 #include "guard.h"
+#include "objects/comm_object.h"
 #include "shardrec/comm.h"
 
 namespace shardrec::capi {

@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "control_object.h"
 #include "guard.h"
+#include "objects/control_object.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "core/tensor.h"
-#include "dense_objects.h"
+#include "dense/ddp/layers.h"
 #include "guard.h"
+#include "objects/dense_objects.h"
 #include "options.h"
 
 using namespace shardrec::capi;
@@ -78,27 +79,6 @@ shardrec_status exchanging(shardrec_ddp* ddp, const char* name, Body body) {
   });
 }
 
-// Marks the parameters of a stack as its backward goes. A set that is gone, or no step, wants nothing.
-class StackListener final : public dense::GradientListener {
- public:
-  StackListener(const std::shared_ptr<DdpObject>& ddp, int64_t first, int64_t count)
-      : ddp_(ddp), first_(first), count_(count) {}
-
-  void before_backward() override {
-    if (const auto ddp = ddp_.lock()) ddp->ddp.require_unmarked(first_, count_);
-  }
-  void ready(int64_t first, int64_t count) override {
-    const auto ddp = ddp_.lock();
-    if (ddp != nullptr && ddp->ddp.takes_marks()) ddp->ddp.mark_ready(first_ + first, count);
-  }
-  bool expired() const noexcept override { return ddp_.expired(); }
-
- private:
-  std::weak_ptr<DdpObject> ddp_;
-  int64_t first_;
-  int64_t count_;
-};
-
 }  // namespace
 
 shardrec_status shardrec_ddp_create(shardrec_comm* comm, const shardrec_options* options,
@@ -144,12 +124,8 @@ shardrec_status shardrec_ddp_add_mlp(shardrec_ddp* ddp, const char* name, shardr
     const auto use = enter(ddp, Access::kExclusive);
     const auto stack = enter(mlp, Access::kExclusive);
     const std::string prefix = std::string(require_text(name, "name")) + ".";
-    const std::shared_ptr<dense::Mlp> shared = stack.share();
-    use->stacks.reserve(use->stacks.size() + 1);
-    const int64_t first = use->ddp.add_stack(prefix, *shared, [&](int64_t at, int64_t count) {
-      return std::make_shared<StackListener>(use.share(), at, count);
-    });
-    use->stacks.push_back(shared);
+    const int64_t first = dense::add_layers(std::shared_ptr<dense::Ddp>(use.share(), &use->ddp),
+                                            prefix, stack.share());
     if (out_first != nullptr) *out_first = first;
   });
 }
@@ -188,9 +164,7 @@ shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp* ddp, int64_t index, i
   return guard([&] {
     require_out(out, "out");
     const auto use = enter(ddp, Access::kShared);
-    const dense::Reducer& reducer = use->ddp.reducer();
-    use->ddp.parameter(index);
-    *out = reducer.bucket_of(index);
+    *out = use->ddp.bucket_of(index);
   });
 }
 

@@ -5,12 +5,12 @@
 #include <span>
 #include <string>
 
-#include "checkpoint/mlp_file.h"
+#include "checkpoint/contents/mlp_file.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "core/tensor.h"
 #include "dense/loss.h"
-#include "dense_objects.h"
 #include "guard.h"
+#include "objects/dense_objects.h"
 
 namespace shardrec::capi {
 

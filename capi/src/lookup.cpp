@@ -1,7 +1,7 @@
 #include "shardrec/lookup.h"
 
-#include "collection_object.h"
 #include "guard.h"
+#include "objects/collection_object.h"
 #include "options.h"
 
 using namespace shardrec;  // NOLINT(google-build-using-namespace): the C functions live outside
@@ -34,7 +34,7 @@ shardrec_status shardrec_lookup_create(shardrec_collection* collection,
     object->membership = use->membership;
     object->busy = use->busy;
     object->lookup = std::make_unique<embedding::Lookup>(
-        use->collection,
+        use->tables->shared_collection(),
         embedding::LookupOptions{
             .borrow = settings.i64(SHARDREC_OPTION_BORROW) != 0,
             .weight_gradient = settings.i64(SHARDREC_OPTION_WEIGHT_GRADIENT) != 0});

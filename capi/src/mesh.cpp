@@ -2,14 +2,13 @@
 
 #include <memory>
 
-#include "collection_object.h"
 #include "comm/collective/agree.h"
 #include "guard.h"
-#include "model_object.h"
+#include "objects/collection_object.h"
+#include "objects/model_object.h"
 #include "options.h"
 #include "plan_collective.h"
-#include "replica/mesh.h"
-#include "replica/mesh_collection.h"
+#include "training/mesh.h"
 
 namespace shardrec::capi {
 
@@ -22,7 +21,7 @@ struct MeshObject {
 
   std::shared_ptr<Membership> world;
   comm::Collectives collectives;  // over the whole mesh; exclusive
-  replica::Mesh mesh;
+  training::Mesh mesh;
 };
 
 template <>
@@ -51,7 +50,7 @@ constexpr uint32_t kFirstPlanOperation = 4;
 // A communicator of the host's own over the ranks of one of the mesh's groups. It is a part of that
 // group, which the handle keeps alive: a group that ends takes its parts with it.
 void make_group_comm(shardrec_mesh* mesh, const comm::Operation& operation,
-                     std::shared_ptr<comm::Communicator> replica::Mesh::* group,
+                     std::shared_ptr<comm::Communicator> training::Mesh::* group,
                      shardrec_comm** out) {
   require_out(out, "out");
   const auto use = enter(mesh, Access::kExclusive);
@@ -92,7 +91,7 @@ shardrec_status shardrec_mesh_create(shardrec_comm* comm, int32_t sharding_group
       use->collectives.barrier(create);
       auto object = std::make_shared<MeshObject>(use->membership);
       object->mesh =
-          replica::make_mesh(use->membership->communicator(), sharding_group_size, placement);
+          training::make_mesh(use->membership->communicator(), sharding_group_size, placement);
       use->membership->add_part(object->mesh.sharding);
       use->membership->add_part(object->mesh.replicas);
       reserved.publish(out, std::move(object));
@@ -107,7 +106,7 @@ shardrec_status shardrec_mesh_place(const shardrec_mesh* mesh, int32_t* out_shar
                                     int32_t* out_replica_size) {
   return guard([&] {
     const auto use = enter(mesh, Access::kShared);
-    const replica::Mesh& groups = use->mesh;
+    const training::Mesh& groups = use->mesh;
     if (out_sharding_rank != nullptr) *out_sharding_rank = groups.sharding->rank();
     if (out_sharding_size != nullptr) *out_sharding_size = groups.sharding->size();
     if (out_replica_rank != nullptr) *out_replica_rank = groups.replicas->rank();
@@ -116,11 +115,11 @@ shardrec_status shardrec_mesh_place(const shardrec_mesh* mesh, int32_t* out_shar
 }
 
 shardrec_status shardrec_mesh_sharding_comm(shardrec_mesh* mesh, shardrec_comm** out) {
-  return guard([&] { make_group_comm(mesh, kShardingComm, &replica::Mesh::sharding, out); });
+  return guard([&] { make_group_comm(mesh, kShardingComm, &training::Mesh::sharding, out); });
 }
 
 shardrec_status shardrec_mesh_replica_comm(shardrec_mesh* mesh, shardrec_comm** out) {
-  return guard([&] { make_group_comm(mesh, kReplicaComm, &replica::Mesh::replicas, out); });
+  return guard([&] { make_group_comm(mesh, kReplicaComm, &training::Mesh::replicas, out); });
 }
 
 shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh* mesh, const shardrec_model* model,
@@ -157,19 +156,10 @@ shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh* mesh, const sh
       const plan::Model tables = *enter(model, Access::kExclusive);
       const plan::Plan boxes = enter(plan, Access::kExclusive)->plan;
       Reserved<shardrec_collection> reserved;
-      auto object = std::make_shared<CollectionObject>();
-      object->membership = use->world;
       // Before the collective part: what fails behind it fails on this rank alone.
-      object->plan = boxes;
-      object->checkpoints = std::make_unique<checkpoint::GroupChannels>(world);
-      object->sync =
-          std::make_unique<replica::ReplicaSync>(use->world->share(), use->mesh.replicas);
-      object->collection = replica::make_collection({.ranks = use->collectives,
-                                                     .operation = kCreate,
-                                                     .world = world,
-                                                     .sharding = use->mesh.sharding},
-                                                    tables, boxes, settings);
-      object->number_it();
+      auto object = std::make_shared<CollectionObject>(use->world);
+      object->set_tables(std::make_unique<training::Tables>(
+          use->world->share(), use->mesh, use->collectives, kCreate, tables, boxes, settings));
       reserved.publish(out, std::move(object));
     });
   });
@@ -179,6 +169,6 @@ shardrec_status shardrec_collection_sync(shardrec_collection* collection) {
   return guard([&] {
     const auto use = enter(collection, Access::kExclusive);
     use->membership->require_open();
-    if (use->sync != nullptr) use->sync->average(*use->collection);
+    use->tables->sync();
   });
 }

@@ -3,11 +3,11 @@
 #include <memory>
 #include <span>
 
-#include "comm_object.h"
 #include "core/tensor.h"
 #include "dense/metrics.h"
 #include "guard.h"
 #include "handle.h"
+#include "objects/comm_object.h"
 
 namespace shardrec::capi {
 

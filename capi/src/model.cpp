@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "guard.h"
-#include "model_object.h"
+#include "objects/model_object.h"
 #include "options.h"
 #include "plan/find.h"
 

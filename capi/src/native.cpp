@@ -3,9 +3,9 @@
 #include "compute/cuda/host/allocator.h"
 #include "core/log.h"
 #include "core/tensor.h"
-#include "dense_objects.h"
 #include "guard.h"
 #include "handle.h"
+#include "objects/dense_objects.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "collection_object.h"
 #include "comm/exposition.h"
-#include "comm_object.h"
 #include "core/exposition.h"
 #include "core/trace.h"
 #include "embedding/exposition.h"
 #include "guard.h"
+#include "objects/collection_object.h"
+#include "objects/comm_object.h"
 
 namespace shardrec::capi {
 namespace {
@@ -32,8 +32,8 @@ std::vector<embedding::ObservedCollection> observed_collections() {
     std::string labels = sentence(comm::labels_of(*object->membership), ",",
                                   core::label("collection", sentence(object->number)));
     // Of the whole object, whose parts end in their order.
-    observed.push_back({std::shared_ptr<embedding::Collection>(object, object->collection.get()),
-                        std::move(labels)});
+    observed.push_back(
+        {std::shared_ptr<embedding::Collection>(object, &object->collection()), std::move(labels)});
   }
   return observed;
 }

@@ -8,8 +8,8 @@
 #include "comm/rendezvous/net/interfaces.h"
 #include "comm/rendezvous/protocol/limits.h"
 #include "comm/rendezvous/protocol/token.h"
-#include "plan/limits.h"
-#include "plan/names.h"
+#include "plan/model/limits.h"
+#include "plan/model/names.h"
 #include "shardrec/comm.h"
 #include "shardrec/tensor.h"
 

@@ -196,7 +196,7 @@ Options read_options(const shardrec_options* handle, shardrec_options_kind kind)
   return *use;
 }
 
-plan::PlanOptions plan_options(const shardrec_options* handle) {
+planner::PlanOptions plan_options(const shardrec_options* handle) {
   const Options options = read_options(handle, SHARDREC_OPTIONS_PLAN);
   return {.sharding = options.choice<shardrec_sharding>(SHARDREC_OPTION_SHARDING),
           .replication = options.choice<shardrec_replication>(SHARDREC_OPTION_REPLICATION),

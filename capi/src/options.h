@@ -16,8 +16,8 @@
 #include <variant>
 
 #include "handle.h"
-#include "plan/model.h"
-#include "plan/plan.h"
+#include "plan/model/model.h"
+#include "planner/planner.h"
 #include "shardrec/options.h"
 
 namespace shardrec::capi {
@@ -70,7 +70,7 @@ struct Handle<shardrec_options> {
 // CLOSED, BUSY, and INVALID_ARGUMENT when the options are of another kind.
 Options read_options(const shardrec_options* handle, shardrec_options_kind kind);
 
-plan::PlanOptions plan_options(const shardrec_options* handle);
+planner::PlanOptions plan_options(const shardrec_options* handle);
 // Reads the keys 100 to 199 of options of kind OPTIMIZER or MLP.
 plan::Optimizer optimizer_from(const Options& options);
 // A table as options of kind TABLE describe it.

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string>
 
-#include "comm_object.h"
 #include "guard.h"
-#include "model_object.h"
+#include "objects/comm_object.h"
+#include "objects/model_object.h"
 #include "options.h"
 #include "plan/find.h"
 #include "plan_collective.h"
@@ -13,6 +13,7 @@
 using namespace shardrec::capi;
 namespace core = shardrec::core;
 namespace plan = shardrec::plan;
+namespace planner = shardrec::planner;
 
 namespace {
 
@@ -59,10 +60,10 @@ shardrec_status shardrec_plan_create(const shardrec_model* model, const shardrec
     require_out(out, "out");
     const auto tables = enter(model, Access::kExclusive);
     const auto machines = enter(topology, Access::kExclusive);
-    const plan::PlanOptions settings = plan_options(options);
+    const planner::PlanOptions settings = plan_options(options);
     auto object = std::make_shared<PlanObject>();
     object->model = *tables;
-    object->plan = plan::make_plan(object->model, *machines, settings);
+    object->plan = planner::make_plan(object->model, *machines, settings);
     create(out, std::move(object));
   });
 }

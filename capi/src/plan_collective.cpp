@@ -9,12 +9,12 @@
 
 namespace shardrec::capi {
 
-void plan_together(const plan::Planners& planners, const shardrec_model* model,
+void plan_together(const planner::Planners& planners, const shardrec_model* model,
                    const shardrec_options* options, shardrec_plan** out) {
   std::optional<Reserved<shardrec_plan>> reserved;
-  auto planned = plan::plan_together(
+  auto planned = planner::plan_together(
       planners,
-      [&]() -> plan::PlanRequest {
+      [&]() -> planner::PlanRequest {
         require_out(out, "out");
         plan::Model own = *enter(model, Access::kExclusive);
         return {.model = std::move(own), .options = plan_options(options)};

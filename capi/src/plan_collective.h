@@ -1,14 +1,14 @@
 // The body of shardrec_plan_collective and shardrec_plan_collective_on_mesh.
 #pragma once
 
-#include "model_object.h"
-#include "plan/together.h"
+#include "objects/model_object.h"
+#include "planner/together.h"
 
 namespace shardrec::capi {
 
-// plan::plan_together of the handles. What one rank gets wrong in its arguments, every rank gets as
+// planner::plan_together of the handles. What one rank gets wrong in its arguments, every rank gets as
 // its error.
-void plan_together(const plan::Planners& planners, const shardrec_model* model,
+void plan_together(const planner::Planners& planners, const shardrec_model* model,
                    const shardrec_options* options, shardrec_plan** out);
 
 }  // namespace shardrec::capi

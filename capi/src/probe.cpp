@@ -4,8 +4,8 @@
 #include "compute/cuda/probe.h"
 #include "compute/probe/probe.h"
 #include "compute/probe/profile_cache.h"
-#include "control_object.h"
 #include "guard.h"
+#include "objects/control_object.h"
 
 using namespace shardrec::capi;
 namespace core = shardrec::core;

@@ -1,8 +1,8 @@
 #include "shardrec/rendezvous.h"
 
 #include "guard.h"
+#include "objects/rendezvous_object.h"
 #include "options.h"
-#include "rendezvous_object.h"
 
 namespace shardrec::capi {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "compute/cpu/kernels/dispatch.h"
-#include "control_object.h"
 #include "guard.h"
-#include "model_object.h"
+#include "objects/control_object.h"
+#include "objects/model_object.h"
 #include "options.h"
 #include "serving/scorer.h"
 

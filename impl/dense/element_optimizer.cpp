@@ -7,7 +7,7 @@
 #include "compute/kernels.h"
 #include "compute/optimizer.h"
 #include "core/error.h"
-#include "plan/optimizer_step.h"
+#include "plan/model/optimizer_step.h"
 
 namespace shardrec::dense {
 namespace {

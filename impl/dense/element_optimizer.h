@@ -20,7 +20,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "dense/extents.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::dense {
 

@@ -16,7 +16,7 @@
 #include "core/threads.h"
 #include "dense/gemm.h"
 #include "dense/parameters.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "shardrec/layers.h"
 
 namespace shardrec::dense {

@@ -10,7 +10,7 @@
 #include "core/memory.h"
 #include "core/threads.h"
 #include "dense/element_optimizer.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::dense {
 

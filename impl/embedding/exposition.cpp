@@ -17,7 +17,7 @@ void write_tables(core::Exposition& out, std::span<const ObservedCollection> all
   for (const ObservedCollection& one : all) {
     const auto& tables = one.collection->model().tables;
     for (size_t t = 0; t < tables.size(); ++t) {
-      const TableCounters& counters = one.collection->table_counters(static_cast<int32_t>(t));
+      const TableCounters& counters = one.collection->counters().tables[t];
       out.sample(core::sentence(one.labels, ",", core::label("table", tables[t].name)),
                  int64_t{value(counters)});
     }
@@ -62,7 +62,8 @@ void write_collections(core::Exposition& out, std::span<const ObservedCollection
 
   out.family("shardrec_imbalance_ratio", "gauge",
              "Ids looked up by the busiest rank / the mean of all ranks.");
-  write_each(out, all, [](const ObservedCollection& one) { return one.collection->imbalance(); });
+  write_each(out, all,
+             [](const ObservedCollection& one) { return one.collection->counters().imbalance(); });
 
   out.family("shardrec_threads_seen", "gauge", "Most threads that worked at once in a kernel.");
   write_each(out, all, [](const ObservedCollection& one) {

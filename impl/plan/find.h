@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "plan/bytes.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "plan/plan.h"
 
 namespace shardrec::plan {

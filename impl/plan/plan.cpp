@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/tiling.h"
 
 namespace shardrec::plan {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "shardrec/options.h"
 
 namespace shardrec::plan {
@@ -67,22 +67,18 @@ void set_replication(Plan& plan, const Model& model, int32_t table,
 // cell.
 void check_tiling(const Plan& plan, const Model& model);
 
-struct PlanOptions {
-  shardrec_sharding sharding = SHARDREC_SHARDING_AUTO;
-  shardrec_replication replication = SHARDREC_REPLICATION_AUTO;
-  int64_t batch_size = 0;  // samples per rank and step; 0: unknown
-  double bag_length = 1;   // ids per bag
-  shardrec_balance balance = SHARDREC_BALANCE_BYTES;
-  bool on_mesh = false;  // a mesh holds no replicated tables
-};
-
-// Cuts and places every table as capi's plan.h says of the kind, within what the tables allow.
-// Throws INVALID_ARGUMENT where a table does not allow what is asked for, UNSUPPORTED where a mesh
-// does not. Reads the machine's profile when time is to be balanced.
-Plan make_plan(const Model& model, const Topology& topology, const PlanOptions& options);
-inline Plan make_plan(const Model& model, const Topology& topology, shardrec_sharding sharding) {
-  return make_plan(model, topology, PlanOptions{.sharding = sharding});
+// A replicated table that is kept in step by its rows is dealt out in slots, one per rank, and the rows
+// of a slot are numbered in 32 bits.
+constexpr int64_t kMostSlotRows = int64_t{1} << 32;
+constexpr bool fits_slots(int64_t rows, int32_t ranks) {
+  return (rows - 1) / ranks < kMostSlotRows;
 }
+
+// A plan with the model that it was made for.
+struct PlannedModel {
+  Model model;
+  Plan plan;
+};
 
 std::string plan_to_json(const Plan& plan, const Model& model);
 Plan plan_from_json(const Model& model, const std::string& json);

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/plan.h"
 #include "plan/tiling.h"
 

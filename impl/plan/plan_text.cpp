@@ -7,7 +7,7 @@
 
 #include "plan/bytes.h"
 #include "plan/cuts.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/plan.h"
 
 namespace shardrec::plan {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "checkpoint/layers.h"
-#include "checkpoint/match.h"
+#include "checkpoint/contents/layers.h"
+#include "checkpoint/read/match.h"
 #include "core/error.h"
 #include "dense/loss.h"
 

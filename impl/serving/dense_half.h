@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/load.h"
+#include "checkpoint/read/load.h"
 #include "core/control.h"
 #include "core/memory.h"
 #include "core/tensor.h"

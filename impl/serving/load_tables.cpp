@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "checkpoint/match.h"
+#include "checkpoint/read/match.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
 #include "core/error.h"

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "checkpoint/files.h"
+#include "checkpoint/read/files.h"
 #include "core/control.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "serving/served_table.h"
 
 namespace shardrec::serving {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "compute/probe/profile_cache.h"
 #include "core/error.h"
 #include "dense/linear.h"

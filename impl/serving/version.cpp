@@ -5,8 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "checkpoint/match.h"
-#include "checkpoint/saved.h"
+#include "checkpoint/read/match.h"
+#include "checkpoint/read/saved.h"
 #include "core/error.h"
 #include "serving/load_tables.h"
 

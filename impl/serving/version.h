@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/load.h"
+#include "checkpoint/read/load.h"
 #include "core/control.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "serving/dense_half.h"
 #include "serving/served_table.h"
 

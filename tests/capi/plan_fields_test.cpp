@@ -7,6 +7,7 @@
 #include "capi_test.h"
 #include "plan/model_fields.h"
 #include "plan/plan.h"
+#include "planner/planner.h"
 
 namespace shardrec::test {
 namespace {
@@ -52,7 +53,7 @@ struct OptionDifference {
 // it says which function was called.
 std::vector<OptionDifference> options_that_differ() {
   const auto& [sharding, replication, batch_size, bag_length, balance, on_mesh] =
-      plan::PlanOptions{};
+      planner::PlanOptions{};
   (void)sharding;
   return {{SHARDREC_OPTION_SHARDING, "SHARDING", "row_wise"},
           {SHARDREC_OPTION_REPLICATION, "REPLICATION", "dense"},

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "capi_test.h"
-#include "rendezvous_object.h"
+#include "objects/rendezvous_object.h"
 
 namespace shardrec::test {
 namespace {

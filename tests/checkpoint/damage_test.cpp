@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/world.h"
 
 namespace shardrec::checkpoint {

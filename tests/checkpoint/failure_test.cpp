@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "checkpoint/faulty_environment.h"
-#include "checkpoint/manifest.h"
+#include "checkpoint/format/manifest.h"
 #include "checkpoint/world.h"
 #include "core/environment.h"
 

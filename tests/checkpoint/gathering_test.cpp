@@ -1,5 +1,5 @@
 // What was added to a checkpoint: its names, host tensors, and the contents of a commit or load.
-#include "checkpoint/gathering.h"
+#include "checkpoint/contents/gathering.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/names.h"
+#include "checkpoint/contents/names.h"
 #include "checkpoint/world.h"
 #include "core/tensor.h"
 
@@ -103,9 +103,9 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
   expect_ok(comm::run_ranks(1, [](comm::Communicator& communicator) {
     const plan::Model model = model_of({{10, 4}});
     const plan::Plan plan =
-        plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
+        planner::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
     const std::shared_ptr<comm::Communicator> shared(&communicator, [](auto*) {});
-    embedding::Collection collection(shared, model, plan, {});
+    training::Tables tables(shared, model, plan, {});
     dense::Mlp mlp(3, {});
     mlp.add_linear(2, SHARDREC_ACTIVATION_NONE);
     std::vector<float> values(5, 1.5F);
@@ -122,7 +122,7 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
     Gathering gathering;
     gathering.add("parameters", ddp);
     gathering.add("layers", mlp);
-    gathering.add("tables", CollectionState{collection, nullptr, plan});
+    gathering.add("tables", tables);
     const Contents saved = gathering.to_save(tensors);
     ASSERT_EQ(saved.collections.size(), 1U);
     EXPECT_EQ(saved.collections.front().name, "tables");
@@ -146,7 +146,7 @@ TEST(Gathering, HasCollectionsThenLayersThenParametersThenHostTensors) {
     EXPECT_EQ(mlp.parameters().steps(), 0);
     gathering.apply(wanted);
     EXPECT_EQ(mlp.parameters().steps(), 9);
-    EXPECT_EQ(collection.step(), 42);
+    EXPECT_EQ(tables.collection().step(), 42);
     EXPECT_EQ(gathering.to_save(tensors).collections.front().step, 42);
   }));
 }

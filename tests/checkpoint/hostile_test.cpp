@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 #include "checkpoint/world.h"
 #include "core/hash.h"
 

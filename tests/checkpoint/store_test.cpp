@@ -1,5 +1,5 @@
 // A root with its steps: what counts as committed, who may commit, what is removed.
-#include "checkpoint/store.h"
+#include "checkpoint/store/store.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

@@ -17,14 +17,15 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/collection_contents.h"
-#include "checkpoint/load.h"
-#include "checkpoint/save.h"
+#include "checkpoint/contents/collection_contents.h"
+#include "checkpoint/read/load.h"
+#include "checkpoint/write/save.h"
 #include "comm/world.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "core/error.h"
 #include "plan/plan.h"
+#include "planner/planner.h"
 
 namespace shardrec::checkpoint {
 
@@ -200,6 +201,7 @@ struct Seams {
   }
 };
 
+using planner::make_plan;
 using Ranks = GroupChannels;
 
 inline Contents contents_of(const plan::Model& model, const plan::Plan& plan, int64_t step,

@@ -1,4 +1,4 @@
-#include "checkpoint/mlp_file.h"
+#include "checkpoint/contents/mlp_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "checkpoint/layers.h"
+#include "checkpoint/contents/layers.h"
 #include "comm/world.h"
 #include "dense/reference.h"
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::dense::test {
 

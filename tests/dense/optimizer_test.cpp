@@ -19,7 +19,7 @@
 #include "dense/optimizer_reference.h"
 #include "dense/parameters.h"
 #include "dense/reference.h"
-#include "plan/optimizer_step.h"
+#include "plan/model/optimizer_step.h"
 
 namespace shardrec::dense {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "device/held_streams.h"
 #include "device/rank_on_device.h"
-#include "embedding/tables/phase.h"
+#include "embedding/tables/counters.h"
 #include "shardrec/observe.h"
 
 namespace shardrec::test {

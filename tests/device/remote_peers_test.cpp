@@ -7,6 +7,7 @@
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
 #include "plan/plan.h"
+#include "planner/planner.h"
 #include "support/forwarding.h"
 
 namespace shardrec::test {
@@ -47,7 +48,7 @@ TEST_F(RemotePeers, NobodyWaitsForTheUpdate) {
   options.device = 0;
   const auto collection = std::make_shared<embedding::Collection>(
       communicator, model,
-      plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE),
+      planner::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE),
       options);
   embedding::Lookup lookup(collection, {});
   const Batch batch;

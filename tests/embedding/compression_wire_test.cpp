@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
+#include "planner/planner.h"
 #include "support/forwarding.h"
 #include "support/memory_link.h"
 #include "support/ranks.h"
@@ -95,7 +96,7 @@ void train(const std::shared_ptr<Communicator>& communicator, shardrec_compressi
   options.forward_compression = compression;
   options.backward_compression = compression;
   const auto collection = std::make_shared<Collection>(
-      communicator, model, plan::make_plan(model, topology, kind), options);
+      communicator, model, planner::make_plan(model, topology, kind), options);
   Lookup lookup(collection, {.borrow = borrow});
   std::mt19937_64 random(static_cast<uint64_t>(communicator->rank()));
   for (int step = 0; step < 2; ++step) {

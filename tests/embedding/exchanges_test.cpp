@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
+#include "planner/planner.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {
@@ -62,12 +63,12 @@ TEST(Exchanges, OfTheLargestStepAreAsManyAsMayBeHeld) {
         // The second one's first exchange comes while those of the first one are held.
         for (Lookup& lookup : lookups) {
           lookup.backward();
-          EXPECT_EQ(collection->held() + 1, Collection::kMostHeld);
+          EXPECT_EQ(collection->ordered().held() + 1, OrderedChannel::kMostHeld);
         }
       }
       EXPECT_EQ(collection->step(), 6);
-      collection->settle();
-      EXPECT_EQ(collection->held(), 0U);
+      collection->ordered().settle();
+      EXPECT_EQ(collection->ordered().held(), 0U);
       collection->communicator().leave();
     });
   }
@@ -78,23 +79,23 @@ TEST(Exchanges, BeyondTheMostThatMayBeHeldAreRefused) {
   plan::Model model;
   plan::add_table(model, {.name = "t", .rows = kRows, .dim = kDim});
   const plan::Plan plan =
-      plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
+      planner::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
   Collection collection(comm::local::join(comm::local::make_group(1, 1), 0), model, plan,
                         {.threads = 1});
   const std::vector<comm::ConstBytes> nothing(1);
   const auto exchange = [&] {
-    (void)collection.exchange(Exchange::kSync, "test", 0, nothing, nullptr);
+    (void)collection.ordered().exchange(ExchangeKind::kSync, "test", 0, nothing, nullptr);
   };
   for (int round = 0; round < 2; ++round) {
-    for (size_t i = 0; i < Collection::kMostHeld; ++i) exchange();
+    for (size_t i = 0; i < OrderedChannel::kMostHeld; ++i) exchange();
     try {
       exchange();
       ADD_FAILURE() << "one more was exchanged";
     } catch (const core::Error& error) {
       EXPECT_EQ(error.status(), SHARDREC_INTERNAL);
     }
-    EXPECT_EQ(collection.held(), Collection::kMostHeld);
-    collection.settle();  // and goes on
+    EXPECT_EQ(collection.ordered().held(), OrderedChannel::kMostHeld);
+    collection.ordered().settle();  // and goes on
   }
 }
 

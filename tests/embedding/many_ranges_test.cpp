@@ -9,6 +9,7 @@
 #include "comm/local/local_group.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
+#include "planner/planner.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {
@@ -29,7 +30,7 @@ Result step_in(int64_t ranges) {
   plan::add_table(model, {.name = "a", .rows = kRows, .dim = kDim});
   plan::add_feature(model, {.name = "a", .table = 0, .pooling = SHARDREC_POOLING_SUM});
   plan::Plan cut =
-      plan::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
+      planner::make_plan(model, {.ranks = 1, .ranks_per_node = 1}, SHARDREC_SHARDING_TABLE_WISE);
   cut.tables[0].boxes.clear();
   for (int64_t i = 0; i < ranges; ++i) {
     const int64_t row = kRows * i / ranges;

@@ -1,6 +1,6 @@
 // Rows read and written by a list of ids: the same values as by ranges, whatever the sharding, the
 // dtype, the state and the number of ranks, in one block or in many.
-#include "embedding/row_list.h"
+#include "embedding/rows/row_list.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "collection_object.h"
+#include "objects/collection_object.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -74,7 +74,7 @@ class Tables {
 
   int64_t width(int32_t table, shardrec_table_part part) const {
     const auto use = capi::enter(tables_, capi::Access::kShared);
-    return embedding::row_width(*use->collection, embedding::RowList{table, part, {}});
+    return embedding::row_width(use->collection(), embedding::RowList{table, part, {}});
   }
   // All rows, by the call for ranges.
   std::vector<float> read_range(int32_t table, shardrec_table_part part) const {
@@ -152,7 +152,7 @@ void read_list(const Tables& tables, const Request& request, const shardrec_tens
     return;
   }
   const auto use = capi::enter(tables.get(), capi::Access::kExclusive);
-  embedding::read_rows(*use->collection,
+  embedding::read_rows(use->collection(),
                        embedding::RowList{request.table, request.part, ids.view()},
                        core::matrix_view(&out, "out"), bytes_at_once);
 }
@@ -166,7 +166,7 @@ void write_list(const Tables& tables, const Request& request, const shardrec_ten
     return;
   }
   const auto use = capi::enter(tables.get(), capi::Access::kExclusive);
-  embedding::write_rows(*use->collection,
+  embedding::write_rows(use->collection(),
                         embedding::RowList{request.table, request.part, ids.view()},
                         core::matrix_view(&values, "values"), bytes_at_once);
 }

@@ -14,7 +14,8 @@
 #include "compute/row_operations.h"
 #include "embedding/collection.h"
 #include "embedding/lookup.h"
-#include "embedding/rows.h"
+#include "embedding/rows/rows.h"
+#include "planner/planner.h"
 #include "support/ranks.h"
 
 namespace shardrec::embedding {
@@ -77,8 +78,8 @@ std::vector<float> trained(const Way& way) {
   plan::add_table(model, {.name = "t", .rows = kRows, .dim = kDim});
   plan::add_feature(model, {.name = "f", .table = 0, .pooling = SHARDREC_POOLING_SUM});
   const plan::Plan plan =
-      plan::make_plan(model, {.ranks = way.ranks, .ranks_per_node = way.ranks},
-                      {.sharding = way.sharding, .replication = way.replication});
+      planner::make_plan(model, {.ranks = way.ranks, .ranks_per_node = way.ranks},
+                         {.sharding = way.sharding, .replication = way.replication});
   std::vector<float> table(kRows * kDim);
   const auto group = comm::local::make_group(way.ranks, way.ranks);
   std::vector<std::thread> ranks;

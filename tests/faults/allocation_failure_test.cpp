@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "collection_object.h"
 #include "core/threads.h"
 #include "faults/device_shortage.h"
 #include "faults/failing_allocator.h"
 #include "faults/table_digest.h"
+#include "objects/collection_object.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -53,7 +53,7 @@ struct Handles {
 };
 
 uint64_t digest_of(shardrec_collection* tables) {
-  return digest(*capi::enter(tables, capi::Access::kShared)->collection);
+  return digest(capi::enter(tables, capi::Access::kShared)->collection());
 }
 
 // What became of one rank.

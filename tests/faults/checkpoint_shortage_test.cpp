@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "collection_object.h"
 #include "faults/failing_allocator.h"
 #include "faults/table_digest.h"
+#include "objects/collection_object.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -20,7 +20,7 @@ namespace {
 constexpr int kRanks = 2;
 
 uint64_t digest_of(shardrec_collection* tables) {
-  return digest(*capi::enter(tables, capi::Access::kShared)->collection);
+  return digest(capi::enter(tables, capi::Access::kShared)->collection());
 }
 
 struct Outcome {

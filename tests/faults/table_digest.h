@@ -8,13 +8,15 @@
 
 #include "core/hash.h"
 #include "embedding/collection.h"
+#include "embedding/tables/stored_pieces.h"
 
 namespace shardrec::test {
 
 inline uint64_t digest(embedding::Collection& collection) {
   uint64_t hash = 0;
   std::vector<std::byte> row_bytes;
-  for (const auto& piece : collection.stored_pieces(embedding::PieceUse::kLoad)) {
+  for (const auto& piece : embedding::stored_pieces(collection.layout(), collection.shards(),
+                                                    embedding::PieceUse::kLoad)) {
     const auto width = static_cast<size_t>(piece.row_width());
     row_bytes.resize(width * compute::element_bytes(piece.element));
     for (int64_t row = 0; row < piece.rows; ++row) {

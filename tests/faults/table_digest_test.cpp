@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/local/local_group.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "plan/plan.h"
 
 namespace shardrec::test {

@@ -45,7 +45,7 @@ class DeviceMessages : public testing::Test {
   }
 
   // Bytes between different ranks by what the exchange was for.
-  int64_t bytes_of(embedding::Exchange kind) { return bytes_[static_cast<uint32_t>(kind)]; }
+  int64_t bytes_of(embedding::ExchangeKind kind) { return bytes_[static_cast<uint32_t>(kind)]; }
   int64_t input_bytes() const { return input_bytes_; }
   const Compared& compared() const { return compared_; }
 
@@ -115,16 +115,17 @@ std::vector<Configuration> some_of_every_kind() {
 }
 
 TEST_F(DeviceMessages, OfEveryKindAreTheCpusByteForByte) {
-  using embedding::Exchange;
+  using embedding::ExchangeKind;
   for (const Configuration& configuration : some_of_every_kind()) {
     const auto [scenario, deal] = configuration.make();
     compare_training(configuration.name, scenario, deal);
   }
   EXPECT_GT(input_bytes(), 0);
-  for (const Exchange kind :
-       {Exchange::kOutput, Exchange::kGradient, Exchange::kStatistics, Exchange::kReadRequest,
-        Exchange::kReadReply, Exchange::kReplicaRows, Exchange::kReplicaSums, Exchange::kNorms,
-        Exchange::kWeightGradients, Exchange::kNodeSums}) {
+  for (const ExchangeKind kind :
+       {ExchangeKind::kOutput, ExchangeKind::kGradient, ExchangeKind::kStatistics,
+        ExchangeKind::kReadRequest, ExchangeKind::kReadReply, ExchangeKind::kReplicaRows,
+        ExchangeKind::kReplicaSums, ExchangeKind::kNorms, ExchangeKind::kWeightGradients,
+        ExchangeKind::kNodeSums}) {
     EXPECT_GT(bytes_of(kind), 0) << "exchanges of kind " << static_cast<uint32_t>(kind);
   }
   EXPECT_LT(compared().padding, compared().bytes / 50);
@@ -190,11 +191,11 @@ void move_rows(int rank, shardrec_comm* comm) {
 }
 
 TEST_F(DeviceMessages, WithRowsOnTheirWayToAndFromHostsAreTheCpusByteForByte) {
-  using embedding::Exchange;
+  using embedding::ExchangeKind;
   compare("rows", [](std::string_view backend) { return record_ranks(4, 2, backend, move_rows); });
-  for (const Exchange kind :
-       {Exchange::kReadRequest, Exchange::kReadReply, Exchange::kWrite, Exchange::kReadListRequest,
-        Exchange::kReadListReply, Exchange::kWriteList}) {
+  for (const ExchangeKind kind :
+       {ExchangeKind::kReadRequest, ExchangeKind::kReadReply, ExchangeKind::kWrite,
+        ExchangeKind::kReadListRequest, ExchangeKind::kReadListReply, ExchangeKind::kWriteList}) {
     EXPECT_GT(bytes_of(kind), 0) << "exchanges of kind " << static_cast<uint32_t>(kind);
   }
 }

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "comm/local/local_group.h"
-#include "comm_object.h"
 #include "compute/backends/registry.h"
 #include "compute/cpu/backend.h"
 #include "compute/cpu/kernels/dispatch.h"
 #include "compute/kernels.h"
+#include "objects/comm_object.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {

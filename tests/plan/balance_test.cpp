@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 #include "plan/plan_test_util.h"
-#include "plan/work.h"
+#include "planner/work.h"
 
 namespace shardrec::plan {
 namespace {
@@ -46,24 +46,25 @@ TEST(ExpectedTime, IsBytesOverTheRateOfTheNearestRows) {
   // 2 bags of 3 ids: gathered 6 (8 + 512) + 2 * 512 at 8 GB/s; updated with two states per element.
   const double gathered = 6 * 520 + 1024;
   const double updated = 6 * (8 + 2 * (512 + 1024)) + 1024;
-  EXPECT_EQ(picoseconds_per_sample(table, adam, 2, 128, 3, profile()),
+  EXPECT_EQ(planner::picoseconds_per_sample(table, adam, 2, 128, 3, profile()),
             static_cast<int64_t>(1000 * gathered / 8 + 1000 * updated / 5));
   // 16 of its columns: rows of 64 bytes, the rate with the most threads.
   const Optimizer rowwise{.kind = SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD};
-  EXPECT_EQ(picoseconds_per_sample(table, rowwise, 1, 16, 1, profile()),
+  EXPECT_EQ(planner::picoseconds_per_sample(table, rowwise, 1, 16, 1, profile()),
             static_cast<int64_t>(1000 * (72.0 + 64) / 2 + 1000 * (8 + 2 * 68.0 + 64) / 4));
   // 16 bits an element, and sums of 32.
   const Table half{.name = "h", .rows = 1000, .dim = 32, .dtype = SHARDREC_FLOAT16};
-  EXPECT_EQ(picoseconds_per_sample(half, {}, 1, 32, 1, profile()),
+  EXPECT_EQ(planner::picoseconds_per_sample(half, {}, 1, 32, 1, profile()),
             static_cast<int64_t>(1000 * (72.0 + 128) / 2 + 1000 * (8 + 2 * 64.0 + 128) / 4));
 }
 
 TEST(ExpectedTime, IsBytesWithoutAProfileAndNeverNothingOrTooMuch) {
   const Table table{.name = "t", .rows = 1000, .dim = 16};
-  EXPECT_EQ(picoseconds_per_sample(table, {}, 1, 16, 1, {}), 100 * (72 + 64 + 8 + 128 + 64));
-  EXPECT_EQ(picoseconds_per_sample(table, {}, 0, 16, 1, profile()), 1);
-  EXPECT_EQ(picoseconds_per_sample(table, {}, 1, 16, 0, {}), 100 * (64 + 64));
-  EXPECT_EQ(picoseconds_per_sample(table, {}, 1, 16, 1e300, profile()), 1'000'000'000'000);
+  EXPECT_EQ(planner::picoseconds_per_sample(table, {}, 1, 16, 1, {}),
+            100 * (72 + 64 + 8 + 128 + 64));
+  EXPECT_EQ(planner::picoseconds_per_sample(table, {}, 0, 16, 1, profile()), 1);
+  EXPECT_EQ(planner::picoseconds_per_sample(table, {}, 1, 16, 0, {}), 100 * (64 + 64));
+  EXPECT_EQ(planner::picoseconds_per_sample(table, {}, 1, 16, 1e300, profile()), 1'000'000'000'000);
 }
 
 // Which profile the machine has must not matter here: tables differ in rows and features only.

@@ -1,5 +1,5 @@
 // Ranks that bring different models are told which rank, table, feature and value differ first.
-#include "plan/difference.h"
+#include "plan/model/difference.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What a table's options leave to a plan: kinds of sharding, ranks, least columns.
-#include "plan/limits.h"
+#include "plan/model/limits.h"
 
 #include <gtest/gtest.h>
 

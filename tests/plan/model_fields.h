@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::plan {
 

@@ -1,4 +1,4 @@
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <set>
 
-#include "plan/names.h"
+#include "plan/model/names.h"
 #include "plan/plan_test_util.h"
 
 namespace shardrec::plan {

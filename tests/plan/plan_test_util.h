@@ -8,8 +8,12 @@
 
 #include "core/error.h"
 #include "plan/plan.h"
+#include "planner/planner.h"
 
 namespace shardrec::plan {
+
+using planner::make_plan;
+using planner::PlanOptions;
 
 inline Model tables_of(const std::vector<std::pair<int64_t, int64_t>>& sizes) {
   Model model;

@@ -1,5 +1,5 @@
 // How replicated tables keep in step: chosen by bytes, kept in the plan.
-#include "plan/replication.h"
+#include "planner/replication.h"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ TEST(Replication, AutoSendsTheLeast) {
           const auto best = chosen(model, options, ranks);
           for (const auto other : {SHARDREC_REPLICATION_SAMPLES, SHARDREC_REPLICATION_ROWS,
                                    SHARDREC_REPLICATION_DENSE}) {
-            EXPECT_LE(replication_bytes(model, 0, ranks, best, options),
-                      replication_bytes(model, 0, ranks, other, options))
+            EXPECT_LE(planner::replication_bytes(model, 0, ranks, best, options),
+                      planner::replication_bytes(model, 0, ranks, other, options))
                 << rows << " " << batch << " " << length << " " << ranks << " " << other;
           }
         }

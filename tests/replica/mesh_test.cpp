@@ -1,5 +1,5 @@
 // 2D parallel: replicas of sharded tables, and their averages.
-#include "replica/mesh.h"
+#include "training/mesh.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "collection_object.h"
 #include "core/threads.h"
+#include "objects/collection_object.h"
 #include "replica/mesh_rank.h"
 #include "support/ranks.h"
 
@@ -21,10 +21,10 @@ namespace {
 TEST(Mesh, PlacesAreThoseOfTheMatrixOfReplicasAndShards) {
   // 8 ranks, sharding groups of 4: neighbours are replicas of each other, or shards.
   for (int rank = 0; rank < 8; ++rank) {
-    const auto sync = replica::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SYNC);
+    const auto sync = training::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SYNC);
     EXPECT_EQ(sync.sharding_group, rank % 2);
     EXPECT_EQ(sync.replica_group, rank / 2);
-    const auto shard = replica::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SHARD);
+    const auto shard = training::mesh_place_of(rank, 8, 4, SHARDREC_PLACEMENT_INTRA_NODE_SHARD);
     EXPECT_EQ(shard.sharding_group, rank / 4);
     EXPECT_EQ(shard.replica_group, rank % 4);
   }
@@ -133,7 +133,7 @@ TEST(Mesh, TheProcessorsAreSharedByTheRanksOfAllGroups) {
     Rank one(comm, {.sharding = SHARDREC_SHARDING_TABLE_WISE, .group = 1, .default_threads = true});
     SR_OK(one.status());
     const auto use = capi::enter(one.tables(), capi::Access::kShared);
-    EXPECT_EQ(use->collection->threads().count(), core::default_thread_count(2));
+    EXPECT_EQ(use->collection().threads().count(), core::default_thread_count(2));
   });
 }
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "dense/ddp/description.h"
-#include "plan/names.h"
+#include "plan/model/names.h"
 
 namespace shardrec::dense {
 namespace {
@@ -118,18 +118,20 @@ int64_t Ddp::add(std::string name, std::vector<int64_t> shape, const core::FlatV
 }
 
 int64_t Ddp::add_stack(
-    const std::string& prefix, Mlp& stack,
+    const std::string& prefix, const std::shared_ptr<Mlp>& stack,
     const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener) {
   const size_t before = parameters_.size();
+  stacks_.reserve(stacks_.size() + 1);
   try {
-    const Parameters& memory = stack.parameters();
+    const Parameters& memory = stack->parameters();
     for (const ParameterInfo& info : memory.infos()) {
       add(prefix + info.name, info.shape,
           {.data = memory.values(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32},
           {.data = memory.gradients(info.offset), .size = info.size, .dtype = SHARDREC_FLOAT32});
     }
     const auto first = static_cast<int64_t>(before);
-    stack.set_listener(listener(first, static_cast<int64_t>(parameters_.size()) - first));
+    stack->set_listener(listener(first, static_cast<int64_t>(parameters_.size()) - first));
+    stacks_.push_back(stack);
     return first;
   } catch (...) {
     parameters_.resize(before);

@@ -23,7 +23,7 @@
 #include "dense/element_optimizer.h"
 #include "dense/gradient_norm.h"
 #include "dense/mlp.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::dense {
 
@@ -59,11 +59,11 @@ class Ddp {
   // INVALID_STATE after commit, INVALID_ARGUMENT for an empty or known name, UNSUPPORTED.
   int64_t add(std::string name, std::vector<int64_t> shape, const core::FlatView& values,
               const core::FlatView& gradient);
-  // All parameters of a stack, prefix + "layer.0.weight" and so on; their memory stays in place.
-  // listener(first index, count): what the stack tells of its gradients. Returns the first index.
-  // All or none are added.
+  // All parameters of a stack, prefix + "layer.0.weight" and so on; it stays as long as the set.
+  // listener(first index, count): what the stack tells of its gradients (layers.h). Returns the first
+  // index. All or none are added.
   int64_t add_stack(
-      const std::string& prefix, Mlp& stack,
+      const std::string& prefix, const std::shared_ptr<Mlp>& stack,
       const std::function<std::shared_ptr<GradientListener>(int64_t, int64_t)>& listener);
   // Memory of the gradients of parameters that are added without one, in the order of adding.
   void set_flat_gradient(const core::FlatView& gradients);
@@ -109,6 +109,12 @@ class Ddp {
   const Parameter& parameter(int64_t index) const;
   bool is_committed() const noexcept { return reducer_ != nullptr; }
   const Reducer& reducer() const { return committed("this call"); }
+  // The bucket of a parameter; after commit.
+  int32_t bucket_of(int64_t index) const {
+    const Reducer& committed_buckets = reducer();
+    static_cast<void>(parameter(index));
+    return committed_buckets.bucket_of(index);
+  }
   // Null without an optimizer or before commit.
   ElementOptimizer* optimizer() const noexcept { return optimizer_.get(); }
   // An optimizer state of a parameter.
@@ -142,6 +148,7 @@ class Ddp {
 
   std::shared_ptr<comm::Communicator> communicator_;
   DdpOptions options_;
+  std::vector<std::shared_ptr<Mlp>> stacks_;  // whose parameters are in the set
   std::vector<Parameter> parameters_;
   std::optional<core::FlatView> flat_;
   std::optional<plan::Optimizer> optimizer_options_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "plan/optimizer_step.h"
+#include "plan/model/optimizer_step.h"
 
 namespace shardrec::embedding {
 
@@ -65,24 +65,28 @@ std::vector<int> norms_by_table(const plan::Model& model) {
 
 }  // namespace
 
-Update::Update(const Layout& layout, std::span<Shard> shards, comm::BodyCarrier& bodies)
-    : layout_(layout),
-      shards_(shards),
-      wanted_(shards.size()),
-      replicated_(layout, bodies),
-      statistics_(layout, shards, sums_by_table(layout.model()), bodies),
-      norms_(layout, shards, norms_by_table(layout.model()), bodies),
-      rows_(shards.size()),
-      gradients_(layout, bodies.backend().memory()),
-      buffer_memory_(bodies.backend().memory()),
-      buffers_(shards.size()),
-      sums_(shards.size()),
-      row_steps_(shards.size()),
-      totals_(shards.size()) {
-  touched_.reserve(shards.size());
+Update::Update(const StepContext& context)
+    : context_(context),
+      shards_(context.shards),
+      wanted_(shards_.size()),
+      replicated_(context.layout, context.bodies),
+      replica_rows_(context.make_exchange(ExchangeKind::kReplicaRows, "backward")),
+      replica_sums_(context.make_exchange(ExchangeKind::kReplicaSums, "backward")),
+      statistics_(context.layout, shards_, sums_by_table(context.model()), context.bodies),
+      statistics_exchange_(context.make_exchange(ExchangeKind::kStatistics, "backward")),
+      norms_(context.layout, shards_, norms_by_table(context.model()), context.bodies),
+      norms_exchange_(context.make_exchange(ExchangeKind::kNorms, "backward")),
+      rows_(shards_.size()),
+      gradients_(context.layout, context.backend().memory()),
+      buffer_memory_(context.backend().memory()),
+      buffers_(shards_.size()),
+      sums_(shards_.size()),
+      row_steps_(shards_.size()),
+      totals_(shards_.size()) {
+  touched_.reserve(shards_.size());
   own_replicas_.resize(replicated_.count());
-  for (const Shard& shard : shards) {
-    kept_.push_back(bodies.backend().gradients().make_kept_gradients(shard.width()));
+  for (const Shard& shard : shards_) {
+    kept_.push_back(context.backend().gradients().make_kept_gradients(shard.width()));
     const auto replicas = replicated_.tables();
     const auto place = std::find(replicas.begin(), replicas.end(), shard.table());
     replicated_of_.push_back(place == replicas.end() ? -1
@@ -99,16 +103,15 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
 
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
                   std::span<const comm::ConstBytes> bodies, float owner_scale,
-                  std::span<const TableStep> steps, const IndexPlan& plan,
-                  compute::Backend& backend) {
+                  std::span<const TableStep> steps, const IndexPlan& plan) {
   gradients_.open(inbox, messages, bodies);
-  gradients_.locate(inbox, plan, backend);
+  gradients_.locate(inbox, plan, context_.backend());
   plan_ = &plan;
   steps_ = steps;
   owner_scale_ = owner_scale;
   from_kept_ = false;
   from_replicas_ = false;
-  open_rows(backend);
+  open_rows();
 }
 
 std::span<const int64_t> Update::rows_of(size_t shard) const {
@@ -135,21 +138,21 @@ compute::TouchedRows Update::touched(size_t shard) const {
     plan_->describe(shard, job);
     job.gradients = gradients_.rows(shard);
     touched.bags = plan_->bags(shard);
-    if (layout_.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
+    if (context_.layout.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
   }
   job.step = step.optimizer;
   job.rounding = step.rounding;
   return touched;
 }
 
-void Update::open_rows(compute::Backend& backend) {
+void Update::open_rows() {
   touched_.clear();
   for (size_t s = 0; s < shards_.size(); ++s) touched_.push_back(touched(s));
-  backend.rows().open_rows(touched_);
+  context_.backend().rows().open_rows(touched_);
 }
 
 template <class Wanted>
-void Update::sum_gradients(compute::Backend& backend, Wanted wanted) {
+void Update::sum_gradients(Wanted wanted) {
   const auto floats_of = [&](size_t shard) {
     return wanted(shard) ? rows_of(shard).size() * static_cast<size_t>(shards_[shard].width()) : 0;
   };
@@ -160,10 +163,10 @@ void Update::sum_gradients(compute::Backend& backend, Wanted wanted) {
     buffers_[s] = wanted(s) ? at : nullptr;
     at += floats_of(s);
   }
-  backend.rows().sum_gradients(buffers_);
+  context_.backend().rows().sum_gradients(buffers_);
 }
 
-void Update::accumulate(compute::Backend& backend) {
+void Update::accumulate() {
   for (size_t s = 0; s < shards_.size(); ++s) {
     const auto most = std::ssize(kept_[s]->rows()) + std::ssize(plan_->rows(s));
     if (most < compute::KeptGradients::kMostRows) continue;
@@ -172,21 +175,31 @@ void Update::accumulate(compute::Backend& backend) {
                               " rows of one box; fewer than 2^32 are supported"),
                {.value = most, .limit = compute::KeptGradients::kMostRows});
   }
-  sum_gradients(backend, [](size_t) { return true; });
+  sum_gradients([](size_t) { return true; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     kept_[s]->add(plan_->rows(s), buffers_[s]);
   }
   ++kept_lookups_;
 }
 
-void Update::add_accumulated(compute::Backend& backend) {
-  accumulate(backend);
+void Update::take_step(uint64_t lookup, PhaseTimer& timer) {
+  if (kept_lookups_ > 0) add_kept();
+  if (replicated_.needed()) sum_replicas(lookup, timer);
+  if (statistics_.needed()) sum_statistics(lookup, timer);
+  update_rows();
+  if (norms_.needed()) rescale(lookup, timer);
+  count_updated();
+  drop_accumulated();
+}
+
+void Update::add_kept() {
+  accumulate();
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (steps_[static_cast<size_t>(shards_[s].table())].frozen) kept_[s]->clear();
     kept_[s]->finish();
   }
   from_kept_ = true;
-  open_rows(backend);
+  open_rows();
 }
 
 void Update::drop_accumulated() {
@@ -196,37 +209,41 @@ void Update::drop_accumulated() {
   from_replicas_ = false;
 }
 
-void Update::pack_replicas(compute::Backend& backend, comm::MessageBuffer& buffer) {
-  sum_gradients(backend, [&](size_t shard) { return replicated_of_[shard] >= 0; });
+void Update::sum_replicas(uint64_t lookup, PhaseTimer& timer) {
+  sum_gradients([&](size_t shard) { return replicated_of_[shard] >= 0; });
   for (size_t s = 0; s < shards_.size(); ++s) {
     if (replicated_of_[s] < 0) continue;
     own_replicas_[static_cast<size_t>(replicated_of_[s])] = {rows_of(s), buffers_[s]};
   }
-  replicated_.pack(own_replicas_, buffer);
-}
-
-void Update::add_replicas(std::span<const comm::ConstBytes> messages, comm::MessageBuffer& buffer) {
-  replicated_.add_up(messages, buffer);
-}
-
-void Update::take_replicas(std::span<const comm::ConstBytes> messages, compute::Backend& backend) {
-  replicated_.take(messages);
+  replicated_.pack(own_replicas_, replica_rows_.buffer());
+  timer.next(Phase::kGradientExchange);
+  replica_rows_.post(lookup, replicated_.messages());
+  replicated_.add_up(replica_rows_.receive(), replica_sums_.buffer());
+  replica_sums_.post(lookup, replicated_.messages());
+  replicated_.take(replica_sums_.receive());
+  replica_rows_.count_sent(context_.counters.bytes_gradient);
+  replica_sums_.count_sent(context_.counters.bytes_gradient);
   from_replicas_ = true;
-  open_rows(backend);
+  open_rows();
+  timer.next(Phase::kUpdate);
 }
 
-void Update::pack_statistics(compute::Backend& backend, comm::MessageBuffer& buffer) {
+void Update::sum_statistics(uint64_t lookup, PhaseTimer& timer) {
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   statistics_.prepare(rows_);
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (statistics_.shares(s)) sums_[s] = {statistics_.ranges(s), statistics_.sums(s)};
   }
-  backend.rows().sum_rows(sums_);
-  statistics_.pack(buffer);
+  context_.backend().rows().sum_rows(sums_);
+  statistics_.pack(statistics_exchange_.buffer());
+  timer.next(Phase::kGradientExchange);
+  statistics_exchange_.post(lookup, statistics_.messages());
+  statistics_.add_up(statistics_exchange_.receive());
+  timer.next(Phase::kUpdate);
 }
 
-void Update::apply(compute::Backend& backend) {
+void Update::update_rows() {
   // What may need memory comes before the first change.
   for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
   norms_.prepare(rows_);
@@ -236,26 +253,34 @@ void Update::apply(compute::Backend& backend) {
     step = {.rescales = steps_[table].optimizer.max_norm != 0 && !norms_.shares(s)};
     if (!statistics_.shares(s)) continue;
     step.sums = statistics_.totals(s);
-    step.statistic_columns = layout_.model().tables[table].dim;
+    step.statistic_columns = context_.layout.model().tables[table].dim;
   }
-  backend.rows().update_rows(row_steps_);
+  context_.backend().rows().update_rows(row_steps_);
 }
 
-void Update::pack_norms(compute::Backend& backend, comm::MessageBuffer& buffer) {
+void Update::rescale(uint64_t lookup, PhaseTimer& timer) {
   for (size_t s = 0; s < shards_.size(); ++s) {
     sums_[s] = {};
     if (norms_.shares(s)) sums_[s] = {norms_.ranges(s), norms_.sums(s)};
   }
-  backend.rows().sum_norms(sums_);
-  norms_.pack(buffer);
-}
-
-void Update::rescale(std::span<const comm::ConstBytes> messages, compute::Backend& backend) {
+  context_.backend().rows().sum_norms(sums_);
+  norms_.pack(norms_exchange_.buffer());
+  timer.next(Phase::kGradientExchange);
+  norms_exchange_.post(lookup, norms_.messages());
+  const auto messages = norms_exchange_.receive();
+  timer.next(Phase::kUpdate);
   norms_.add_up(messages);
   for (size_t s = 0; s < shards_.size(); ++s) {
     totals_[s] = norms_.shares(s) ? norms_.totals(s) : nullptr;
   }
-  backend.rows().rescale_rows(totals_);
+  context_.backend().rows().rescale_rows(totals_);
+}
+
+void Update::count_updated() {
+  for (size_t s = 0; s < shards_.size(); ++s) {
+    context_.counters.tables[static_cast<size_t>(shards_[s].table())].rows_updated.fetch_add(
+        static_cast<int64_t>(rows_of(s).size()), std::memory_order_relaxed);
+  }
 }
 
 }  // namespace shardrec::embedding

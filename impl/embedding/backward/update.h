@@ -14,7 +14,9 @@
 #include "embedding/backward/received_gradients.h"
 #include "embedding/backward/replicated.h"
 #include "embedding/backward/statistics.h"
+#include "embedding/exchange/exchange.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/step_context.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/settings.h"
 #include "embedding/tables/shard.h"
@@ -36,7 +38,7 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank
 
 class Update {
  public:
-  Update(const Layout& layout, std::span<Shard> shards, comm::BodyCarrier& bodies);
+  explicit Update(const StepContext& context);
 
   // Builds the index plan that a step of these tables' settings needs: frozen tables have no rows.
   // steps: by table. Needs no gradients.
@@ -45,61 +47,46 @@ class Update {
   std::span<const size_t> gradient_heads(std::span<const comm::ConstBytes> messages) {
     return gradients_.heads(messages);
   }
-  // Step one, after group(): finds the gradients of the plan's rows, in messages and bodies as
+  // After group(): finds the gradients of the plan's rows, in messages and bodies as
   // ReceivedGradients::open takes them. owner_scale: of gradients that
-  // are divided late. The plan, the steps and the gradients stay where they are until apply() has
-  // returned. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
+  // are divided late. The plan, the steps and the gradients stay where they are until the step is
+  // taken. Throws CORRUPT_DATA when a message is not what the batch needs; nothing has changed
   // then.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
             std::span<const comm::ConstBytes> bodies, float owner_scale,
-            std::span<const TableStep> steps, const IndexPlan& plan, compute::Backend& backend);
+            std::span<const TableStep> steps, const IndexPlan& plan);
 
-  // In place of all further steps: keeps the gradients for a later one. Throws UNSUPPORTED for 2^32
-  // rows of a box; nothing has changed then.
-  void accumulate(compute::Backend& backend);
-  // Step two, where gradients are kept: adds them to the present ones.
-  bool accumulated() const { return kept_lookups_ > 0; }
-  void add_accumulated(compute::Backend& backend);
-  // Forgets what is kept: after the step, or in place of it.
+  // After open(), one of two. Takes the step: gradients that were kept and those of replicas are
+  // added to the present ones, sums over columns of other owners are exchanged where the optimizer
+  // needs them, rows are updated. Throws before the first row has changed, or ends the communicator.
+  void take_step(uint64_t lookup, PhaseTimer& timer);
+  // Keeps the gradients for a later step. Throws UNSUPPORTED for 2^32 rows of a box; nothing has
+  // changed then.
+  void accumulate();
+
+  // Forgets what is kept: in place of a step.
   void drop_accumulated();
 
-  // Where replicas_needed(): two exchanges that bring the sums over all ranks of the rows of tables
-  // replicated by rows.
-  bool replicas_needed() const { return replicated_.needed(); }
-  void pack_replicas(compute::Backend& backend, comm::MessageBuffer& buffer);
-  void add_replicas(std::span<const comm::ConstBytes> messages, comm::MessageBuffer& buffer);
-  void take_replicas(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
-  std::span<const comm::ConstBytes> replicas_messages() const { return replicated_.messages(); }
-
-  // Step three, where statistics_needed(): sums for the other owners of columns.
-  bool statistics_needed() const { return statistics_.needed(); }
-  void pack_statistics(compute::Backend& backend, comm::MessageBuffer& buffer);
-  std::span<const comm::ConstBytes> statistics_messages() const { return statistics_.messages(); }
-  void add_statistics(std::span<const comm::ConstBytes> messages) { statistics_.add_up(messages); }
-
-  // Step four: updates the tables, and rescales rows above max_norm where rows are whole. Throws
-  // before the first row has changed, or not at all.
-  void apply(compute::Backend& backend);
-
-  // Step five, where norms_needed(): norms for the other owners of columns, then their rows.
-  bool norms_needed() const { return norms_.needed(); }
-  void pack_norms(compute::Backend& backend, comm::MessageBuffer& buffer);
-  std::span<const comm::ConstBytes> norms_messages() const { return norms_.messages(); }
-  void rescale(std::span<const comm::ConstBytes> messages, compute::Backend& backend);
-
-  // Rows of one of the own shards that the step updates.
-  int64_t touched_rows(size_t shard) const { return static_cast<int64_t>(rows_of(shard).size()); }
-
  private:
+  // Steps in their order. Each needs some tables only: add_kept() where gradients are kept, sum_replicas()
+  // for tables replicated by rows, sum_statistics() and rescale() for tables cut by columns.
+  void add_kept();
+  void sum_replicas(uint64_t lookup, PhaseTimer& timer);
+  void sum_statistics(uint64_t lookup, PhaseTimer& timer);
+  // Throws before the first row has changed, or not at all.
+  void update_rows();
+  void rescale(uint64_t lookup, PhaseTimer& timer);
+  void count_updated();
+
   std::span<const int64_t> rows_of(size_t shard) const;
   compute::TouchedRows touched(size_t shard) const;
   // Hands the back end the rows and gradients that the step is about.
-  void open_rows(compute::Backend& backend);
+  void open_rows();
   // Sums the gradients of the shards' rows where they are wanted: buffers_.
   template <class Wanted>
-  void sum_gradients(compute::Backend& backend, Wanted wanted);
+  void sum_gradients(Wanted wanted);
 
-  const Layout& layout_;
+  StepContext context_;
   std::span<Shard> shards_;
   const IndexPlan* plan_ = nullptr;  // of the step; its parts are the own shards
   std::vector<uint8_t> wanted_;      // by own shard: not frozen
@@ -112,8 +99,12 @@ class Update {
   bool from_replicas_ = false;              // theirs are the sums over all ranks
   std::span<const TableStep> steps_;        // by table
   float owner_scale_ = 1;
+  Exchange replica_rows_;
+  Exchange replica_sums_;
   SharedStatistics statistics_;
+  Exchange statistics_exchange_;
   SharedStatistics norms_;
+  Exchange norms_exchange_;
   std::vector<std::span<const int64_t>> rows_;  // by own shard, while sums are exchanged
   ReceivedGradients gradients_;
   compute::Buffer buffer_memory_;  // gradients on their way to kept_ or to other ranks

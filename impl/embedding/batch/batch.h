@@ -12,7 +12,7 @@
 #include "embedding/batch/caller_memory.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/verdict.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::embedding {

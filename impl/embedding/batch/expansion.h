@@ -12,7 +12,7 @@
 #include "compute/bags.h"
 #include "compute/buffer.h"
 #include "embedding/batch/verdict.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "shardrec/tensor.h"
 
 namespace shardrec::embedding {

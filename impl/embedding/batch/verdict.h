@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::embedding {
 

@@ -212,4 +212,10 @@ compute::RowCoding WireCodec::coding_of(const Run& run) const {
           .boxes = boxes_[part]};
 }
 
+std::unique_ptr<WireCodec> make_codec(const Layout& layout, shardrec_compression compression,
+                                      comm::BodyCarrier& bodies) {
+  if (compression == SHARDREC_COMPRESSION_NONE) return nullptr;
+  return std::make_unique<WireCodec>(layout, compression, bodies);
+}
+
 }  // namespace shardrec::embedding

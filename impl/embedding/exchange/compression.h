@@ -108,4 +108,8 @@ class WireCodec {
   size_t head_ = 0;                 // bytes of each
 };
 
+// Null: compression is NONE, what is exchanged is what was packed.
+std::unique_ptr<WireCodec> make_codec(const Layout& layout, shardrec_compression compression,
+                                      comm::BodyCarrier& bodies);
+
 }  // namespace shardrec::embedding

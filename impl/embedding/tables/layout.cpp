@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "core/error.h"
-#include "plan/replication.h"
 
 namespace shardrec::embedding {
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/model.h"
+#include "plan/model/model.h"
 #include "plan/plan.h"
 
 namespace shardrec::embedding {

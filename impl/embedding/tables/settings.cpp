@@ -4,7 +4,7 @@
 
 #include "compute/math/initial_values.h"
 #include "core/hash.h"
-#include "plan/optimizer_step.h"
+#include "plan/model/optimizer_step.h"
 
 namespace shardrec::embedding {
 TrainingSettings::TrainingSettings(const plan::Model& model, int64_t seed)

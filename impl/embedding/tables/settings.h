@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "compute/kernels.h"
-#include "plan/model.h"
+#include "plan/model/model.h"
 
 namespace shardrec::embedding {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plan/optimizer_step.h"
+#include "plan/model/optimizer_step.h"
 
 namespace shardrec::embedding {
 namespace {

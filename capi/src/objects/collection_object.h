@@ -1,0 +1,65 @@
+// The objects behind shardrec_collection and shardrec_lookup. A collection and its lookups share
+// one busy flag: one thread at a time uses any of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "checkpoint/contents/collection_contents.h"
+#include "embedding/lookup.h"
+#include "handle.h"
+#include "objects/comm_object.h"
+#include "shardrec/lookup.h"
+#include "training/tables.h"
+
+namespace shardrec::capi {
+
+struct CollectionObject {
+  // All ranks of the membership make theirs in the same order; tables: collective to make.
+  explicit CollectionObject(const std::shared_ptr<Membership>& its_membership)
+      : membership(its_membership), checkpoints(membership->communicator()) {}
+
+  // The number names the collection in traces and metrics.
+  void set_tables(std::unique_ptr<training::Tables> made) noexcept {
+    tables = std::move(made);
+    number = membership->next_collection();
+    tables->collection().counters().track = {.rank = membership->communicator().rank(),
+                                             .collection = number};
+  }
+  embedding::Collection& collection() const { return tables->collection(); }
+
+  std::shared_ptr<Membership> membership;
+  std::unique_ptr<training::Tables> tables;
+  // Over all ranks of the membership, which on a mesh are those of all replicas.
+  checkpoint::GroupChannels checkpoints;
+  uint32_t number = 0;  // of the collections on its communicator; the same on all ranks
+  std::shared_ptr<BusyFlag> busy = std::make_shared<BusyFlag>();
+
+  BusyFlag& busy_flag() { return *busy; }
+};
+
+struct LookupObject {
+  // The lookup goes first: it may have to tell the communicator that it is gone.
+  std::shared_ptr<Membership> membership;
+  std::unique_ptr<embedding::Lookup> lookup;
+  std::shared_ptr<BusyFlag> busy;
+
+  BusyFlag& busy_flag() { return *busy; }
+};
+
+embedding::CollectionOptions collection_options(const shardrec_options* handle);
+
+template <>
+struct Handle<shardrec_collection> {
+  using Object = CollectionObject;
+  static constexpr Kind kKind = Kind::kCollection;
+};
+
+template <>
+struct Handle<shardrec_lookup> {
+  using Object = LookupObject;
+  static constexpr Kind kKind = Kind::kLookup;
+};
+
+}  // namespace shardrec::capi

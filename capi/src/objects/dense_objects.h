@@ -1,0 +1,45 @@
+// The objects behind shardrec_ddp, shardrec_mlp and shardrec_interaction.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "dense/ddp/ddp.h"
+#include "dense/interaction.h"
+#include "dense/mlp.h"
+#include "handle.h"
+#include "objects/comm_object.h"
+#include "options.h"
+#include "shardrec/ddp.h"
+#include "shardrec/layers.h"
+
+namespace shardrec::capi {
+
+struct DdpObject {
+  DdpObject(std::shared_ptr<Membership> its_membership, const dense::DdpOptions& options)
+      : membership(std::move(its_membership)), ddp(membership->share(), options) {}
+
+  std::shared_ptr<Membership> membership;
+  dense::Ddp ddp;
+};
+
+// Options of kind MLP.
+dense::MlpOptions mlp_options(const Options& options);
+
+template <>
+struct Handle<shardrec_ddp> {
+  using Object = DdpObject;
+  static constexpr Kind kKind = Kind::kDdp;
+};
+template <>
+struct Handle<shardrec_mlp> {
+  using Object = dense::Mlp;
+  static constexpr Kind kKind = Kind::kMlp;
+};
+template <>
+struct Handle<shardrec_interaction> {
+  using Object = dense::Interaction;
+  static constexpr Kind kKind = Kind::kInteraction;
+};
+
+}  // namespace shardrec::capi

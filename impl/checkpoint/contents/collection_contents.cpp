@@ -1,0 +1,82 @@
+#include "checkpoint/contents/collection_contents.h"
+
+#include "core/error.h"
+#include "embedding/tables/stored_pieces.h"
+#include "plan/plan.h"
+
+namespace shardrec::checkpoint {
+namespace {
+
+static_assert(static_cast<int>(TablePart::kWeights) == SHARDREC_TABLE_WEIGHTS &&
+              static_cast<int>(TablePart::kState) == SHARDREC_TABLE_STATE &&
+              static_cast<int>(TablePart::kState2) == SHARDREC_TABLE_STATE_2);
+
+std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::PieceUse use) {
+  std::vector<BoxTensor> boxes;
+  compute::Backend* const backend =
+      collection.backend().host_reaches_memory() ? nullptr : &collection.backend();
+  for (const embedding::StoredPiece& stored :
+       embedding::stored_pieces(collection.layout(), collection.shards(), use)) {
+    const plan::Table& table = collection.model().tables[static_cast<size_t>(stored.table)];
+    const auto part = static_cast<TablePart>(stored.part);
+    boxes.push_back(
+        {.table = stored.table,
+         .part = part,
+         .layout = layout_of(table.dtype, collection.model().optimizer_of(stored.table).kind, part),
+         .row = stored.row,
+         .rows = stored.rows,
+         .col = stored.col,
+         .cols = stored.cols,
+         .data = stored.data,
+         .stride = static_cast<int64_t>(stored.stride),
+         .backend = backend});
+  }
+  return boxes;
+}
+
+CollectionContents contents_of(training::Tables& tables, const std::string& name) {
+  embedding::Collection& collection = tables.collection();
+  CollectionContents contents{.name = name,
+                              .model = &collection.model(),
+                              .plan = plan::plan_to_json(tables.plan(), collection.model()),
+                              .step = collection.step(),
+                              .tables = manifest_tables(collection.model())};
+  for (size_t t = 0; t < contents.tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    const double rate = collection.settings().learning_rate(table);
+    if (rate != collection.model().optimizer_of(table).learning_rate) {
+      contents.tables[t].learning_rate = rate;
+    }
+    contents.tables[t].frozen = collection.settings().frozen(table);
+  }
+  return contents;
+}
+
+}  // namespace
+
+CollectionContents contents_to_save(training::Tables& tables, const std::string& name) {
+  const bool writes = tables.writes_rows();
+  CollectionContents contents = contents_of(tables, name);
+  if (writes) contents.boxes = boxes_of(tables.collection(), embedding::PieceUse::kSave);
+  return contents;
+}
+
+CollectionContents contents_to_load(training::Tables& tables, const std::string& name) {
+  CollectionContents contents = contents_of(tables, name);
+  contents.boxes = boxes_of(tables.collection(), embedding::PieceUse::kLoad);
+  return contents;
+}
+
+void apply_loaded(training::Tables& tables, const CollectionContents& loaded) noexcept {
+  embedding::TrainingSettings& settings = tables.collection().settings();
+  for (size_t t = 0; t < loaded.tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    if (loaded.tables[t].learning_rate) {
+      settings.set_learning_rate(table, *loaded.tables[t].learning_rate);
+    }
+    settings.set_frozen(table, loaded.tables[t].frozen);
+  }
+  tables.end_filling(loaded.step);
+}
+
+}  // namespace shardrec::checkpoint

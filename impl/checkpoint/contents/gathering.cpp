@@ -1,0 +1,75 @@
+#include "checkpoint/contents/gathering.h"
+
+#include <iterator>
+#include <span>
+
+#include "core/error.h"
+
+namespace shardrec::checkpoint {
+
+void Gathering::add(const std::string& name, training::Tables& tables) {
+  tables_.emplace_back(name, &tables);
+}
+
+void Gathering::add(const std::string& name, dense::Mlp& layers) {
+  layers_.push_back({name, &layers, LayersState(layers)});
+}
+
+void Gathering::add(const std::string& name, dense::Ddp& parameters) {
+  parameters_.emplace_back(name, DdpState(parameters));
+}
+
+Contents Gathering::to_save(const HostTensors& tensors) const {
+  require_any(!tensors.empty());
+  Contents contents;
+  for (const auto& [name, tables] : tables_) {
+    contents.collections.push_back(contents_to_save(*tables, name));
+  }
+  add_dense(contents);
+  for (ItemContents& item : tensors.items()) contents.items.push_back(std::move(item));
+  return contents;
+}
+
+Contents Gathering::to_load() const {
+  require_any(false);
+  Contents contents;
+  for (const auto& [name, tables] : tables_) {
+    contents.collections.push_back(contents_to_load(*tables, name));
+  }
+  add_dense(contents);
+  return contents;
+}
+
+void Gathering::begin_filling() const noexcept {
+  for (const auto& [name, tables] : tables_) tables->begin_filling();
+}
+
+void Gathering::apply(const Contents& loaded) noexcept {
+  for (size_t c = 0; const auto& [name, tables] : tables_) {
+    apply_loaded(*tables, loaded.collections[c++]);
+  }
+  for (Layers& added : layers_) added.state.apply();
+  for (auto& [name, state] : parameters_) state.apply();
+}
+
+void Gathering::require_any(bool others) const {
+  if (others || !tables_.empty() || !layers_.empty() || !parameters_.empty()) return;
+  core::fail(SHARDREC_INVALID_STATE, "nothing was added to this checkpoint");
+}
+
+void Gathering::add_dense(Contents& contents) const {
+  for (const Layers& added : layers_) {
+    contents.items.push_back({.kind = ItemKind::kLayers,
+                              .name = added.name,
+                              .description = describe_layers(*added.layers),
+                              .tensors = added.state.tensors()});
+  }
+  for (const auto& [name, state] : parameters_) {
+    contents.items.push_back({.kind = ItemKind::kParameters,
+                              .name = name,
+                              .description = {},
+                              .tensors = state.tensors()});
+  }
+}
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,55 @@
+// Gathers what was added to a checkpoint into the contents of one commit or load.
+//
+// What is added is referred to. From add() to the end of the commit or load it stays in place and
+// nobody else uses it. Thread rule: one thread at a time.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/contents/collection_contents.h"
+#include "checkpoint/contents/contents.h"
+#include "checkpoint/contents/ddp_parameters.h"
+#include "checkpoint/contents/host_tensors.h"
+#include "checkpoint/contents/layers.h"
+#include "dense/ddp/ddp.h"
+#include "dense/mlp.h"
+
+namespace shardrec::checkpoint {
+
+class Gathering {
+ public:
+  void add(const std::string& name, training::Tables& tables);
+  void add(const std::string& name, dense::Mlp& layers);
+  void add(const std::string& name, dense::Ddp& parameters);
+
+  // What a commit writes: collections, layers, parameters, each in the order in which they were
+  // added, then the host tensors by name. Throws INVALID_STATE where there is none of all that, and
+  // what contents_to_save() does.
+  Contents to_save(const HostTensors& tensors) const;
+  // What a load fills; host tensors are read one by one instead. Throws INVALID_STATE where nothing
+  // was added.
+  Contents to_load() const;
+
+  // Before the first byte of a table changes, and when all are there: the collections are marked as
+  // filled in part, then set to the steps and settings that were loaded.
+  void begin_filling() const noexcept;
+  void apply(const Contents& loaded) noexcept;
+
+ private:
+  struct Layers {
+    std::string name;
+    const dense::Mlp* layers;
+    LayersState state;
+  };
+
+  void require_any(bool others) const;
+  void add_dense(Contents& contents) const;
+
+  std::vector<std::pair<std::string, training::Tables*>> tables_;
+  std::vector<Layers> layers_;
+  std::vector<std::pair<std::string, DdpState>> parameters_;
+};
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,116 @@
+#include "checkpoint/contents/layers.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/json.h"
+
+namespace shardrec::checkpoint {
+
+namespace {
+
+std::byte* bytes_of(void* data) { return static_cast<std::byte*>(data); }
+
+const char* name_of(shardrec_activation activation) {
+  return activation == SHARDREC_ACTIVATION_RELU ? "relu" : "none";
+}
+
+}  // namespace
+
+std::vector<DenseTensor> layer_tensors(const dense::Mlp& mlp) {
+  const dense::Parameters& parameters = mlp.parameters();
+  const std::vector<std::string> states = dense::state_names(parameters.optimizer().kind);
+  std::vector<DenseTensor> tensors;
+  for (const dense::ParameterInfo& info : parameters.infos()) {
+    tensors.push_back({.name = info.name,
+                       .dtype = SHARDREC_FLOAT32,
+                       .shape = info.shape,
+                       .data = bytes_of(parameters.values(info.offset))});
+    for (size_t s = 0; s < states.size(); ++s) {
+      tensors.push_back({.name = info.name + "." + states[s],
+                         .dtype = SHARDREC_FLOAT32,
+                         .shape = info.shape,
+                         .data = bytes_of(parameters.state(static_cast<int>(s), info.offset))});
+    }
+  }
+  return tensors;
+}
+
+LayersState::LayersState(dense::Mlp& mlp)
+    : mlp_(&mlp),
+      numbers_(std::make_unique<Numbers>(
+          Numbers{.steps = mlp.parameters().steps(),
+                  .learning_rate = mlp.parameters().learning_rate_was_set()
+                                       ? mlp.parameters().optimizer().learning_rate
+                                       : std::numeric_limits<double>::quiet_NaN()})) {}
+
+std::vector<DenseTensor> LayersState::tensors() const {
+  std::vector<DenseTensor> tensors = layer_tensors(*mlp_);
+  tensors.push_back(
+      {.name = "steps", .dtype = SHARDREC_INT64, .shape = {1}, .data = bytes_of(&numbers_->steps)});
+  tensors.push_back({.name = "learning_rate",
+                     .dtype = SHARDREC_FLOAT64,
+                     .shape = {1},
+                     .data = bytes_of(&numbers_->learning_rate)});
+  return tensors;
+}
+
+void LayersState::apply() noexcept {
+  mlp_->parameters().set_steps(numbers_->steps);
+  if (std::isfinite(numbers_->learning_rate)) {
+    mlp_->parameters().set_learning_rate(numbers_->learning_rate);
+  }
+}
+
+std::string describe_layers(const dense::Mlp& mlp) {
+  core::JsonWriter json;
+  json.begin_object();
+  json.key("inputs").integer(mlp.inputs());
+  json.key("layers").begin_array();
+  for (const dense::LayerShape& layer : mlp.shapes()) {
+    json.begin_object();
+    json.key("outputs").integer(layer.outputs);
+    json.key("activation").text(name_of(layer.activation));
+    json.end_object();
+  }
+  json.end_array();
+  json.key("optimizer").text(plan::optimizer_to_json(mlp.parameters().initial_optimizer()));
+  json.end_object();
+  return json.take();
+}
+
+LayersDescription read_description(const std::string& description, const std::string& path) {
+  const core::JsonDocument document(description, "the description of layers in " + path,
+                                    SHARDREC_CORRUPT_DATA, path);
+  const core::JsonValue root = document.root();
+  root.expect_keys({"inputs", "layers", "optimizer"});
+  LayersDescription read;
+  read.optimizer = plan::optimizer_from_json(root.at("optimizer").text());
+  read.inputs = root.at("inputs").integer(1, 65536);
+  const core::JsonValue layers = root.at("layers");
+  (void)layers.array_size();
+  for (auto layer = layers.first(); layer; layer = layer->next()) {
+    layer->expect_keys({"outputs", "activation"});
+    const core::JsonValue activation = layer->at("activation");
+    if (activation.text() != "relu" && activation.text() != "none") {
+      activation.fail("\"" + activation.text() + "\" is unknown; accepted: none, relu");
+    }
+    read.layers.push_back({.outputs = layer->at("outputs").integer(1, 65536),
+                           .activation = activation.text() == "relu" ? SHARDREC_ACTIVATION_RELU
+                                                                     : SHARDREC_ACTIVATION_NONE});
+  }
+  return read;
+}
+
+std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::MlpOptions options,
+                                        const std::string& path) {
+  const LayersDescription read = read_description(description, path);
+  options.optimizer = read.optimizer;
+  auto mlp = std::make_unique<dense::Mlp>(read.inputs, options);
+  for (const dense::LayerShape& layer : read.layers) {
+    mlp->add_linear(layer.outputs, layer.activation);
+  }
+  return mlp;
+}
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,55 @@
+// A stack of layers as a checkpoint holds it: parameters under their names, optimizer states as
+// "<parameter>.<state>", the step count, a learning rate that was set, and a description from which
+// the stack can be made again.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/format/tensors.h"
+#include "core/error.h"
+#include "dense/mlp.h"
+
+namespace shardrec::checkpoint {
+
+// The parameters and states of a stack, in place.
+std::vector<DenseTensor> layer_tensors(const dense::Mlp& mlp);
+
+// All tensors of a stack. Numbers that are no arrays of the stack have a place here: they are those
+// of the stack when this is made, and apply() sets the stack's to what a load has put there.
+class LayersState {
+ public:
+  explicit LayersState(dense::Mlp& mlp);
+
+  std::vector<DenseTensor> tensors() const;
+  void apply() noexcept;
+
+ private:
+  struct Numbers {
+    int64_t steps = 0;
+    double learning_rate = 0;  // NaN: none was set
+  };
+  dense::Mlp* mlp_;
+  std::unique_ptr<Numbers> numbers_;  // stays in place
+};
+
+// inputs, layers, optimizer as JSON.
+std::string describe_layers(const dense::Mlp& mlp);
+
+// What such a description says. Throws CORRUPT_DATA.
+struct LayersDescription {
+  int64_t inputs = 0;
+  std::vector<dense::LayerShape> layers;
+  plan::Optimizer optimizer;
+};
+LayersDescription read_description(const std::string& description, const std::string& path);
+
+// A stack as described; options but the optimizer are the caller's. Throws CORRUPT_DATA, and what
+// the stack's making throws.
+std::unique_ptr<dense::Mlp> make_layers(const std::string& description, dense::MlpOptions options,
+                                        const std::string& path);
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,148 @@
+// manifest.json: what a checkpoint holds and where. Written last, so that a directory with a
+// manifest is a whole checkpoint. It ends with a checksum of itself, and readers check it down to
+// the last cell: every part of every table is tiled exactly once by the boxes of the tensors, and
+// every byte of every file belongs to its header or to one tensor. The format: FORMAT.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "checkpoint/format/tensors.h"
+#include "plan/plan.h"
+
+namespace shardrec::checkpoint {
+
+inline constexpr const char* kManifestName = "manifest.json";
+
+struct ManifestTable {
+  std::string name;
+  int64_t rows = 0;
+  int64_t dim = 0;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  shardrec_optimizer optimizer = SHARDREC_OPTIMIZER_SGD;
+  shardrec_row_statistics row_statistics = SHARDREC_ROW_STATISTICS_ROW;
+  std::optional<double> learning_rate = {};  // set by a call, in place of the optimizer's
+  bool frozen = false;
+
+  bool operator==(const ManifestTable&) const = default;
+};
+
+struct ManifestCollection {
+  std::string name;
+  int64_t step = 0;   // applied updates
+  std::string model;  // plan::model_to_json; empty in a checkpoint of format 1
+  std::string plan;   // plan::plan_to_json of its sharding group; as model
+  std::vector<ManifestTable> tables;
+
+  bool operator==(const ManifestCollection&) const = default;
+};
+
+struct ManifestFile {
+  std::string name;  // inside the directory; letters, digits, '_', '-', '.'
+  int64_t bytes = 0;
+  // Of what stands in front of the data: its size and checksum. Format 1 has neither (-1).
+  int64_t header_bytes = -1;
+  uint64_t header_checksum = 0;
+
+  bool operator==(const ManifestFile&) const = default;
+};
+
+// Where the elements of a tensor stand.
+struct Stored {
+  int32_t file = 0;     // index in Manifest::files
+  std::string name;     // in the file
+  int64_t offset = -1;  // of the first byte in the file; -1 in format 1: read from the header
+
+  bool operator==(const Stored&) const = default;
+};
+
+// A box of a table in one file: little-endian, [rows, cols], or [rows] for a state of one value per
+// row.
+struct ManifestTensor {
+  int32_t collection = 0;  // index in Manifest::collections
+  int32_t table = 0;       // index in its tables
+  TablePart part = TablePart::kWeights;
+  PartLayout layout = {};  // what the table says of the part
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+  Stored stored = {};
+  // checksums[i] is that of rows [i * chunk_rows, (i + 1) * chunk_rows) of the box. In format 1 one
+  // of the whole tensor.
+  int64_t chunk_rows = 0;
+  std::vector<uint64_t> checksums = {};
+
+  bool operator==(const ManifestTensor&) const = default;
+};
+
+enum class ItemKind : uint8_t {
+  kLayers,      // a stack of layers; description: dense::Mlp's, to make it again
+  kParameters,  // of a DDP handle
+  kHostTensor,  // one tensor that one rank set
+};
+
+struct ManifestDense {
+  std::string name;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  std::vector<int64_t> shape;
+  Stored stored = {};
+  uint64_t checksum = 0;
+
+  bool operator==(const ManifestDense&) const = default;
+};
+
+struct ManifestItem {
+  ItemKind kind = ItemKind::kHostTensor;
+  std::string name;
+  int32_t rank = 0;  // that wrote it
+  std::string description;
+  std::vector<ManifestDense> tensors;
+
+  bool operator==(const ManifestItem&) const = default;
+};
+
+struct Manifest {
+  int format = 2;
+  std::string run;     // names the run that wrote it; empty where none is kept (collection_save)
+  int64_t commit = 0;  // numbers the commits of a run
+  int64_t step = 0;    // of the host's
+  int32_t ranks = 1;   // that wrote it
+  std::vector<ManifestCollection> collections;
+  std::vector<ManifestItem> items;
+  std::vector<ManifestFile> files;
+  std::vector<ManifestTensor> tensors;
+
+  const ManifestTable& table_of(const ManifestTensor& tensor) const {
+    return collections[static_cast<size_t>(tensor.collection)]
+        .tables[static_cast<size_t>(tensor.table)];
+  }
+  const ManifestFile& file_of(const Stored& stored) const {
+    return files[static_cast<size_t>(stored.file)];
+  }
+
+  bool operator==(const Manifest&) const = default;
+};
+
+inline int64_t bytes_of(const ManifestTensor& tensor) {
+  return tensor.rows * tensor.layout.row_bytes(tensor.cols);
+}
+int64_t bytes_of(const ManifestDense& tensor);
+
+std::string manifest_to_text(const Manifest& manifest);
+
+// Throws CORRUPT_DATA (UNSUPPORTED for a format, dtype or optimizer of a later release), path in
+// the parts. Checks form, ranges and names, not the tiling.
+Manifest manifest_from_text(std::string_view text, const std::string& path);
+
+// Proves that the tensors tile every part of every table exactly once; throws `status`.
+void check_coverage(const Manifest& manifest, shardrec_status status, const std::string& path);
+
+// Proves that header and tensors fill each file without holes and overlaps; nothing to prove for
+// format 1, whose headers say it. Throws CORRUPT_DATA.
+void check_files(const Manifest& manifest, const std::string& path);
+
+}  // namespace shardrec::checkpoint

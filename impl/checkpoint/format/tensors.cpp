@@ -1,0 +1,124 @@
+#include "checkpoint/format/tensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "plan/model/names.h"
+
+namespace shardrec::checkpoint {
+
+static_assert(std::endian::native == std::endian::little,
+              "files are little-endian and copied as they are");
+
+int64_t PartLayout::element_bytes() const { return static_cast<int64_t>(core::dtype_size(dtype)); }
+
+int part_count(shardrec_optimizer optimizer) {
+  return 1 + static_cast<int>(plan::states_of(optimizer).size());
+}
+
+PartLayout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, TablePart part) {
+  if (part == TablePart::kWeights) return {.by_row = false, .dtype = table_dtype};
+  const auto states = plan::states_of(optimizer);
+  const auto state = static_cast<size_t>(part) - static_cast<size_t>(TablePart::kState);
+  if (state >= states.size()) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("the optimizer ", plan::name_of(optimizer), " has no state ", state));
+  }
+  return {.by_row = states[state].by_row, .dtype = SHARDREC_FLOAT32};
+}
+
+std::string name_of(shardrec_optimizer optimizer, TablePart part) {
+  if (part == TablePart::kWeights) return "weights";
+  const auto state = static_cast<size_t>(part) - static_cast<size_t>(TablePart::kState);
+  return std::string("state/") + plan::states_of(optimizer)[state].name;
+}
+
+void check_box(const BoxTensor& box, const plan::Model& model) {
+  bool good = box.table >= 0 && box.table < std::ssize(model.tables);
+  if (good) {
+    const plan::Table& table = model.tables[static_cast<size_t>(box.table)];
+    good = box.row >= 0 && box.rows >= 1 && box.col >= 0 && box.cols >= 1 &&
+           box.row + box.rows <= table.rows && box.col + box.cols <= table.dim &&
+           static_cast<int>(box.part) < part_count(model.optimizer_of(box.table).kind) &&
+           box.layout == layout_of(table.dtype, model.optimizer_of(box.table).kind, box.part) &&
+           box.stride >= box.layout.row_width(box.cols) && box.data != nullptr;
+  }
+  if (!good) {
+    core::fail(SHARDREC_INTERNAL,
+               core::sentence("a box of table ", box.table, " for a checkpoint is malformed"));
+  }
+}
+
+void for_each_chunk(const BoxTensor& box,
+                    core::FunctionRef<void(std::span<const std::byte>)> take) {
+  const int64_t row_bytes = box.layout.row_bytes(box.cols);
+  const int64_t height = rows_per_chunk(row_bytes);
+  std::vector<std::byte> buffer;
+  for (int64_t row = 0; row < box.rows; row += height) {
+    const int64_t rows = std::min(height, box.rows - row);
+    const std::byte* first = box.at_row(box.row + row);
+    const auto bytes = static_cast<size_t>(rows * row_bytes);
+    if (box.backend == nullptr && box.compact()) {
+      take({first, bytes});
+      continue;
+    }
+    buffer.resize(bytes);
+    if (box.backend == nullptr) {
+      copy_rows(first, box.stride * box.layout.element_bytes(), buffer.data(), row_bytes, rows,
+                row_bytes);
+    } else {
+      const compute::Element element = compute::element_of(box.layout.dtype);
+      const int64_t width = box.layout.row_width(box.cols);
+      const compute::RowTransfer transfer{
+          .from = {first, element, static_cast<size_t>(box.stride)},
+          .to = {buffer.data(), element, static_cast<size_t>(width)},
+          .rows = rows,
+          .width = width};
+      box.backend->transfer().copy_to_host({&transfer, 1});
+    }
+    take(buffer);
+  }
+}
+
+void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
+                int64_t from_stride) {
+  const int64_t bytes = box.layout.element_bytes();
+  std::byte* const to = box.at_row(rows.row) + rows.first * bytes;
+  if (box.backend == nullptr) {
+    copy_rows(from, from_stride, to, box.stride * bytes, rows.rows, rows.cols * bytes);
+    return;
+  }
+  const compute::Element element = compute::element_of(box.layout.dtype);
+  const compute::RowTransfer transfer{
+      .from = {from, element, static_cast<size_t>(from_stride / bytes)},
+      .to = {to, element, static_cast<size_t>(box.stride)},
+      .rows = rows.rows,
+      .width = rows.cols};
+  box.backend->transfer().copy_from_host({&transfer, 1});
+}
+
+void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+               int64_t rows, int64_t bytes) {
+  if (from_stride == bytes && to_stride == bytes) {
+    std::memcpy(to, from, static_cast<size_t>(rows * bytes));
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memcpy(to + r * to_stride, from + r * from_stride, static_cast<size_t>(bytes));
+  }
+}
+
+int64_t elements_of(std::span<const int64_t> shape) {
+  int64_t count = 1;
+  for (const int64_t size : shape) count *= size;
+  return count;
+}
+
+int64_t DenseTensor::bytes() const {
+  return elements_of(shape) * static_cast<int64_t>(core::dtype_size(dtype));
+}
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,108 @@
+// What a checkpoint is made of, as it lies in this rank's memory: boxes of tables, and dense
+// tensors. Whoever owns the memory describes it; saving reads it, loading fills it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/backend.h"
+#include "core/function_ref.h"
+#include "plan/model/model.h"
+
+namespace shardrec::checkpoint {
+
+// A table's weights, or one of its optimizer's states: the values of shardrec_table_part.
+enum class TablePart : uint8_t {
+  kWeights,  // rows x cols elements of the table's dtype
+  kState,    // the first state of the table's optimizer, float32 (plan::states_of)
+  kState2,   // the second one
+};
+
+// What the elements of a part are.
+struct PartLayout {
+  bool by_row = false;  // one element per row; else rows x cols
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+
+  int64_t row_width(int64_t cols) const { return by_row ? 1 : cols; }  // elements
+  int64_t element_bytes() const;
+  int64_t row_bytes(int64_t cols) const { return row_width(cols) * element_bytes(); }
+
+  bool operator==(const PartLayout&) const = default;
+};
+
+// A box of a table of this rank. For a state that is one value per row, [col, col + cols)
+// are the columns over which it is taken: 0 and dim for ROW statistics, the box's columns for SHARD
+// statistics; it is loaded only from a state over the same columns.
+struct BoxTensor {
+  int32_t table = 0;  // index in the model
+  TablePart part = TablePart::kWeights;
+  PartLayout layout = {};  // what the model says of the part
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+  std::byte* data = nullptr;  // first element; saving only reads
+  int64_t stride = 0;         // elements from row to row: >= layout.row_width(cols)
+  // The back end in whose memory it is, where the host does not reach that; null: the host does.
+  compute::Backend* backend = nullptr;
+
+  // Are its rows one behind the other?
+  bool compact() const { return stride == layout.row_width(cols); }
+  std::byte* at_row(int64_t table_row) const {
+    return data + (table_row - row) * stride * layout.element_bytes();
+  }
+};
+
+// The parts of a table, which are in every checkpoint, and what their elements are; throws INTERNAL
+// for a part that the table has not.
+int part_count(shardrec_optimizer optimizer);
+PartLayout layout_of(shardrec_dtype table_dtype, shardrec_optimizer optimizer, TablePart part);
+// "weights", "state/exp_avg": the name of a part in manifests and tensor names.
+std::string name_of(shardrec_optimizer optimizer, TablePart part);
+
+// Throws INTERNAL when the box does not lie in a table of the model, or has no memory.
+void check_box(const BoxTensor& box, const plan::Model& model);
+
+// Tables are written, read and verified in chunks of whole rows, of at most this size where a row
+// is not larger.
+inline constexpr int64_t kChunkBytes = int64_t{4} << 20;
+inline int64_t rows_per_chunk(int64_t row_bytes) {
+  return row_bytes >= kChunkBytes ? 1 : kChunkBytes / row_bytes;
+}
+
+// Calls take(bytes) for the elements of the box, row by row, chunk by chunk.
+void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const std::byte>)> take);
+
+// Fills `cols` elements, from element `first` on, of `rows` rows from `row` of the table on: row r of
+// them is at from + r * from_stride (bytes), in the host's memory.
+struct BoxRows {
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t first = 0;
+  int64_t cols = 0;
+};
+void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
+                int64_t from_stride);
+
+// Copies `rows` rows of `bytes` bytes inside the host's memory; strides in bytes.
+void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
+               int64_t rows, int64_t bytes);
+
+// A dense tensor in this rank's memory: compact, row-major.
+struct DenseTensor {
+  std::string name;
+  shardrec_dtype dtype = SHARDREC_FLOAT32;
+  std::vector<int64_t> shape;
+  std::byte* data = nullptr;
+
+  int64_t bytes() const;
+  std::span<std::byte> span() const { return {data, static_cast<size_t>(bytes())}; }
+};
+
+// Product of the sizes; the shape comes from a tensor that exists.
+int64_t elements_of(std::span<const int64_t> shape);
+
+}  // namespace shardrec::checkpoint

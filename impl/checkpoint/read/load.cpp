@@ -1,0 +1,270 @@
+#include "checkpoint/read/load.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "checkpoint/read/files.h"
+#include "checkpoint/read/load_plan.h"
+#include "checkpoint/read/load_tables.h"
+#include "checkpoint/read/match.h"
+#include "comm/collective/agree.h"
+#include "core/error.h"
+#include "core/hash.h"
+
+namespace shardrec::checkpoint {
+
+namespace {
+
+using core::Control;
+using core::Environment;
+using core::fail;
+using core::join_path;
+using core::sentence;
+
+constexpr int64_t kMostManifestBytes = int64_t{1} << 32;
+constexpr int64_t kBlockBytes = int64_t{1} << 20;
+
+comm::Operation operation_on(const char* name, const std::string& directory) {
+  return {.name = name,
+          .detail = core::hash64(0, directory),
+          .deadline_kind = comm::DeadlineKind::kSetup};
+}
+
+uint64_t fingerprint(const Opened& opened) {
+  return core::hash64(0, manifest_to_text(opened.manifest));
+}
+
+// Ranks that do not see the same files would load a mixture.
+void compare_manifests(const Group& group, const comm::Operation& operation, const Opened& opened) {
+  const uint64_t mine = fingerprint(opened);
+  const auto all = group.collectives.all_gather(operation, std::as_bytes(std::span(&mine, 1)));
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    if (!std::equal(all[rank].begin(), all[rank].end(), all[0].begin(), all[0].end())) {
+      throw comm::AgreedError(
+          SHARDREC_IO_ERROR,
+          sentence("rank ", rank, " sees another checkpoint in ", opened.directory,
+                   " than rank 0; all ranks must read the same directory"),
+          {.rank = static_cast<int64_t>(rank), .path = opened.directory});
+    }
+  }
+}
+
+// Reads bytes [begin, end) of a tensor block by block; returns their hash.
+uint64_t hash_of(Files& files, const Stored& stored, int64_t begin, int64_t end,
+                 std::vector<std::byte>& buffer, Control* control) {
+  core::StreamingHash hash;
+  for (int64_t at = begin; at < end; at += kBlockBytes) {
+    buffer.resize(static_cast<size_t>(std::min(kBlockBytes, end - at)));
+    files.read(stored, at, buffer);
+    hash.update(buffer);
+    if (control != nullptr) control->advance(std::ssize(buffer));
+  }
+  return hash.digest();
+}
+
+// Verifies this rank's share of the tensors of tables: every size-th chunk, counted over all.
+void verify_tables(const Group& group, const Opened& opened, Files& files, Control* control) {
+  std::vector<std::byte> buffer;
+  int64_t number = 0;
+  for (const ManifestTensor& tensor : opened.manifest.tensors) {
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    const int64_t bytes = bytes_of(tensor);
+    for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
+      if (number % group.size != group.rank) continue;
+      const int64_t begin = static_cast<int64_t>(i) * chunk_bytes;
+      const int64_t end = std::min(bytes, begin + chunk_bytes);
+      if (hash_of(files, tensor.stored, begin, end, buffer, control) != tensor.checksums[i]) {
+        files.fail_damaged(tensor.stored, opened.manifest.table_of(tensor).name);
+      }
+    }
+  }
+}
+
+int64_t bytes_to_verify(const Group& group, const Opened& opened) {
+  int64_t number = 0;
+  int64_t total = 0;
+  for (const ManifestTensor& tensor : opened.manifest.tensors) {
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
+      if (number % group.size != group.rank) continue;
+      total += std::min(chunk_bytes, bytes_of(tensor) - static_cast<int64_t>(i) * chunk_bytes);
+    }
+  }
+  return total;
+}
+
+void read_dense_from(Files& files, const ManifestDense& tensor, std::span<std::byte> out) {
+  files.read(tensor.stored, 0, out);
+  if (core::hash64(0, out) != tensor.checksum) files.fail_damaged(tensor.stored, "");
+}
+
+// Dense tensors, read and verified, on their way to where they belong.
+class Staged {
+ public:
+  void read(Files& files, const Opened& opened, Contents& wanted, Control* control) {
+    for (ItemContents& item : wanted.items) {
+      const ManifestItem& saved = find_item(opened, item.kind, item.name);
+      const auto tensors = match(opened, saved, item);
+      for (size_t i = 0; i < tensors.size(); ++i) {
+        Copy& copy = copies_.emplace_back(
+            Copy{item.tensors[i].span(), std::vector<std::byte>(item.tensors[i].span().size())});
+        read_dense_from(files, *tensors[i], copy.bytes);
+        if (control != nullptr) control->advance(std::ssize(copy.bytes));
+      }
+    }
+  }
+  void apply() const noexcept {
+    for (const Copy& copy : copies_) {
+      if (!copy.bytes.empty()) std::memcpy(copy.to.data(), copy.bytes.data(), copy.bytes.size());
+    }
+  }
+
+ private:
+  struct Copy {
+    std::span<std::byte> to;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Copy> copies_;
+};
+
+// What this rank holds of the wanted tables: notes for all ranks, boxes for itself.
+struct OwnBoxes {
+  std::vector<BoxNote> notes;
+  std::vector<const BoxTensor*> boxes;
+
+  void add(const CollectionContents& wanted, const MatchedCollection& matched, int rank) {
+    for (const BoxTensor& box : wanted.boxes) {
+      check_box(box, *wanted.model);
+      notes.push_back({.rank = rank,
+                       .index = static_cast<int32_t>(boxes.size()),
+                       .collection = matched.collection,
+                       .table = matched.tables[static_cast<size_t>(box.table)],
+                       .row = box.row,
+                       .rows = box.rows,
+                       .col = box.col,
+                       .cols = box.cols,
+                       .part = static_cast<int32_t>(box.part)});
+      boxes.push_back(&box);
+    }
+  }
+};
+
+std::vector<BoxNote> gather_notes(const Group& group, const comm::Operation& operation,
+                                  const std::vector<BoxNote>& own) {
+  std::vector<BoxNote> all;
+  for (const comm::ConstBytes bytes :
+       group.collectives.all_gather(operation, std::as_bytes(std::span(own)))) {
+    std::vector<BoxNote> notes(bytes.size() / sizeof(BoxNote));
+    if (!bytes.empty()) std::memcpy(notes.data(), bytes.data(), bytes.size());
+    all.insert(all.end(), notes.begin(), notes.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+Opened open_directory(const std::string& directory, Environment& environment) {
+  const std::string path = join_path(directory, kManifestName);
+  if (!environment.exists(path)) {
+    fail(SHARDREC_NOT_FOUND,
+         sentence("the directory ", directory, " holds no checkpoint: there is no ", path),
+         {.path = path});
+  }
+  Opened opened{.directory = directory,
+                .manifest = manifest_from_text(
+                    core::read_text_file(environment, path, kMostManifestBytes), path)};
+  check_coverage(opened.manifest, SHARDREC_CORRUPT_DATA, path);
+  check_files(opened.manifest, path);
+  return opened;
+}
+
+Opened open(const Group& group, const std::string& directory, Environment& environment) {
+  const comm::Operation operation = operation_on("open", directory);
+  Opened opened;
+  comm::agree(group.collectives, operation,
+              [&] { opened = open_directory(directory, environment); });
+  compare_manifests(group, operation, opened);
+  return opened;
+}
+
+void load(const Group& group, const Opened& opened, Contents& wanted, Control* control,
+          core::FunctionRef<void()> before_writing, Environment& environment) {
+  const comm::Operation operation = operation_on("load", opened.directory);
+  Files files(opened, environment);
+  std::vector<MatchedCollection> matched;
+  OwnBoxes own;
+  comm::agree(group.collectives, operation, [&] {
+    for (const CollectionContents& collection : wanted.collections) {
+      matched.push_back(match(opened, collection));
+      own.add(collection, matched.back(), group.rank);
+    }
+  });
+  const std::vector<BoxNote> notes = gather_notes(group, operation, own.notes);
+  std::optional<LoadPlan> plan;
+  std::optional<TableLoader> tables;
+  Staged dense;
+  comm::agree(group.collectives, operation, [&] {
+    plan.emplace(opened.manifest, notes, group.size, opened.directory);
+    tables.emplace(group, opened, *plan, own.boxes, files, control);
+    if (control != nullptr) {
+      int64_t total = tables->bytes_to_read();
+      if (opened.manifest.format == 1) total += bytes_to_verify(group, opened);
+      for (const ItemContents& item : wanted.items) {
+        for (const DenseTensor& tensor : item.tensors) total += tensor.bytes();
+      }
+      control->start(total);
+      control->check();
+    }
+    files.check_share(group.rank, group.size);
+    dense.read(files, opened, wanted, control);
+    // Its checksums are of whole tensors, which nobody reads whole.
+    if (opened.manifest.format == 1) verify_tables(group, opened, files, control);
+  });
+  before_writing();
+  comm::agree(group.collectives, operation, [&] { tables->run(operation); });
+  dense.apply();
+  for (size_t c = 0; c < matched.size(); ++c) {
+    CollectionContents& collection = wanted.collections[c];
+    const ManifestCollection& saved =
+        opened.manifest.collections[static_cast<size_t>(matched[c].collection)];
+    collection.step = saved.step;
+    if (opened.manifest.format == 1) continue;  // knows of no rates and of nothing frozen
+    for (size_t t = 0; t < collection.tables.size(); ++t) {
+      collection.tables[t] = saved.tables[static_cast<size_t>(matched[c].tables[t])];
+    }
+  }
+}
+
+void verify(const Group& group, const Opened& opened, Control* control, Environment& environment) {
+  const comm::Operation operation = operation_on("verify", opened.directory);
+  comm::agree(group.collectives, operation, [&] {
+    Files files(opened, environment);
+    if (control != nullptr) {
+      control->start(bytes_to_verify(group, opened));
+      control->check();
+    }
+    files.check_share(group.rank, group.size);
+    verify_tables(group, opened, files, control);
+    if (group.rank != 0) return;
+    for (const ManifestItem& item : opened.manifest.items) {
+      for (const ManifestDense& tensor : item.tensors) {
+        // Sizes are those of the file, which is there: memory in proportion to it.
+        std::vector<std::byte> bytes(static_cast<size_t>(bytes_of(tensor)));
+        read_dense_from(files, tensor, bytes);
+      }
+    }
+  });
+}
+
+void read_dense(const Opened& opened, const ManifestDense& tensor, std::span<std::byte> out,
+                Environment& environment) {
+  Files files(opened, environment);
+  std::vector<std::byte> bytes(out.size());
+  read_dense_from(files, tensor, bytes);
+  if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+}
+
+}  // namespace shardrec::checkpoint

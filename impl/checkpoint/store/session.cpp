@@ -1,0 +1,97 @@
+#include "checkpoint/store/session.h"
+
+#include "checkpoint/write/save.h"
+#include "comm/collective/agree.h"
+#include "core/error.h"
+
+namespace shardrec::checkpoint {
+namespace {
+
+// The operation in which the ranks agree on their arguments. What a rank is given is read there: one
+// that got no good handle must not leave the others waiting.
+comm::Operation preparing(const char* name) {
+  return {.name = name, .kind = 1, .deadline_kind = comm::DeadlineKind::kSetup};
+}
+
+void require_step(int64_t step, int64_t least, const char* accepted) {
+  if (step >= least) return;
+  core::fail(SHARDREC_INVALID_ARGUMENT,
+             core::sentence("step is ", step, "; ", accepted, " is accepted"), {.value = step});
+}
+
+// Fills what was gathered: no table is whole from before the first byte changes until all are there.
+void fill(const Group& group, const Opened& opened, Gathering& gathering, Contents contents,
+          core::Control* control) {
+  checkpoint::load(group, opened, contents, control, [&] { gathering.begin_filling(); });
+  gathering.apply(contents);
+}
+
+}  // namespace
+
+void Session::commit(int64_t step, core::FunctionRef<Request()> request) {
+  const Group group = channels_.group();
+  Request own;
+  Contents contents;
+  comm::agree(group.collectives, preparing("commit"), [&] {
+    require_step(step, 0, "0 or more");
+    own = request();
+    contents = own.gathering->to_save(tensors_);
+  });
+  commit_step(group, root_, step, keep_, contents, lineage_, own.control.get());
+}
+
+void Session::open(int64_t step) {
+  const Group group = channels_.group();
+  comm::agree(group.collectives, preparing("open"),
+              [&] { require_step(step, -1, "-1 for the newest, 0 or more"); });
+  Lineage lineage;
+  opened_ = open_step(group, root_, step, lineage);
+  lineage_ = std::move(lineage);
+}
+
+void Session::load(core::FunctionRef<Request()> request) {
+  const Group group = channels_.group();
+  Request own;
+  Contents contents;
+  comm::agree(group.collectives, preparing("load"), [&] {
+    (void)opened();
+    own = request();
+    contents = own.gathering->to_load();
+  });
+  fill(group, *opened_, *own.gathering, std::move(contents), own.control.get());
+}
+
+void Session::verify(core::FunctionRef<std::shared_ptr<core::Control>()> control) {
+  const Group group = channels_.group();
+  std::shared_ptr<core::Control> progress;
+  comm::agree(group.collectives, preparing("verify"), [&] {
+    progress = control();
+    (void)opened();
+  });
+  checkpoint::verify(group, *opened_, progress.get());
+}
+
+const Opened& Session::opened() const {
+  if (!opened_) {
+    core::fail(SHARDREC_INVALID_STATE,
+               "no checkpoint is open: call shardrec_checkpoint_open first");
+  }
+  return *opened_;
+}
+
+void save_collection(const Group& group, training::Tables& tables, const std::string& directory,
+                     core::Control* control) {
+  Contents contents;
+  contents.collections.push_back(contents_to_save(tables, ""));
+  save(group, {.directory = directory, .step = tables.collection().step()}, contents, control);
+}
+
+void load_collection(const Group& group, training::Tables& tables, const std::string& directory,
+                     core::Control* control) {
+  Gathering alone;
+  alone.add("", tables);
+  Contents contents = alone.to_load();
+  fill(group, checkpoint::open(group, directory), alone, std::move(contents), control);
+}
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,70 @@
+// A root of checkpoints (store.h) as one job uses it: what all ranks of a communicator commit, open and
+// load together; and a collection that is a checkpoint of its own.
+//
+// Thread rule: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/contents/collection_contents.h"
+#include "checkpoint/contents/contents.h"
+#include "checkpoint/contents/gathering.h"
+#include "checkpoint/contents/host_tensors.h"
+#include "checkpoint/contents/names.h"
+#include "checkpoint/read/load.h"
+#include "checkpoint/store/store.h"
+#include "comm/communicator.h"
+#include "core/control.h"
+#include "core/function_ref.h"
+#include "training/tables.h"
+
+namespace shardrec::checkpoint {
+
+// What a rank brings to a commit or a load.
+struct Request {
+  std::shared_ptr<core::Control> control;  // may be null
+  Gathering* gathering = nullptr;          // of what was added
+};
+
+class Session {
+ public:
+  // keep: as commit_step() has it. Not collective; all ranks make theirs in the same order.
+  Session(comm::Communicator& communicator, std::string root, int64_t keep)
+      : channels_(communicator), root_(std::move(root)), keep_(keep) {}
+
+  HostTensors& tensors() noexcept { return tensors_; }
+  // Of everything that was added.
+  UsedNames& names() noexcept { return names_; }
+  const UsedNames& names() const noexcept { return names_; }
+
+  // Collective. Each runs request() in an agreement of all ranks: what it throws on one is every
+  // rank's error, and nothing has begun. Beyond that they throw what store.h and load.h say, and
+  // INVALID_STATE where load() or verify() comes before open().
+  void commit(int64_t step, core::FunctionRef<Request()> request);
+  void open(int64_t step);
+  void load(core::FunctionRef<Request()> request);
+  void verify(core::FunctionRef<std::shared_ptr<core::Control>()> control);
+
+  // Not collective. Throws INVALID_STATE when none is open.
+  const Opened& opened() const;
+
+ private:
+  GroupChannels channels_;
+  std::string root_;
+  int64_t keep_ = 0;
+  HostTensors tensors_;
+  UsedNames names_;
+  Lineage lineage_;
+  std::optional<Opened> opened_;
+};
+
+// Collective: as save() and load(), of tables alone, in a directory of their own.
+void save_collection(const Group& group, training::Tables& tables, const std::string& directory,
+                     core::Control* control);
+void load_collection(const Group& group, training::Tables& tables, const std::string& directory,
+                     core::Control* control);
+
+}  // namespace shardrec::checkpoint

@@ -1,0 +1,245 @@
+#include "embedding/backward/backward.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace shardrec::embedding {
+
+Backward::Backward(const StepContext& context, const LookupOptions& options, Update& update)
+    : context_(context),
+      options_(options),
+      update_(update),
+      packing_(context.layout),
+      plan_(context.layout, context.backend()),
+      exchange_(context.make_exchange(ExchangeKind::kGradient, "backward")),
+      codec_(make_codec(context.layout, context.options.backward_compression, context.bodies)) {
+  for (int32_t g = 0; g < context.layout.output().outputs(); ++g) {
+    gradients_.emplace_back(context.backend().memory());
+  }
+  posted_.steps.reserve(context.model().tables.size());
+  if (options.weight_gradient) weight_gradients_ = std::make_unique<WeightGradientState>(context);
+}
+
+void Backward::begin() {
+  for (Gradient& gradient : gradients_) gradient.given = false;
+  laid_out_ = false;
+}
+
+float Backward::divisor(const InputExchange& input) const {
+  const CollectionOptions& options = context_.options;
+  const int64_t batch_size = input.batch().batch_size();
+  switch (options.divisor) {
+    case SHARDREC_DIVISOR_NONE:
+      return 1;
+    case SHARDREC_DIVISOR_CUSTOM:
+      return static_cast<float>(options.divisor_value);
+    case SHARDREC_DIVISOR_SAMPLES:
+      return batch_size == 0
+                 ? 1.0F
+                 : static_cast<float>(static_cast<double>(input.inbox().global_batch()) /
+                                      static_cast<double>(batch_size));
+    default:
+      return static_cast<float>(context_.layout.ranks());
+  }
+}
+
+// The same on all ranks. By a power of two that leaves nothing of a gradient out of range.
+bool Backward::owners_apply_divisor(const InputExchange& input) const {
+  if (options_.weight_gradient || context_.options.divisor == SHARDREC_DIVISOR_SAMPLES)
+    return false;
+  int exponent = 0;
+  return std::frexp(divisor(input), &exponent) == 0.5F && std::abs(exponent) < 64;
+}
+
+void Backward::set_gradient(const InputExchange& input, int32_t output, const OutputView& gradient,
+                            OperationsScope& operations) {
+  Gradient& own = gradients_[static_cast<size_t>(output)];
+  if (options_.borrow) {
+    own.borrowed = gradient;
+  } else {
+    own.given = false;  // memory may run out half way
+    operations.touches(gradient.device.type);
+    pack(input, output, gradient);
+  }
+  own.given = true;
+}
+
+void Backward::touch_borrowed(OperationsScope& operations) const {
+  for (const Gradient& gradient : gradients_) {
+    if (options_.borrow && gradient.given) operations.touches(gradient.borrowed.device.type);
+  }
+}
+
+int32_t Backward::missing_gradient(const InputExchange& input) const {
+  for (size_t g = 0; g < gradients_.size(); ++g) {
+    const auto output = static_cast<int32_t>(g);
+    if (!gradients_[g].given && input.output_shape(output).elements() != 0) return output;
+  }
+  return -1;
+}
+
+// A peer's operations reach what this rank's reach only where that is the memory of one host.
+bool Backward::lends_to_peers() const {
+  return context_.communicator.reads_in_place() && context_.backend().reaches_host();
+}
+
+void Backward::lay_out(const InputExchange& input) {
+  if (laid_out_) return;
+  const float divided_by = divisor(input);
+  bool scaled = divided_by != 1;
+  const plan::Model& model = context_.model();
+  for (size_t t = 0; t < model.tables.size(); ++t) {
+    scaled = scaled || model.optimizer_of(static_cast<int32_t>(t)).max_gradient != 0;
+  }
+  const bool owners_divide = owners_apply_divisor(input);
+  const bool lends = options_.borrow && !options_.weight_gradient &&
+                     (divided_by == 1 || owners_divide) && !input.batch().expansion().present() &&
+                     context_.options.output_dtype == SHARDREC_FLOAT32 && codec_ == nullptr;
+  packing_.lay_out(input.routed(), options_.weight_gradient && scaled, owners_divide, lends,
+                   lends && lends_to_peers() ? &lent_->lending : nullptr, exchange_.buffer());
+  laid_out_ = true;
+}
+
+void Backward::pack(const InputExchange& input, int32_t output, const OutputView& gradient) {
+  const PhaseTimer timer(context_.counters, Phase::kGradient);
+  lay_out(input);
+  const auto [rows, columns] = input.output_shape(output);
+  const OutputView reached = gradients_[static_cast<size_t>(output)].reached.matrix(
+      gradient, rows, columns, true, context_.backend());
+  packing_.pack(input.routed(), input.batch().expansion(), output, reached, divisor(input),
+                context_.backend());
+}
+
+bool Backward::write(const InputExchange& input, Finish how) {
+  const int32_t missing = how == Finish::kSkip ? -1 : missing_gradient(input);
+  const bool packs = how != Finish::kSkip && missing < 0;
+  if (how == Finish::kSkip) {
+    packing_.decline(GradientVerdict::kSkip, {}, exchange_.buffer());
+  } else if (missing >= 0) {
+    packing_.decline(
+        GradientVerdict::kError,
+        {.defect = Defect::kNoGradient, .argument = Argument::kGradient, .value = missing},
+        exchange_.buffer());
+  } else {
+    lay_out(input);
+    for (size_t g = 0; g < gradients_.size(); ++g) {
+      const Gradient& gradient = gradients_[g];
+      // One that was not given has no elements; but bags that no sample uses have rows.
+      if (options_.borrow || !gradient.given) {
+        pack(input, static_cast<int32_t>(g), gradient.given ? gradient.borrowed : OutputView{});
+      }
+    }
+  }
+  packing_.seal(how == Finish::kAccumulate,
+                context_.settings.fingerprint(context_.counters.steps.load()));
+  return packs;
+}
+
+void Backward::post(const InputExchange& input, uint64_t lookup, Finish how) {
+  posted_.packed = write(input, how);
+  posted_.how = how;
+  const auto steps = context_.settings.step_after(context_.counters.steps.load());
+  posted_.steps.assign(steps.begin(), steps.end());
+  const PhaseTimer timer(context_.counters, Phase::kGradientExchange);
+  // Not settle(): peers let go of this rank's outputs when they come to their own gradients, and
+  // may still compute those. What was sent is left alone until it is reclaimed.
+  context_.ordered.let_go();
+  lent_->lending.lend();
+  if (codec_ != nullptr && posted_.packed) {
+    exchange_.post(lookup,
+                   codec_->encode_gradients(input.routed(), packing_.messages(), packing_.bodies(),
+                                            context_.backend()),
+                   codec_->owner());
+  } else {
+    packing_.publish(exchange_.buffer());
+    lent_->messages = exchange_.buffer().owner();
+    exchange_.post(lookup, packing_.messages(), lent_);
+  }
+}
+
+void Backward::receive(const InputExchange& input, uint64_t lookup, int64_t stream) {
+  PhaseTimer timer(context_.counters,
+                   posted_.packed ? Phase::kIndexPlan : Phase::kGradientExchange);
+  if (posted_.packed) {  // while they travel
+    update_.group(input.inbox(), posted_.steps, plan_);
+    timer.next(Phase::kGradientExchange);
+  }
+  const auto messages = exchange_.receive();
+  context_.ordered
+      .reclaim();  // all ranks have posted this exchange, and let go of earlier ones before
+  if (!all_apply(messages)) return;
+  auto bodies = exchange_.bodies(update_.gradient_heads(messages));
+  if (codec_ != nullptr) {
+    bodies = codec_->decode_gradients(input.inbox(), messages, bodies, context_.backend(),
+                                      exchange_.buffer());
+  }
+  {
+    const Reading reading(messages, context_.communicator);
+    // On what is lent: the operations end before the reading.
+    OperationsScope operations(context_.backend(), stream);
+    if (any_lent(messages)) operations.touches(SHARDREC_DEVICE_CPU);
+    apply(input, lookup, messages, bodies, timer);
+    operations.done();
+  }
+  // The caller may change its gradients when this returns: the peers must have read them.
+  timer.next(Phase::kGradientExchange);
+  if (any_lent(messages)) context_.ordered.settle();
+  exchange_.count_sent(context_.counters.bytes_gradient);
+}
+
+bool Backward::all_apply(std::span<const comm::ConstBytes> messages) const {
+  const GradientDecision decision =
+      decide(messages, context_.layout.rank(), context_.communicator.reads_in_place());
+  if (decision.verdict == GradientVerdict::kError) {
+    throw verdict_error(decision.defect, decision.rank, "backward", context_.model());
+  }
+  return decision.verdict == GradientVerdict::kApply;
+}
+
+void Backward::apply(const InputExchange& input, uint64_t lookup,
+                     std::span<const comm::ConstBytes> messages,
+                     std::span<const comm::ConstBytes> bodies, PhaseTimer& timer) {
+  timer.next(Phase::kIndexPlan);
+  update_.open(input.inbox(), messages, bodies,
+               owners_apply_divisor(input) ? 1 / divisor(input) : 1, posted_.steps, plan_);
+  if (weight_gradients_ != nullptr) {
+    timer.next(Phase::kGradientExchange);
+    exchange_weight_gradients(input, lookup, messages, bodies);
+  }
+  timer.next(Phase::kUpdate);
+  if (accumulates()) {
+    update_.accumulate();
+  } else {
+    update_.take_step(lookup, timer);
+    context_.counters.steps.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void Backward::exchange_weight_gradients(const InputExchange& input, uint64_t lookup,
+                                         std::span<const comm::ConstBytes> messages,
+                                         std::span<const comm::ConstBytes> bodies) {
+  WeightGradientState& own = *weight_gradients_;
+  compute::Backend& backend = context_.backend();
+  own.products.compute(input.inbox(), messages, bodies, context_.shards, backend,
+                       own.exchange.buffer());
+  own.exchange.post(lookup, own.products.messages());
+  own.exchange.receive();
+  own.values = own.memory.resize_as<float>(static_cast<size_t>(input.batch().ids()));
+  own.gradients.assemble(input.routed(), input.batch(), own.exchange.bodies(), backend,
+                         own.values.data());
+  own.ready = true;
+}
+
+void Backward::end() noexcept {
+  // Where the step failed, peers that read them hear of it in their next exchange, at the latest.
+  lent_->lending.take_back();
+}
+
+std::optional<std::span<const float>> Backward::weight_gradient() const {
+  if (weight_gradients_ == nullptr || !weight_gradients_->ready) return std::nullopt;
+  return weight_gradients_->values;
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,120 @@
+#include "embedding/exchange/input.h"
+
+#include "core/error.h"
+#include "embedding/batch/operations_scope.h"
+
+namespace shardrec::embedding {
+
+InputExchange::InputExchange(const StepContext& context, bool weight_gradient)
+    : context_(context),
+      outgoing_{{context.bodies.make_buffer()}, {context.bodies.make_buffer()}},
+      batch_(context.backend().memory()),
+      routed_(context.layout, weight_gradient, context.backend().memory()),
+      views_(static_cast<size_t>(context.layout.ranks())),
+      inbox_(context.layout, context.bodies) {
+  comm::Communicator& communicator = context.communicator;
+  channel_ = communicator.open_channel(comm::Purpose::kInput);
+  routed_.set_deduplicates(
+      context.options.deduplicate.value_or(communicator.ranks_in_process() < communicator.size()));
+}
+
+void InputExchange::write(const BatchArguments& arguments) {
+  Outgoing& outgoing = outgoing_[turn_];
+  if (outgoing.posted) {
+    // Every reader let go of it before this rank could come here (it began the batch after).
+    outgoing.posted = false;
+    channel_->reclaim(outgoing.ticket);
+  }
+  verdict_ = batch_.fill(arguments, context_.model(), context_.backend());
+  routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
+  verdict_ = routed_.route(batch_, verdict_, context_.backend(), *outgoing.buffer);
+  context_.bodies.finish_writing();
+}
+
+void InputExchange::post(uint64_t lookup) {
+  Outgoing& outgoing = outgoing_[turn_];
+  const comm::Operation operation{
+      .name = "begin", .kind = 1, .detail = lookup, .deadline_kind = comm::DeadlineKind::kStep};
+  outgoing.ticket = channel_->post(operation, routed_.messages(), outgoing.buffer->owner());
+  outgoing.posted = true;
+  turn_ = 1 - turn_;
+  count_sent();
+}
+
+OutputShape InputExchange::output_shape(int32_t output) const {
+  const Layout& layout = context_.layout;
+  const int64_t rows =
+      output == 0 ? batch_.batch_size()
+                  : routed_.ids(layout.output().sequences[static_cast<size_t>(output) - 1]);
+  return {verdict_.good() ? rows : 0, layout.width_of(output)};
+}
+
+void InputExchange::count_sent() {
+  Counters& counters = context_.counters;
+  counters.ids_sent.fetch_add(routed_.ids_sent(), std::memory_order_relaxed);
+  const auto& features = context_.model().features;
+  for (size_t f = 0; f < features.size(); ++f) {
+    const int64_t count = routed_.out_of_range(static_cast<int32_t>(f));
+    if (count == 0) continue;
+    counters.tables[static_cast<size_t>(features[f].table)].ids_out_of_range.fetch_add(
+        count, std::memory_order_relaxed);
+  }
+  counters.bytes_input.fetch_add(bytes_to_others(routed_.messages(), context_.layout.rank()),
+                                 std::memory_order_relaxed);
+}
+
+std::optional<core::Error> InputExchange::receive() {
+  channel_->receive(outgoing_[1 - turn_].ticket, views_);
+  holds_views_ = true;
+  inbox_.open(views_);
+  if (const int rank = inbox_.differing_rank(); rank >= 0) {
+    release();
+    return core::Error(
+        SHARDREC_MISMATCH,
+        core::sentence(
+            "the lookup of rank ", rank,
+            " has another option WEIGHT_GRADIENT than rank 0's: it must be the same on all"
+            " ranks"),
+        {.rank = int64_t{rank}, .operation = "forward"});
+  }
+  if (const int rank = inbox_.refused_rank(); rank >= 0) {
+    core::Error refused = verdict_error(inbox_.verdict(rank), rank, "forward", context_.model());
+    release();
+    return refused;
+  }
+  return std::nullopt;
+}
+
+void InputExchange::count_received() {
+  const Layout& layout = context_.layout;
+  Counters& counters = context_.counters;
+  counters.ids_received.fetch_add(inbox_.ids_received(), std::memory_order_relaxed);
+  const auto hear = [&](int rank, int64_t ids) {
+    counters.looked_up[static_cast<size_t>(rank)].store(ids, std::memory_order_relaxed);
+  };
+  const auto blocks = layout.blocks_of(layout.rank());
+  for (int source = 0; source < layout.ranks(); ++source) {
+    const auto received = inbox_.blocks(source);
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      if (received[b].ids == 0) continue;
+      const int32_t table = layout.parts()[static_cast<size_t>(blocks[b].part)].table;
+      counters.tables[static_cast<size_t>(table)].ids_looked_up.fetch_add(
+          received[b].ids, std::memory_order_relaxed);
+    }
+    if (source != layout.rank()) hear(source, inbox_.looked_up(source));
+  }
+  hear(layout.rank(), counters.ids_received);
+}
+
+void InputExchange::release() noexcept {
+  if (!holds_views_) return;
+  holds_views_ = false;
+  try {
+    context_.bodies.finish_reading();
+  } catch (...) {  // the device has failed: what was read there is of no use
+    finish_operations(context_.backend());
+  }
+  channel_->release(outgoing_[1 - turn_].ticket);
+}
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,43 @@
+// What of a rank's tables is stored: the rectangles that checkpoints, reads of rows and syncs walk over.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "compute/element.h"
+#include "embedding/tables/layout.h"
+#include "embedding/tables/shard.h"
+#include "shardrec/collection.h"
+
+namespace shardrec::embedding {
+
+// A rectangle of a table, or of one of its states, of this rank: what checkpoints hold. It is in the
+// memory of the back end.
+struct StoredPiece {
+  int32_t table = 0;
+  shardrec_table_part part = SHARDREC_TABLE_WEIGHTS;
+  bool by_row = false;  // one value per row, for columns [col, col + cols)
+  compute::Element element = compute::Element::kFloat32;
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t col = 0;
+  int64_t cols = 0;
+  std::byte* data = nullptr;
+  size_t stride = 0;  // elements between rows
+
+  int64_t row_width() const { return by_row ? 1 : cols; }  // elements
+  // Its row number `index`, counted from its first.
+  std::byte* at_row(int64_t index) const {
+    return data + static_cast<size_t>(index) * stride * compute::element_bytes(element);
+  }
+};
+
+enum class PieceUse : uint8_t { kSave, kLoad };
+
+// The pieces of the layout's rank. kSave: each cell of a table and of its state by exactly one rank
+// (replicas by rank 0, a row's statistic by the owner of its first column). kLoad: every copy.
+std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> shards, PieceUse use);
+
+}  // namespace shardrec::embedding

@@ -1,0 +1,83 @@
+#include "training/mesh_collection.h"
+
+#include <optional>
+#include <vector>
+
+#include "comm/collective/agree.h"
+#include "core/error.h"
+#include "embedding/room.h"
+
+namespace shardrec::training {
+namespace {
+
+void refuse_replicated_tables(const plan::Model& model, const plan::Plan& plan) {
+  for (size_t t = 0; t < plan.tables.size() && t < model.tables.size(); ++t) {
+    if (!plan.tables[t].replicated) continue;
+    core::fail(SHARDREC_UNSUPPORTED,
+               core::sentence("table \"", model.tables[t].name,
+                              "\" is replicated: on a mesh, tables are cut over the sharding group "
+                              "or live on one of its ranks"),
+               {.table = model.tables[t].name});
+  }
+}
+
+// Replicas of several sharding groups may be made on one machine at once: a collection knows of its
+// own group's memory only.
+void require_room(const MeshRanks& own, const plan::Model& model, const plan::Plan& plan,
+                  const embedding::CollectionOptions& options) {
+  const comm::Communicator& sharding = *own.sharding;
+  uint64_t bytes = 0;
+  try {
+    if (plan.topology.ranks == sharding.size()) {
+      plan::check_tiling(plan, model);
+      bytes = embedding::host_bytes(embedding::Layout(model, plan, sharding.rank()), options);
+    }
+  } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
+  }
+  const embedding::GatheredNeeds needs(own.ranks, own.operation, own.world.rank(), bytes, "");
+  comm::agree(own.ranks, own.operation, [&] { needs.check(); });
+}
+
+// A replica, made by the ranks of a sharding group. What they agree to refuse is every rank's error
+// on the mesh; any other error ends the mesh, for the other groups wait to hear of this one.
+std::shared_ptr<embedding::Collection> make_replica(const MeshRanks& own, const plan::Model& model,
+                                                    const plan::Plan& plan,
+                                                    const embedding::CollectionOptions& options) {
+  std::shared_ptr<embedding::Collection> made;
+  std::optional<core::Error> refused;
+  try {
+    made = std::make_shared<embedding::Collection>(own.sharding, model, plan, options);
+  } catch (const comm::AgreedError& error) {
+    // The rank that it comes from tells it: its number on the mesh is another one.
+    if (error.parts().rank == own.sharding->rank()) {
+      refused.emplace(error.status(), core::sentence("in its sharding group, ", error.sentence()),
+                      error.parts());
+    }
+  } catch (...) {
+    own.world.fail(own.operation.name);
+    throw;
+  }
+  comm::agree(own.ranks, own.operation, [&] {
+    if (refused) throw core::Error(*refused);
+  });
+  return made;
+}
+
+}  // namespace
+
+std::shared_ptr<embedding::Collection> make_collection(
+    const MeshRanks& mesh, const plan::Model& model, const plan::Plan& plan,
+    const embedding::CollectionOptions& options) {
+  comm::agree(mesh.ranks, mesh.operation, [&] { refuse_replicated_tables(model, plan); });
+  // The collection itself compares inside its sharding group only.
+  std::vector<comm::SharedValue> values = {{"model", plan::model_fingerprint(model)},
+                                           {"plan", plan::plan_fingerprint(plan, model)}};
+  for (const comm::SharedValue& option : embedding::shared_options(options)) {
+    values.push_back(option);
+  }
+  comm::require_same(mesh.ranks, mesh.operation, values);
+  require_room(mesh, model, plan, options);
+  return make_replica(mesh, model, plan, options);
+}
+
+}  // namespace shardrec::training

@@ -1,0 +1,30 @@
+// Making a collection on a mesh: every sharding group makes a replica, and all of them agree.
+#pragma once
+
+#include <memory>
+
+#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
+#include "embedding/collection.h"
+#include "plan/model/model.h"
+#include "plan/plan.h"
+
+namespace shardrec::training {
+
+// Who makes it.
+struct MeshRanks {
+  comm::Collectives& ranks;  // all ranks of the mesh
+  comm::Operation operation;
+  comm::Communicator& world;                     // the same ranks
+  std::shared_ptr<comm::Communicator> sharding;  // this rank's sharding group
+};
+
+// Collective over the mesh. Throws UNSUPPORTED (a replicated table), MISMATCH (ranks bring different
+// models, plans or options), OUT_OF_MEMORY and what a collection's constructor throws, the same on
+// every rank. An error of one rank alone ends the mesh.
+std::shared_ptr<embedding::Collection> make_collection(const MeshRanks& mesh,
+                                                       const plan::Model& model,
+                                                       const plan::Plan& plan,
+                                                       const embedding::CollectionOptions& options);
+
+}  // namespace shardrec::training

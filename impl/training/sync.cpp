@@ -1,0 +1,119 @@
+#include "training/sync.h"
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <vector>
+
+#include "comm/collective/agree.h"
+#include "embedding/tables/stored_pieces.h"
+
+namespace shardrec::training {
+namespace {
+
+constexpr const char* kName = "sync";
+
+constexpr comm::Operation kOperation{
+    .name = kName, .kind = 1, .detail = 0, .deadline_kind = comm::DeadlineKind::kStep};
+
+comm::Collectives collectives_on(comm::Communicator& group) {
+  return {group.open_channel(comm::Purpose::kControl), group.rank(), group.size()};
+}
+
+}  // namespace
+
+ReplicaSync::ReplicaSync(std::shared_ptr<comm::Communicator> mesh,
+                         std::shared_ptr<comm::Communicator> replicas)
+    : mesh_(std::move(mesh)),
+      replicas_(std::move(replicas)),
+      of_mesh_(collectives_on(*mesh_)),
+      of_replicas_(collectives_on(*replicas_)) {}
+
+// Runs body. An error that not all ranks of the mesh throw alike ends all groups of this rank,
+// whose ranks would wait for it; where it says which rank is gone, later calls say the same, and
+// not what these groups have heard of this rank's end.
+template <class Body>
+void ReplicaSync::or_end(embedding::Collection& collection, Body body) {
+  comm::Communicator* const groups[] = {mesh_.get(), replicas_.get(), &collection.communicator()};
+  try {
+    body();
+  } catch (const comm::AgreedError&) {
+    throw;
+  } catch (const core::Error& error) {
+    for (comm::Communicator* group : groups) {
+      // An abort stays an abort on its way to the other groups.
+      if (error.status() == SHARDREC_ABORTED) {
+        group->abort(error.sentence());
+      } else {
+        group->fail(kName);
+      }
+    }
+    if (error.status() == SHARDREC_TIMEOUT || error.status() == SHARDREC_PEER_FAILED) {
+      ended_.emplace(error);
+    }
+    throw;
+  } catch (...) {
+    for (comm::Communicator* group : groups) group->fail(kName);
+    throw;
+  }
+}
+
+void ReplicaSync::average(embedding::Collection& collection) {
+  if (ended_) throw core::Error(*ended_);
+  collection.require_whole();
+  collection.ordered().require_nothing_posted(kName);
+  if (replicas_->size() == 1) return;
+  or_end(collection, [&] {
+    // Nothing but the proof that the ranks of the sharding group are at one place in the call
+    // order: they would wait for each other in different calls.
+    const std::vector<comm::ConstBytes> nothing(
+        static_cast<size_t>(collection.communicator().size()));
+    collection.ordered().settle();
+    collection.ordered().exchange(embedding::ExchangeKind::kSync, kName, 0, nothing, nullptr);
+    collection.ordered().settle();
+    compare_settings(collection);
+    average_pieces(collection);
+  });
+  set_in_step(collection);
+}
+
+void ReplicaSync::compare_settings(embedding::Collection& collection) {
+  std::vector<comm::SharedValue> values = {
+      {"number of steps", static_cast<uint64_t>(collection.step())}};
+  const embedding::TrainingSettings& settings = collection.settings();
+  const auto& tables = collection.model().tables;
+  for (size_t t = 0; t < tables.size(); ++t) {
+    const auto table = static_cast<int32_t>(t);
+    values.push_back(
+        {"learning rate", std::bit_cast<uint64_t>(settings.learning_rate(table)), tables[t].name});
+    values.push_back({"frozen flag", uint64_t{settings.frozen(table)}, tables[t].name});
+  }
+  comm::require_same(of_mesh_, kOperation, values);
+}
+
+void ReplicaSync::average_pieces(embedding::Collection& collection) {
+  compute::Backend& backend = collection.backend();
+  for (const embedding::StoredPiece& piece : embedding::stored_pieces(
+           collection.layout(), collection.shards(), embedding::PieceUse::kLoad)) {
+    const int64_t width = piece.row_width();
+    const auto columns = static_cast<size_t>(width);
+    const int64_t most = compute::rows_at_once(columns * sizeof(float));
+    for (int64_t first = 0; first < piece.rows; first += most) {
+      const int64_t rows = std::min(most, piece.rows - first);
+      const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows) * columns);
+      const compute::RowTransfer to_host{.from = {piece.at_row(first), piece.element, piece.stride},
+                                         .to = {values.data(), compute::Element::kFloat32, columns},
+                                         .rows = rows,
+                                         .width = width};
+      backend.transfer().copy_to_host({&to_host, 1});
+      of_replicas_.all_reduce(kOperation, comm::Reduction::kMean, values);
+      const compute::RowTransfer back{.from = {values.data(), compute::Element::kFloat32, columns},
+                                      .to = {piece.at_row(first), piece.element, piece.stride},
+                                      .rows = rows,
+                                      .width = width};
+      backend.transfer().copy_from_host({&back, 1});
+    }
+  }
+}
+
+}  // namespace shardrec::training

@@ -1,0 +1,49 @@
+#include "training/tables.h"
+
+#include "core/error.h"
+
+namespace shardrec::training {
+
+Tables::Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+               const plan::Plan& plan, const embedding::CollectionOptions& options)
+    : plan_(plan),
+      collection_(
+          std::make_shared<embedding::Collection>(std::move(communicator), model, plan, options)) {}
+
+// What fails behind the collective part fails on this rank alone: the collection comes last.
+Tables::Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mesh,
+               comm::Collectives& collectives, const comm::Operation& operation,
+               const plan::Model& model, const plan::Plan& plan,
+               const embedding::CollectionOptions& options)
+    : plan_(plan),
+      replicas_(std::make_unique<ReplicaSync>(world, mesh.replicas)),
+      collection_(make_collection({.ranks = collectives,
+                                   .operation = operation,
+                                   .world = *world,
+                                   .sharding = mesh.sharding},
+                                  model, plan, options)) {}
+
+void Tables::sync() {
+  if (replicas_ != nullptr) replicas_->average(*collection_);
+}
+
+bool Tables::writes_rows() const {
+  collection_->require_whole();
+  if (replicas_ == nullptr) return true;
+  if (!replicas_->in_step(*collection_)) {
+    core::fail(SHARDREC_INVALID_STATE,
+               core::sentence("the replicas of the collection have taken steps since they were last"
+                              " averaged, and one of them would be saved: call"
+                              " shardrec_collection_sync first"));
+  }
+  return replicas_->replica() == 0;
+}
+
+void Tables::end_filling(int64_t step) noexcept {
+  collection_->set_step(step);
+  collection_->update().drop_accumulated();
+  collection_->set_filled_in_part(false);
+  if (replicas_ != nullptr) replicas_->set_in_step(*collection_);
+}
+
+}  // namespace shardrec::training

@@ -1,0 +1,55 @@
+// Tables that are trained: this rank's collection and, on a mesh, what keeps its replicas in step. They are
+// saved, loaded and synced as one thing.
+//
+// Thread rule: as the collection's.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "embedding/collection.h"
+#include "plan/model/model.h"
+#include "plan/plan.h"
+#include "training/mesh.h"
+#include "training/mesh_collection.h"
+#include "training/sync.h"
+
+namespace shardrec::training {
+
+class Tables {
+ public:
+  // Collective over the communicator: as the collection's constructor. The plan is for its ranks.
+  Tables(std::shared_ptr<comm::Communicator> communicator, const plan::Model& model,
+         const plan::Plan& plan, const embedding::CollectionOptions& options);
+  // Collective over a mesh: as make_collection(). world: all ranks of the mesh. The plan is for the ranks of
+  // a sharding group.
+  Tables(const std::shared_ptr<comm::Communicator>& world, const Mesh& mesh,
+         comm::Collectives& collectives, const comm::Operation& operation, const plan::Model& model,
+         const plan::Plan& plan, const embedding::CollectionOptions& options);
+
+  embedding::Collection& collection() { return *collection_; }
+  const embedding::Collection& collection() const { return *collection_; }
+  // Lookups keep it alive.
+  const std::shared_ptr<embedding::Collection>& shared_collection() { return collection_; }
+  const plan::Plan& plan() const noexcept { return plan_; }
+
+  // Averages the replicas, as ReplicaSync::average() does; without a mesh, nothing.
+  void sync();
+
+  // Does this rank write its rows when the tables are saved? One replica does. Throws INVALID_STATE
+  // where replicas may differ, or where a load has left the tables filled in part.
+  bool writes_rows() const;
+
+  // A load begins to fill the tables: until end_filling() they are refused to all that reads or
+  // changes them.
+  void begin_filling() noexcept { collection_->set_filled_in_part(true); }
+  // All rows are there, of step `step`: gradients that were accumulated are dropped.
+  void end_filling(int64_t step) noexcept;
+
+ private:
+  plan::Plan plan_;
+  std::unique_ptr<ReplicaSync> replicas_;  // null: not on a mesh
+  std::shared_ptr<embedding::Collection> collection_;
+};
+
+}  // namespace shardrec::training
