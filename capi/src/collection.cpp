@@ -246,8 +246,7 @@ shardrec_status shardrec_collection_table_stat_i64(const shardrec_collection* co
     require_out(out, "out");
     const auto use = enter(collection, Access::kShared);
     require_table(use->collection(), table);
-    const embedding::TableCounters& counters =
-        use->collection().counters().tables[static_cast<size_t>(table)];
+    const embedding::TableCounters& counters = use->collection().table_counters(table);
     switch (stat) {
       case SHARDREC_TABLE_STAT_OUT_OF_RANGE:
         *out = counters.ids_out_of_range;

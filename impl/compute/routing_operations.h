@@ -159,6 +159,13 @@ struct CodedIds {
   void* out = nullptr;  // [count], as unique_ids
 };
 
+// The lengths of all features of a batch of so many ids, in the order of the features.
+struct BatchLengths {
+  std::span<const BagLengths> features;  // one at least; all offsets, or none
+  std::span<CheckedLengths> checked;     // by feature: written
+  int64_t ids = 0;
+};
+
 // When an operation is over, and the thread rule: backend.h. All results are the host's, and there when the
 // calls return.
 class RoutingOperations {
@@ -178,6 +185,16 @@ class RoutingOperations {
   // which hold all of them may be left to write_ids, unless an id of another feature is wrong.
   virtual void count_ids(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
                          std::span<BlockCount> counts) = 0;
+  // read_lengths, then count_ids of the features, whose first and count follow from the lengths and are set
+  // here: with one wait where it is a device that they are enqueued on. False: a length is wrong, or they do
+  // not add up to the batch's ids; then nothing is counted.
+  virtual bool count_batch(const BatchLengths& lengths, std::span<RoutedIds> features,
+                           std::span<CheckedIds> checked, std::span<BlockCount> counts) {
+    read_lengths(lengths.features, lengths.checked);
+    if (!place_ids(lengths, features)) return false;
+    count_ids(features, checked, counts);
+    return true;
+  }
   // Writes the blocks, in the forms and of the sizes that follow from the counts. checked: as counted
   // before; a wrong id that is found now is added to it, and the blocks then hold anything.
   virtual void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
@@ -190,6 +207,18 @@ class RoutingOperations {
 
  protected:
   RoutingOperations() = default;
+  // Where the ids of each feature are, of lengths that were checked. False: as count_batch().
+  static bool place_ids(const BatchLengths& lengths, std::span<RoutedIds> features) {
+    int64_t end = 0;
+    for (size_t f = 0; f < features.size(); ++f) {
+      const CheckedLengths& checked = lengths.checked[f];
+      if (checked.wrong.position >= 0) return false;
+      features[f].first = end;
+      end = checked.sum + (lengths.features[f].are_offsets ? 0 : end);
+      features[f].count = end - features[f].first;
+    }
+    return end == lengths.ids;
+  }
 };
 
 }  // namespace shardrec::compute

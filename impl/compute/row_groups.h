@@ -46,9 +46,16 @@ class RowGroups {
   // weighted: has any block weights? most_samples: of a feature, from all sources together.
   virtual void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) = 0;
 
-  // After build(): the touched rows of a part, ascending, and where the occurrences of each begin.
-  virtual std::span<const int64_t> rows(size_t part) const = 0;
-  virtual std::span<const int64_t> run(size_t part) const = 0;  // [rows + 1]
+  // After build(): how many rows of a part were touched, at most; and how many, in the memory of the back
+  // end, for its operations. Null: the same.
+  virtual int64_t most_rows(size_t part) const = 0;
+  virtual const int64_t* row_count(size_t part) const = 0;
+  // Does the host know how many without a wait?
+  virtual bool counted() const = 0;
+  // The touched rows of a part, ascending, and where the occurrences of each begin. Where the host does
+  // not know how many there are, these wait.
+  virtual std::span<const int64_t> rows(size_t part) = 0;
+  virtual std::span<const int64_t> run(size_t part) = 0;  // [rows + 1]
   // Fills in the fields of a job that say which bags go to which row, and the block of each bag.
   // Bags are numbered in the order of the part's blocks.
   virtual void describe(size_t part, RowUpdate& job) const = 0;

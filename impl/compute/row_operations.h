@@ -16,8 +16,9 @@ inline constexpr int64_t kHotOccurrences = 8192;
 // The touched rows of one shard in a step, and what their gradients are made of.
 struct TouchedRows {
   RowUpdate job;
-  int64_t rows = 0;
-  int64_t bags = 0;  // gradient rows that there are for them
+  int64_t rows = 0;                  // at most
+  const int64_t* counted = nullptr;  // how many there are, as RowGroups::row_count(); null: rows
+  int64_t bags = 0;                  // gradient rows that there are for them
 };
 
 // Sums over columns of each touched row of a shard, as Kernels::row_sums and row_norms write them.

@@ -53,6 +53,11 @@ class Collection {
   comm::BodyCarrier& bodies() { return *bodies_; }
   Update& update() { return *update_; }
   Counters& counters() { return counters_; }
+  // Of a table, with all steps; may wait for the operations of the last one. Any thread.
+  const TableCounters& table_counters(int32_t table) {
+    update_->count_rows();
+    return counters_.tables[static_cast<size_t>(table)];
+  }
   const Counters& counters() const { return counters_; }
   int64_t step() const { return counters_.steps.load(std::memory_order_relaxed); }
   void set_step(int64_t step) { counters_.steps.store(step, std::memory_order_relaxed); }

@@ -17,7 +17,7 @@ void write_tables(core::Exposition& out, std::span<const ObservedCollection> all
   for (const ObservedCollection& one : all) {
     const auto& tables = one.collection->model().tables;
     for (size_t t = 0; t < tables.size(); ++t) {
-      const TableCounters& counters = one.collection->counters().tables[t];
+      const TableCounters& counters = one.collection->table_counters(static_cast<int32_t>(t));
       out.sample(core::sentence(one.labels, ",", core::label("table", tables[t].name)),
                  int64_t{value(counters)});
     }

@@ -27,6 +27,7 @@ class CollectionOnDevice : public DeviceTest {
     rank.step(vector_at(ids.data(), SHARDREC_INT64, batch.ids.size(), true),
               vector_at(lengths.data(), SHARDREC_INT32, batch.lengths.size(), true),
               matrix_at(out.data(), true), matrix_at(gradient.data(), true));
+    ASSERT_OK(shardrec_collection_synchronize(rank.tables()));  // the arrays have another stream
     const std::vector<std::byte> bytes = out.bytes();
     std::memcpy(batch.out.data(), bytes.data(), bytes.size());
   }

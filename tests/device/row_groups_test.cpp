@@ -141,8 +141,7 @@ class RowGroupsOnDevice : public DeviceTest {
     }
   }
 
-  void compare(const compute::RowGroups& expected, const GroupedPart& part, size_t p,
-               bool weighted) {
+  void compare(compute::RowGroups& expected, const GroupedPart& part, size_t p, bool weighted) {
     size_t bags = 0;
     for (const GroupedBlock& block : part.blocks) bags += static_cast<size_t>(block.rows());
     const std::span<const int64_t> rows = expected.rows(p);
@@ -153,6 +152,9 @@ class RowGroupsOnDevice : public DeviceTest {
     expected.describe(p, here);
     groups().describe(p, there);
     ASSERT_EQ(groups().rows(p).size(), rows.size());
+    EXPECT_GE(groups().most_rows(p), std::ssize(rows));
+    EXPECT_EQ(read(groups().row_count(p), 1).front(), std::ssize(rows));
+    EXPECT_TRUE(groups().counted());
     ASSERT_EQ(groups().run(p).size(), run.size());
     EXPECT_EQ(there.rows, groups().rows(p).data());
     EXPECT_EQ(there.run, groups().run(p).data());

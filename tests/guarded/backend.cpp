@@ -27,8 +27,11 @@ class GuardedGroups final : public RowGroups {
     stream_.later([&] { groups_->build(parts, weighted, most_samples); });
     stream_.wait();
   }
-  std::span<const int64_t> rows(size_t part) const override { return groups_->rows(part); }
-  std::span<const int64_t> run(size_t part) const override { return groups_->run(part); }
+  int64_t most_rows(size_t part) const override { return groups_->most_rows(part); }
+  const int64_t* row_count(size_t part) const override { return groups_->row_count(part); }
+  bool counted() const override { return groups_->counted(); }
+  std::span<const int64_t> rows(size_t part) override { return groups_->rows(part); }
+  std::span<const int64_t> run(size_t part) override { return groups_->run(part); }
   void describe(size_t part, RowUpdate& job) const override { groups_->describe(part, job); }
 
  private:

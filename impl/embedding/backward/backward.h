@@ -37,6 +37,7 @@ class Backward {
  public:
   // update: the collection's.
   Backward(const StepContext& context, const LookupOptions& options, Update& update);
+  ~Backward() { update_.forget(plan_); }
   Backward(const Backward&) = delete;
   Backward& operator=(const Backward&) = delete;
 

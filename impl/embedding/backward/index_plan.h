@@ -24,6 +24,12 @@ class IndexPlan {
   // Of the batch in the inbox. wanted: by part, does it take part? Throws UNSUPPORTED for 2^32 ids of
   // a part and more.
   void build(const Inbox& inbox, std::span<const uint8_t> wanted);
+  // As RowGroups says: how many rows a part has at most, how many in the memory of the back end, and whether
+  // the host knows without a wait.
+  int64_t most_rows(size_t part) const { return groups_->most_rows(part); }
+  const int64_t* row_count(size_t part) const { return groups_->row_count(part); }
+  bool counted() const { return groups_->counted(); }
+  // These wait where it does not.
   std::span<const int64_t> rows(size_t part) const { return groups_->rows(part); }  // ascending
   std::span<const int64_t> run(size_t part) const { return groups_->run(part); }    // [rows + 1]
   // Of a part: its bags that are not empty (of a sequence, its ids) are numbered feature after

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "plan/model/optimizer_step.h"
 
@@ -95,6 +96,7 @@ Update::Update(const StepContext& context)
 }
 
 void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPlan& plan) {
+  count_rows();  // the plan may be the one that is about to be built anew
   for (size_t s = 0; s < shards_.size(); ++s) {
     wanted_[s] = steps[static_cast<size_t>(shards_[s].table())].frozen ? 0 : 1;
   }
@@ -125,17 +127,19 @@ compute::TouchedRows Update::touched(size_t shard) const {
   Shard& own = shards_[shard];
   const TableStep& step = steps_[static_cast<size_t>(own.table())];
   compute::TouchedRows touched;
-  touched.rows = std::ssize(rows_of(shard));
-  touched.bags = touched.rows;
   compute::RowUpdate& job = touched.job;
   job.table = own.weights();
   own.describe(job);
   if (from_replicas_ && replicated_of_[shard] >= 0) {
     replicated_.describe(static_cast<size_t>(replicated_of_[shard]), job);
+    touched.rows = touched.bags = std::ssize(rows_of(shard));
   } else if (from_kept_) {
     kept_[shard]->describe(job);
+    touched.rows = touched.bags = std::ssize(rows_of(shard));
   } else {
     plan_->describe(shard, job);
+    touched.rows = plan_->most_rows(shard);
+    touched.counted = plan_->row_count(shard);
     job.gradients = gradients_.rows(shard);
     touched.bags = plan_->bags(shard);
     if (context_.layout.table(own.table()).owner_applies_divisor) job.gradient_scale = owner_scale_;
@@ -245,8 +249,10 @@ void Update::sum_statistics(uint64_t lookup, PhaseTimer& timer) {
 
 void Update::update_rows() {
   // What may need memory comes before the first change.
-  for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
-  norms_.prepare(rows_);
+  if (norms_.needed()) {
+    for (size_t s = 0; s < shards_.size(); ++s) rows_[s] = rows_of(s);
+    norms_.prepare(rows_);
+  }
   for (size_t s = 0; s < shards_.size(); ++s) {
     const auto table = static_cast<size_t>(shards_[s].table());
     compute::RowStep& step = row_steps_[s];
@@ -276,11 +282,35 @@ void Update::rescale(uint64_t lookup, PhaseTimer& timer) {
   context_.backend().rows().rescale_rows(totals_);
 }
 
+// Where the host does not know yet how many rows there were, it counts them later.
 void Update::count_updated() {
-  for (size_t s = 0; s < shards_.size(); ++s) {
-    context_.counters.tables[static_cast<size_t>(shards_[s].table())].rows_updated.fetch_add(
-        static_cast<int64_t>(rows_of(s).size()), std::memory_order_relaxed);
+  const std::lock_guard lock(counting_);
+  if (from_kept_ || from_replicas_ || plan_->counted()) {
+    for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, rows_of(s).size());
+  } else {
+    uncounted_ = plan_;
   }
+}
+
+void Update::count_rows_of(size_t shard, size_t rows) {
+  context_.counters.tables[static_cast<size_t>(shards_[shard].table())].rows_updated.fetch_add(
+      static_cast<int64_t>(rows), std::memory_order_relaxed);
+}
+
+void Update::count_rows() {
+  const std::lock_guard lock(counting_);
+  const IndexPlan* const plan = std::exchange(uncounted_, nullptr);
+  if (plan == nullptr) return;
+  for (size_t s = 0; s < shards_.size(); ++s) count_rows_of(s, plan->rows(s).size());
+}
+
+void Update::forget(const IndexPlan& plan) noexcept {
+  try {
+    count_rows();
+  } catch (...) {  // the device has failed: nobody knows
+    return;
+  }
+  if (plan_ == &plan) plan_ = nullptr;
 }
 
 }  // namespace shardrec::embedding

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -67,6 +68,12 @@ class Update {
   // Forgets what is kept: in place of a step.
   void drop_accumulated();
 
+  // Adds the rows of the last step to the counters, where the host did not know then how many they were; it
+  // may wait for the device. Any thread.
+  void count_rows();
+  // The plan is about to be gone.
+  void forget(const IndexPlan& plan) noexcept;
+
  private:
   // Steps in their order. Each needs some tables only: add_kept() where gradients are kept, sum_replicas()
   // for tables replicated by rows, sum_statistics() and rescale() for tables cut by columns.
@@ -77,6 +84,7 @@ class Update {
   void update_rows();
   void rescale(uint64_t lookup, PhaseTimer& timer);
   void count_updated();
+  void count_rows_of(size_t shard, size_t rows);
 
   std::span<const int64_t> rows_of(size_t shard) const;
   compute::TouchedRows touched(size_t shard) const;
@@ -114,6 +122,8 @@ class Update {
   std::vector<compute::RowSums> sums_;
   std::vector<compute::RowStep> row_steps_;
   std::vector<const float*> totals_;
+  std::mutex counting_;                   // guards:
+  const IndexPlan* uncounted_ = nullptr;  // of the last step; its rows are not in the counters yet
 };
 
 }  // namespace shardrec::embedding

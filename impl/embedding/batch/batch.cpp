@@ -67,6 +67,14 @@ int64_t integer_at(const shardrec_tensor& tensor, int64_t position) {
 
 Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& model,
                            compute::Backend& backend) {
+  const Verdict verdict = open(arguments, model, backend);
+  if (!verdict.good() || no_more_data_) return verdict;
+  backend.routing().read_lengths(given_, checked_);
+  return finish(arguments, model, backend);
+}
+
+Verdict CheckedBatch::open(const BatchArguments& arguments, const plan::Model& model,
+                           compute::Backend& backend) {
   const size_t features = model.features.size();
   batch_size_ = 0;
   no_more_data_ = false;
@@ -86,7 +94,7 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& m
     no_more_data_ = true;
     return check_no_batch(arguments);
   }
-  Verdict verdict =
+  const Verdict verdict =
       check_tensors(arguments, static_cast<int64_t>(features), backend.caller_devices());
   if (!verdict.good()) return refuse(verdict);
   batch_size_ = arguments.batch_size;
@@ -96,7 +104,12 @@ Verdict CheckedBatch::fill(const BatchArguments& arguments, const plan::Model& m
     weights_ = static_cast<const float*>(given_weights_.elements(*arguments.weights, backend));
   }
   lengths_ = lengths_memory_.resize_as<uint32_t>(static_cast<size_t>(first_bags_.back()));
-  verdict = read_lengths(*lengths_of(arguments), arguments.by_offsets, backend);
+  return refuse(list_lengths(*lengths_of(arguments), arguments.by_offsets, backend));
+}
+
+Verdict CheckedBatch::finish(const BatchArguments& arguments, const plan::Model& model,
+                             compute::Backend& backend) {
+  Verdict verdict = check_lengths(arguments.by_offsets);
   if (verdict.good() && arguments.variable) {
     const compute::Integers inverse{.data = given_inverse_.elements(*arguments.inverse, backend),
                                     .is_64 = arguments.inverse->dtype == SHARDREC_INT64};
@@ -135,7 +148,7 @@ Verdict CheckedBatch::check_tensors(const BatchArguments& arguments, int64_t fea
 // Nothing but a good batch has a size.
 Verdict CheckedBatch::refuse(const Verdict& verdict) {
   if (!verdict.good()) {
-    batch_size_ = 0;
+    batch_size_ = ids_ = 0;
     std::fill(first_bags_.begin(), first_bags_.end(), 0);
     std::fill(first_ids_.begin(), first_ids_.end(), 0);
   }
@@ -174,7 +187,8 @@ Verdict CheckedBatch::read_sizes(const BatchArguments& arguments, int64_t featur
   return {};
 }
 
-Verdict CheckedBatch::read_lengths(const shardrec_tensor& given, bool are_offsets,
+// What there is to read.
+Verdict CheckedBatch::list_lengths(const shardrec_tensor& given, bool are_offsets,
                                    compute::Backend& backend) {
   const auto argument = are_offsets ? Argument::kOffsets : Argument::kLengths;
   if (are_offsets) {
@@ -197,7 +211,12 @@ Verdict CheckedBatch::read_lengths(const shardrec_tensor& given, bool are_offset
                       .out = lengths_.data() + first_bags_[f]});
   }
   checked_.resize(given_.size());
-  backend.routing().read_lengths(given_, checked_);
+  return {};
+}
+
+// What was read.
+Verdict CheckedBatch::check_lengths(bool are_offsets) {
+  const auto argument = are_offsets ? Argument::kOffsets : Argument::kLengths;
   for (size_t f = 0; f < checked_.size(); ++f) {
     const compute::WrongInteger& wrong = checked_[f].wrong;
     if (wrong.position < 0) {

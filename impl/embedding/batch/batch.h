@@ -48,6 +48,14 @@ class CheckedBatch {
   // Returns the first defect of the arguments, of the lengths, or none.
   Verdict fill(const BatchArguments& arguments, const plan::Model& model,
                compute::Backend& backend);
+  // The same in two halves, for who has unread_lengths() read in between (RoutingOperations::read_lengths
+  // or count_batch): what is wrong but for the lengths; then, where that was nothing and there is more
+  // data, what the reading found.
+  Verdict open(const BatchArguments& arguments, const plan::Model& model,
+               compute::Backend& backend);
+  compute::BatchLengths unread_lengths() { return {given_, checked_, ids_}; }
+  Verdict finish(const BatchArguments& arguments, const plan::Model& model,
+                 compute::Backend& backend);
 
   int64_t batch_size() const { return batch_size_; }
   bool no_more_data() const { return no_more_data_; }
@@ -67,6 +75,8 @@ class CheckedBatch {
   int64_t bags() const { return first_bags_.back(); }
   // Of all features.
   int64_t ids() const { return first_ids_.back(); }
+  // Ids that were given, before the lengths are read.
+  int64_t given_ids() const { return ids_; }
   // Position of the feature's first id in values.
   int64_t first_id(int32_t feature) const { return first_ids_[static_cast<size_t>(feature)]; }
   int64_t ids(int32_t feature) const {
@@ -88,7 +98,8 @@ class CheckedBatch {
   // Checks and reads sizes; leaves the number of bags before each feature in first_bags_.
   Verdict read_sizes(const BatchArguments& arguments, int64_t features);
   // Of lengths or, where are_offsets, of offsets, the ends of which the host reads.
-  Verdict read_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
+  Verdict list_lengths(const shardrec_tensor& given, bool are_offsets, compute::Backend& backend);
+  Verdict check_lengths(bool are_offsets);
 
   int64_t batch_size_ = 0;
   bool no_more_data_ = false;

@@ -25,9 +25,8 @@ void InputExchange::write(const BatchArguments& arguments) {
     outgoing.posted = false;
     channel_->reclaim(outgoing.ticket);
   }
-  verdict_ = batch_.fill(arguments, context_.model(), context_.backend());
   routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.route(batch_, verdict_, context_.backend(), *outgoing.buffer);
+  verdict_ = routed_.open_and_route(batch_, arguments, context_.backend(), *outgoing.buffer);
   context_.bodies.finish_writing();
 }
 

@@ -86,14 +86,37 @@ void RoutedBatch::find_targets(int32_t table) {
 
 Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
                            compute::Backend& backend, comm::MessageBuffer& buffer) {
-  ids_sent_ = 0;
-  std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
-  make_room(batch);
+  list_features(batch);
   Verdict found = verdict;
   if (found.good() && batch.bags() != 0) {
     backend.routing().count_ids(routed_, checked_, counts_);
     found = first_verdict();
   }
+  return write(batch, found, backend, buffer);
+}
+
+Verdict RoutedBatch::open_and_route(CheckedBatch& batch, const BatchArguments& arguments,
+                                    compute::Backend& backend, comm::MessageBuffer& buffer) {
+  Verdict found = batch.open(arguments, layout_.model(), backend);
+  list_features(batch);
+  if (found.good() && !batch.no_more_data()) {
+    const compute::BatchLengths lengths = batch.unread_lengths();
+    bool counted = false;
+    if (batch.bags() != 0) {
+      counted = backend.routing().count_batch(lengths, routed_, checked_, counts_);
+    } else {
+      backend.routing().read_lengths(lengths.features, lengths.checked);
+    }
+    found = batch.finish(arguments, layout_.model(), backend);
+    if (found.good() && counted) found = first_verdict();
+  }
+  return write(batch, found, backend, buffer);
+}
+
+Verdict RoutedBatch::write(const CheckedBatch& batch, const Verdict& verdict,
+                           compute::Backend& backend, comm::MessageBuffer& buffer) {
+  Verdict found = verdict;
+  place_intervals();
   lay_out(batch, found, buffer);
   if (has_blocks_) {
     backend.routing().write_ids(routed_, sections_, checked_);
@@ -131,8 +154,12 @@ Verdict RoutedBatch::first_verdict() const {
   return {};
 }
 
-void RoutedBatch::make_room(const CheckedBatch& batch) {
+// The features of the batch, whose ids may not be counted yet, and room for what is kept of them.
+void RoutedBatch::list_features(const CheckedBatch& batch) {
+  ids_sent_ = 0;
+  std::fill(checked_.begin(), checked_.end(), compute::CheckedIds{});
   size_t words = 0;
+  bool keeps_intervals = false;
   for (size_t f = 0; f < features_.size(); ++f) {
     const auto number = static_cast<int32_t>(f);
     compute::RoutedIds& feature = routed_[f];
@@ -143,19 +170,25 @@ void RoutedBatch::make_room(const CheckedBatch& batch) {
     feature.lengths = batch.lengths(number).data();
     feature.bags = batch.samples(number);
     if (drops(feature)) words += static_cast<size_t>(feature.bags);
-    if (features_[f].keeps_intervals) words += static_cast<size_t>(feature.count);
+    keeps_intervals = keeps_intervals || features_[f].keeps_intervals;
   }
+  if (keeps_intervals) words += static_cast<size_t>(batch.given_ids());
   std::byte* memory = feature_memory_.resize(words * sizeof(uint32_t));
+  for (compute::RoutedIds& feature : routed_) {
+    if (!drops(feature)) continue;
+    feature.kept_lengths = at<uint32_t>(memory, 0);
+    memory += static_cast<size_t>(feature.bags) * sizeof(uint32_t);
+  }
+  interval_memory_ = keeps_intervals ? at<int32_t>(memory, 0) : nullptr;
+}
+
+// When the ids of each feature are counted.
+void RoutedBatch::place_intervals() {
+  int32_t* intervals = interval_memory_;
   for (size_t f = 0; f < features_.size(); ++f) {
-    compute::RoutedIds& feature = routed_[f];
-    if (drops(feature)) {
-      feature.kept_lengths = at<uint32_t>(memory, 0);
-      memory += static_cast<size_t>(feature.bags) * sizeof(uint32_t);
-    }
-    if (features_[f].keeps_intervals) {
-      feature.interval_of = at<int32_t>(memory, 0);
-      memory += static_cast<size_t>(feature.count) * sizeof(int32_t);
-    }
+    if (!features_[f].keeps_intervals) continue;
+    routed_[f].interval_of = intervals;
+    intervals += routed_[f].count;
   }
 }
 

@@ -46,6 +46,10 @@ class RoutedBatch {
   Verdict route(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
                 comm::MessageBuffer& buffer);
 
+  // The same of a batch that is opened here: its lengths are read on the way.
+  Verdict open_and_route(CheckedBatch& batch, const BatchArguments& arguments,
+                         compute::Backend& backend, comm::MessageBuffer& buffer);
+
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
 
@@ -92,7 +96,11 @@ class RoutedBatch {
 
   void find_targets(int32_t table);
   // Sizes of the features, and memory for what is remembered of them.
-  void make_room(const CheckedBatch& batch);
+  void list_features(const CheckedBatch& batch);
+  void place_intervals();
+  // The second half of routing, of features whose ids are counted where the verdict is good.
+  Verdict write(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
+                comm::MessageBuffer& buffer);
   // Decides forms and places of all messages, and writes their heads.
   void lay_out(const CheckedBatch& batch, const Verdict& verdict, comm::MessageBuffer& buffer);
   void write_records(int owner, std::byte* head) const;
@@ -136,6 +144,7 @@ class RoutedBatch {
   std::vector<std::byte*> bodies_;  // where operations see the messages
   compute::Buffer chunk_memory_;
   compute::Buffer feature_memory_;  // kept lengths and intervals
+  int32_t* interval_memory_ = nullptr;
   bool deduplicates_ = false;
   int64_t ids_sent_ = 0;
   int64_t looked_up_ = 0;

@@ -18,10 +18,21 @@ void* Results::begin_bytes(size_t bytes, uint8_t byte) {
   return room;
 }
 
-const std::byte* Results::fetch_bytes() {
+void Results::send() {
   stream_->copy(on_host_.data(), on_device_.data(), bytes_);
   there_.record(*stream_);
+  waited_ = false;
+}
+
+bool Results::known() const { return waited_ || there_.is_over(); }
+
+void Results::wait() {
   there_.wait();
+  waited_ = true;
+}
+
+const std::byte* Results::get_bytes() {
+  if (!known()) wait();
   return on_host_.data();
 }
 

@@ -23,22 +23,36 @@ class Results {
   T* begin(size_t count, uint8_t byte) {
     return static_cast<T*>(begin_bytes(count * sizeof(T), byte));
   }
-  // Copies them to the host, and waits until they are there: valid until the next begin().
+  // Has them copied to the host, behind what is enqueued.
+  void send();
+  // Waits until they are there: valid until the next begin(). After send().
+  template <class T>
+  std::span<const T> get() {
+    const std::byte* const data = get_bytes();
+    return {static_cast<const T*>(static_cast<const void*>(data)), bytes_ / sizeof(T)};
+  }
+  // Until they are there.
+  void wait();
+  // Would get() return at once?
+  bool known() const;
+  // Both at once, for what the host cannot go on without.
   template <class T>
   std::span<const T> fetch() {
-    const std::byte* const data = fetch_bytes();
-    return {static_cast<const T*>(static_cast<const void*>(data)), bytes_ / sizeof(T)};
+    send();
+    wait();
+    return get<T>();
   }
 
  private:
   void* begin_bytes(size_t bytes, uint8_t byte);
-  const std::byte* fetch_bytes();
+  const std::byte* get_bytes();
 
   std::shared_ptr<Stream> stream_;
   Buffer on_device_;
   PinnedRoom on_host_;
   Event there_;
   size_t bytes_ = 0;
+  bool waited_ = false;
 };
 
 }  // namespace shardrec::compute::cuda::host

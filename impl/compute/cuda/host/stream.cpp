@@ -76,6 +76,13 @@ void Event::wait() const {
   require(table().wait_for_event(handle()), "finish operations that were waited for");
 }
 
+bool Event::is_over() const {
+  const shardrec_cuda_error error = table().query_event(handle());
+  if (error == SHARDREC_CUDA_NOT_READY) return false;
+  require(error, "ask whether operations are over");
+  return true;
+}
+
 void Event::record_caller(int64_t stream) {
   require_caller(table().record_caller(handle(), stream), stream, device_);
 }

@@ -57,6 +57,8 @@ class Event {
   int32_t device() const noexcept { return device_; }
   void record(const Stream& stream);
   void wait() const;
+  // Is it over? Does not wait.
+  bool is_over() const;
   // A caller's stream of the event's device: the event is where it is now, or holds up what the caller
   // enqueues from now on. Throws INVALID_ARGUMENT (no stream of the device), DEVICE_ERROR.
   void record_caller(int64_t stream);

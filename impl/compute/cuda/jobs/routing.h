@@ -172,15 +172,23 @@ typedef struct shardrec_cuda_id_routing {
   int32_t cut_features;        // those with intervals
   const int64_t *first_strip;  // [feature_count + 1]: strips of the features before
   int64_t strips;              // of all features
-  shardrec_cuda_tiles tiles;   // of the ids of each feature without intervals
-  uint64_t *strip_sums;        // [strips + 1]: of all features
-  uint64_t *block_sums;        // [block_sum_count + 1]: of all features
+  // Of the ids of each feature without intervals; behind a reading of lengths, of all ids in one list.
+  shardrec_cuda_tiles tiles;
+  uint64_t *strip_sums;  // [strips + 1]: of all features
+  uint64_t *block_sums;  // [block_sum_count + 1]: of all features
   int64_t block_sum_count;
   // Counted: by feature, zeros before, with the ids out of range as a sum; by block.
   shardrec_cuda_checked_list *checked;
   const shardrec_cuda_block_total *totals;
   uint64_t *counts;
   int64_t block_count;
+  // Only counted, behind a reading of the lengths whose results the host does not know yet: ids are those of
+  // the whole batch in each feature, and where its own begin follows from the lengths. Nothing is counted
+  // unless these are good and add up to all_ids. Null: ids are the feature's.
+  const shardrec_cuda_checked_list *lengths;  // by feature
+  int32_t are_offsets;
+  int64_t all_ids;
+  uint32_t *lengths_are_good;
   void *room;  // room_bytes; null: room_bytes is set, and nothing else is done
   uint64_t room_bytes;
 } shardrec_cuda_id_routing;

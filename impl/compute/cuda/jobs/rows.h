@@ -78,7 +78,8 @@ typedef struct shardrec_cuda_touched_rows {
   const float *weights;           // by occurrence; null: all 1
   const float *const *gradients;  // [bag_count]
   const uint32_t *blocks;         // [bag_count]
-  int64_t count;
+  int64_t count;                  // of rows, at most
+  const int64_t *there;           // how many there are; null: count
   int64_t bag_count;
   int64_t width;  // columns of the shard
   float gradient_scale;

@@ -26,6 +26,13 @@ BatchChecks::BatchChecks(std::shared_ptr<Stream> stream)
 
 void BatchChecks::read_lengths(std::span<const BagLengths> features,
                                std::span<CheckedLengths> checked) {
+  enqueue_lengths(features);
+  results_.wait();
+  finish_lengths(features, checked);
+}
+
+const shardrec_cuda_checked_list* BatchChecks::enqueue_lengths(
+    std::span<const BagLengths> features) {
   lengths_.clear();
   tiles_.clear();
   for (const BagLengths& feature : features) {
@@ -46,8 +53,13 @@ void BatchChecks::read_lengths(std::span<const BagLengths> features,
   arguments_.send();
   require(table().read_lengths(stream_->handle(), &job),
           core::sentence("read the lengths of bags on device ", stream_->device()));
+  results_.send();
+  return job.checked;
+}
 
-  const auto found = results_.fetch<shardrec_cuda_checked_list>();
+void BatchChecks::finish_lengths(std::span<const BagLengths> features,
+                                 std::span<CheckedLengths> checked) {
+  const auto found = results_.get<shardrec_cuda_checked_list>();
   for (size_t f = 0; f < features.size(); ++f) {
     const BagLengths& feature = features[f];
     checked[f] = {};

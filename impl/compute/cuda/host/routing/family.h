@@ -35,6 +35,19 @@ class RoutingFamily final : public RoutingOperations {
                  std::span<BlockCount> counts) override {
     routing_.count(features, checked, counts);
   }
+  // Both are enqueued before the host waits for either.
+  bool count_batch(const BatchLengths& lengths, std::span<RoutedIds> features,
+                   std::span<CheckedIds> checked, std::span<BlockCount> counts) override {
+    const bool are_offsets = lengths.features.front().are_offsets;
+    routing_.enqueue_count(features, counts.size(),
+                           {.checked = batch_.enqueue_lengths(lengths.features),
+                            .are_offsets = are_offsets,
+                            .batch_ids = lengths.ids});
+    batch_.finish_lengths(lengths.features, lengths.checked);
+    if (!place_ids(lengths, features)) return false;
+    routing_.finish_count(features, checked, counts);
+    return true;
+  }
   // Every id has been checked by count_ids.
   void write_ids(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
                  std::span<CheckedIds>) override {

@@ -34,6 +34,7 @@ IdRouting::IdRouting(std::shared_ptr<Stream> stream)
     : stream_(std::move(stream)),
       arguments_(stream_),
       results_(stream_),
+      lengths_are_good_(make_memory(stream_)),
       wrong_values_(stream_),
       sums_(make_memory(stream_)),
       places_(make_memory(stream_)),
@@ -145,7 +146,8 @@ size_t IdRouting::argument_bytes(std::span<const RoutedIds> features) const {
 }
 
 // The arguments of an operation on the counted features. blocks: empty where they are only counted.
-void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks) {
+void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+                     const LengthsOnDevice& lengths) {
   job_ = {};
   job_.strip_sums =
       sums_.resize_as<uint64_t>(static_cast<size_t>(strips_ + block_sum_count_) + 2).data();
@@ -157,8 +159,16 @@ void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockS
   for (size_t f = 0; f < features.size(); ++f) {
     const bool whole = features[f].intervals == nullptr;
     first_strip_.push_back(first_strip_.back() + counted_[f].strips);
-    tiles_.add(whole ? features[f].count : 0);
+    if (lengths.checked == nullptr) tiles_.add(whole ? features[f].count : 0);
     job_.cut_features += whole ? 0 : 1;
+  }
+  if (lengths.checked != nullptr) {
+    const bool any_whole = job_.cut_features != std::ssize(features);
+    tiles_.add(any_whole ? lengths.batch_ids : 0);
+    job_.lengths = lengths.checked;
+    job_.are_offsets = lengths.are_offsets ? 1 : 0;
+    job_.all_ids = lengths.batch_ids;
+    job_.lengths_are_good = lengths_are_good_.resize_as<uint32_t>(1).data();
   }
   arguments_.begin(argument_bytes(features));
   const int32_t* const interval_blocks = arguments_.add(interval_blocks_.table());
@@ -181,7 +191,7 @@ void IdRouting::send(std::span<const RoutedIds> features, std::span<const BlockS
 }
 
 // Results: what was found in each feature, then what each block gets.
-void IdRouting::enqueue_count() {
+void IdRouting::enqueue_counting() {
   auto* const results =
       results_.begin<uint64_t>(2 * counted_.size() + static_cast<size_t>(job_.block_count), 0);
   job_.checked = static_cast<shardrec_cuda_checked_list*>(static_cast<void*>(results));
@@ -199,10 +209,30 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
                       std::span<BlockCount> counts) {
   measure(features, counts.size());
   send(features, {});
-  enqueue_count();
-  const auto found = results_.fetch<uint64_t>();
-  for (size_t f = 0; f < features.size(); ++f) {
-    const RoutedIds& feature = features[f];
+  enqueue_counting();
+  take_results(results_.fetch<uint64_t>(), checked, counts);
+}
+
+void IdRouting::enqueue_count(std::span<const RoutedIds> features, size_t blocks,
+                              const LengthsOnDevice& lengths) {
+  measure(features, blocks);
+  send(features, {}, lengths);
+  enqueue_counting();
+  results_.send();
+  results_.wait();
+}
+
+void IdRouting::finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                             std::span<BlockCount> counts) {
+  for (size_t f = 0; f < features.size(); ++f) counted_[f].feature = features[f];
+  take_results(results_.get<uint64_t>(), checked, counts);
+}
+
+// As enqueue_counting() has them.
+void IdRouting::take_results(std::span<const uint64_t> found, std::span<CheckedIds> checked,
+                             std::span<BlockCount> counts) {
+  for (size_t f = 0; f < counted_.size(); ++f) {
+    const RoutedIds& feature = counted_[f].feature;
     const uint64_t wrong = found[2 * f];
     checked[f] = {};
     checked[f].out_of_range = static_cast<int64_t>(found[2 * f + 1]);
@@ -211,7 +241,7 @@ void IdRouting::count(std::span<const RoutedIds> features, std::span<CheckedIds>
     checked[f].wrong.position = position;
     checked[f].wrong.value = wrong_values_.of(feature.ids, position);
   }
-  const auto of_blocks = found.subspan(2 * features.size());
+  const auto of_blocks = found.subspan(2 * counted_.size());
   for (size_t b = 0; b < counts.size(); ++b) {
     counts[b] = {.ids = static_cast<int64_t>(of_blocks[b] & UINT32_MAX),
                  .bags = static_cast<int64_t>(of_blocks[b] >> 32)};
@@ -222,7 +252,7 @@ void IdRouting::write(std::span<const RoutedIds> features, std::span<const Block
   if (!are_counted(features, blocks.size())) {
     measure(features, blocks.size());
     send(features, {});
-    enqueue_count();
+    enqueue_counting();
   }
   send(features, blocks);
   require(table().write_ids(stream_->handle(), &job_),

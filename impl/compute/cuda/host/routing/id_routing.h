@@ -17,12 +17,26 @@
 
 namespace shardrec::compute::cuda::host {
 
+// What a reading of lengths will have found.
+struct LengthsOnDevice {
+  const shardrec_cuda_checked_list* checked = nullptr;  // by feature
+  bool are_offsets = false;
+  int64_t batch_ids = 0;
+};
+
 class IdRouting {
  public:
   explicit IdRouting(std::shared_ptr<Stream> stream);
 
   void count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
              std::span<BlockCount> counts);
+  // The same in two halves, behind a reading of the features' lengths whose results the host does not know:
+  // their first and count follow from it. The first half waits for both.
+  void enqueue_count(std::span<const RoutedIds> features, size_t blocks,
+                     const LengthsOnDevice& lengths);
+  // features: with their first and count.
+  void finish_count(std::span<const RoutedIds> features, std::span<CheckedIds> checked,
+                    std::span<BlockCount> counts);
   // The sums of the last count() are those of the features, or are made again. Enqueued when the call
   // returns.
   void write(std::span<const RoutedIds> features, std::span<const BlockSections> blocks);
@@ -40,16 +54,21 @@ class IdRouting {
 
   void measure(std::span<const RoutedIds> features, size_t blocks);
   bool are_counted(std::span<const RoutedIds> features, size_t blocks) const;
-  void send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks);
+  // lengths: where the host does not know yet how many ids the features have.
+  void send(std::span<const RoutedIds> features, std::span<const BlockSections> blocks,
+            const LengthsOnDevice& lengths = {});
   void list_feature(const Counted& counted, std::span<const BlockSections> blocks,
                     const int32_t* interval_blocks);
   void list_blocks(const Counted& counted, std::span<const BlockSections> blocks);
   size_t argument_bytes(std::span<const RoutedIds> features) const;
-  void enqueue_count();
+  void enqueue_counting();
+  void take_results(std::span<const uint64_t> found, std::span<CheckedIds> checked,
+                    std::span<BlockCount> counts);
 
   std::shared_ptr<Stream> stream_;
   Arguments arguments_;
   Results results_;
+  Buffer lengths_are_good_;
   WrongValues wrong_values_;
   Buffer sums_;    // of strips, then of blocks
   Buffer places_;  // of features of many blocks

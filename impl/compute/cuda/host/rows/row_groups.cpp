@@ -54,8 +54,7 @@ void SortedRows::build(std::span<const GroupedPart> parts, bool weighted, int64_
   group();  // how much room it takes
   job_.room = room_.resize(job_.room_bytes);
   group();
-  const std::span<const int64_t> counts = results_.fetch<int64_t>();
-  row_counts_.assign(counts.begin(), counts.end());
+  results_.send();
 }
 
 // The blocks that have ids, and the parts.

@@ -1,5 +1,6 @@
 // RowGroups on a device: one stable sort of the occurrences of all parts, by rows that are counted
-// through over the parts. The host learns how many rows each part has, once for all parts.
+// through over the parts. How many rows each part has, operations read on the device; the host does when it is
+// asked, once for all parts.
 //
 // Thread rule: that of the stream.
 #pragma once
@@ -19,15 +20,15 @@ class SortedRows final : public RowGroups {
  public:
   explicit SortedRows(std::shared_ptr<Stream> stream);
 
-  // Bags are those of checked blocks. Waits until the device has grouped them: the host needs to know how
-  // many rows there are.
+  // Bags are those of checked blocks. Does not wait.
   void build(std::span<const GroupedPart> parts, bool weighted, int64_t most_samples) override;
 
-  std::span<const int64_t> rows(size_t part) const override {
-    return {parts_[part].rows, row_counts_[part]};
-  }
-  std::span<const int64_t> run(size_t part) const override {
-    return {parts_[part].run, row_counts_[part] + 1};
+  int64_t most_rows(size_t part) const override { return parts_[part].occurrences; }
+  const int64_t* row_count(size_t part) const override { return job_.row_counts + part; }
+  bool counted() const override { return results_.known(); }
+  std::span<const int64_t> rows(size_t part) override { return {parts_[part].rows, rows_of(part)}; }
+  std::span<const int64_t> run(size_t part) override {
+    return {parts_[part].run, rows_of(part) + 1};
   }
   void describe(size_t part, RowUpdate& job) const override;
 
@@ -40,6 +41,8 @@ class SortedRows final : public RowGroups {
 
   Sizes list(std::span<const GroupedPart> parts, uint32_t blocks_per_feature);
   void make_room(const Sizes& sizes, bool weighted);
+  // Waits.
+  size_t rows_of(size_t part) { return static_cast<size_t>(results_.get<int64_t>()[part]); }
 
   std::shared_ptr<Stream> stream_;
   BagIndex index_;
@@ -59,8 +62,7 @@ class SortedRows final : public RowGroups {
   std::vector<shardrec_cuda_grouped_part> parts_;
   Tiles part_tiles_;
   std::vector<size_t> first_bag_;  // by part: bags of the parts before
-  std::vector<size_t> row_counts_;
-  uint32_t* block_of_ = nullptr;  // by bag of all parts
+  uint32_t* block_of_ = nullptr;   // by bag of all parts
 };
 
 }  // namespace shardrec::compute::cuda::host

@@ -87,6 +87,7 @@ void RowUpdates::open(std::span<const TouchedRows> shards) {
                         .gradients = job.gradients,
                         .blocks = job.blocks,
                         .count = shard.rows,
+                        .there = shard.counted,
                         .bag_count = bags,
                         .width = job.width,
                         .gradient_scale = job.gradient_scale,

@@ -8,6 +8,21 @@
 
 namespace shardrec::compute::cuda {
 
+// All lanes of the warp call it, when the lengths have been read.
+SHARDREC_DEVICE void check_lengths(const shardrec_cuda_id_routing& job) {
+  bool wrong = false;
+  uint64_t sum = 0;
+  for (int32_t f = lane_index(); f < job.feature_count; f += kWarp) {
+    wrong = wrong || job.lengths[f].wrong != 0;
+    if (job.are_offsets == 0 || f + 1 == job.feature_count) sum += job.lengths[f].sum;
+  }
+  const bool any_wrong = __any_sync(kAllLanes, wrong) != 0;
+  const uint64_t all = sum_of_lanes_up_to_this(sum);
+  if (lane_index() == kWarp - 1) {
+    *job.lengths_are_good = !any_wrong && all == static_cast<uint64_t>(job.all_ids) ? 1U : 0U;
+  }
+}
+
 SHARDREC_KERNEL(8) sum_strips(shardrec_cuda_id_routing job) {
   const int64_t number = grid_warp_index();
   if (number >= job.strips) return;
@@ -16,6 +31,7 @@ SHARDREC_KERNEL(8) sum_strips(shardrec_cuda_id_routing job) {
   const int64_t bag = strip.first_bag() + lane_index();
   const uint64_t sum = sum_of_lanes_up_to_this(bag_with_ids(length_of_bag(feature, bag)) +
                                                bag_with_ids(length_of_bag(feature, bag + kWarp)));
+  if (number == 0 && job.lengths != nullptr) check_lengths(job);
   if (lane_index() != kWarp - 1) return;
   feature.strip_sums[strip.number] = sum;
   if (number + 1 != job.strips) return;
@@ -43,8 +59,55 @@ SHARDREC_DEVICE void check_tile(const shardrec_cuda_routed_ids& feature, const I
   }
 }
 
+// The last feature whose ids begin at or before one of the batch.
+SHARDREC_DEVICE int32_t feature_of_id(const shardrec_cuda_id_routing& job, int64_t id) {
+  int32_t first = 0;
+  for (int32_t left = job.feature_count; left > 1;) {
+    const int32_t half = left / 2;
+    if (first_id_of(job, first + half) <= id) first += half;
+    left -= half;
+  }
+  return first;
+}
+
+// Ids of features that every block holds as they are, in a tile of the whole batch. Few tiles have ids of
+// several features.
+template <class Id>
+SHARDREC_DEVICE void check_tile_of_batch(const shardrec_cuda_id_routing& job, const Id* list,
+                                         int64_t begin) {
+  Id ids[kTileItems];
+  load_items(list, begin, job.all_ids, ids);
+  const int64_t last = begin + kTile <= job.all_ids ? begin + kTile - 1 : job.all_ids - 1;
+  const int32_t first_feature = feature_of_id(job, begin);
+  const bool alone = first_feature == feature_of_id(job, last);
+  uint64_t outside = 0;
+#pragma unroll
+  for (int k = 0; k < kTileItems; ++k) {
+    const int64_t i = begin + item_of_tile(k);
+    if (i >= job.all_ids) continue;
+    const int32_t f = alone ? first_feature : feature_of_id(job, i);
+    const shardrec_cuda_routed_ids& feature = job.features[f];
+    if (feature.intervals != 0 || in_range(ids[k], feature.rows)) continue;
+    if (feature.policy == SHARDREC_CUDA_REFUSE) {
+      atomicMax(reinterpret_cast<unsigned long long*>(&job.checked[f].wrong),
+                ~static_cast<unsigned long long>(i - first_id_of(job, f)));
+    } else if (alone) {
+      ++outside;
+    } else {
+      add_to(&job.checked[f].sum, 1);
+    }
+  }
+  add_to_sum(&job.checked[first_feature].sum, outside);
+}
+
 SHARDREC_KERNEL(4) check_whole_features(shardrec_cuda_id_routing job) {
   const Tile tile = own_tile(job.tiles);
+  if (job.lengths != nullptr) {
+    if (!has_good_lengths(job)) return;
+    with_integers(job.features->ids, job.features->ids_are_64,
+                  [&](const auto* ids) { check_tile_of_batch(job, ids, tile.begin); });
+    return;
+  }
   const shardrec_cuda_routed_ids& feature = job.features[tile.list];
   with_integers(feature.ids, feature.ids_are_64, [&](const auto* ids) {
     check_tile(feature, ids, tile.begin, job.checked[tile.list]);
@@ -71,16 +134,17 @@ struct WalkedId {
   uint32_t sample;
 };
 
-// Calls visit(id) with 32 ids of a strip after the other, an id for each lane. Of a sequence,
-// at_chunk(chunk) is called before the first id of each chunk.
+// Calls visit(id) with 32 ids of a strip after the other, an id for each lane. first_id: where the
+// feature's begin in its list. Of a sequence, at_chunk(chunk) is called before the first id of each chunk.
 template <class AtChunk, class Visit>
 SHARDREC_DEVICE void walk_strip(const shardrec_cuda_routed_ids& feature, const Strip& strip,
-                                StripMemory& memory, AtChunk at_chunk, Visit visit) {
+                                uint32_t first_id, StripMemory& memory, AtChunk at_chunk,
+                                Visit visit) {
   const uint32_t ids = find_bags(feature, strip, memory);
   const uint32_t first = ids_of(feature.strip_sums[strip.number] - feature.strip_sums[0]);
   const auto lane = static_cast<uint32_t>(lane_index());
   const auto load = [&](uint32_t begin) {
-    return begin + lane < ids ? id_at(feature, first + begin + lane) : 0;
+    return begin + lane < ids ? id_at(feature, first_id + first + begin + lane) : 0;
   };
   int64_t next = load(0);
   for (uint32_t begin = 0; begin < ids;) {
@@ -135,7 +199,7 @@ SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
   if (number >= job.strips) return;
   const Strip strip = strip_at(job, number);
   const shardrec_cuda_routed_ids& feature = job.features[strip.feature];
-  if (feature.intervals == 0) return;
+  if (feature.intervals == 0 || !has_good_lengths(job)) return;
   StripMemory& memory = shared<StripMemories>().of_warp[warp_index()];
   BlockPlace* const places = places_of(feature, strip, memory);
   for (int32_t b = lane_index(); b < feature.block_count; b += kWarp) {
@@ -149,7 +213,7 @@ SHARDREC_KERNEL(4) count_strips(shardrec_cuda_id_routing job) {
   }
   __syncwarp();
   walk_strip(
-      feature, strip, memory, [](uint32_t) {},
+      feature, strip, first_id_of(job, strip.feature), memory, [](uint32_t) {},
       [&](const WalkedId& id) {
         const bool outside = id.exists && !in_range(id.id, feature.rows);
         note_outside(feature, id, outside, job.checked[strip.feature]);

@@ -149,7 +149,7 @@ SHARDREC_KERNEL(4) write_strips(shardrec_cuda_id_routing job) {
     note_chunk(feature, places, strip.first_bag() / SHARDREC_CUDA_CHUNK);
   }
   walk_strip(
-      feature, strip, memory, [&](uint32_t chunk) { note_chunk(feature, places, chunk); },
+      feature, strip, 0, memory, [&](uint32_t chunk) { note_chunk(feature, places, chunk); },
       [&](const WalkedId& id) {
         const int64_t row = id.exists ? row_for(id.id, feature) : -1;
         const int32_t interval = row < 0 ? -1 : interval_of(feature, row);

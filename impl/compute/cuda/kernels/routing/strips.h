@@ -34,6 +34,17 @@ SHARDREC_DEVICE Strip strip_at(const shardrec_cuda_id_routing& job, int64_t numb
   return {.feature = feature, .number = number - job.first_strip[feature]};
 }
 
+// Where the ids of a feature begin in its list (shardrec_cuda_id_routing::lengths).
+SHARDREC_DEVICE uint32_t first_id_of(const shardrec_cuda_id_routing& job, int32_t feature) {
+  if (job.lengths == nullptr) return 0;
+  return static_cast<uint32_t>(job.strip_sums[job.first_strip[feature]] - job.strip_sums[0]);
+}
+
+// Is there something to count? All threads get the same answer.
+SHARDREC_DEVICE bool has_good_lengths(const shardrec_cuda_id_routing& job) {
+  return job.lengths == nullptr || *job.lengths_are_good != 0;
+}
+
 SHARDREC_DEVICE uint32_t length_of_bag(const shardrec_cuda_routed_ids& feature, int64_t bag) {
   return bag < feature.bags ? feature.lengths[bag] : 0;
 }

@@ -13,7 +13,7 @@ SHARDREC_KERNEL(8) find_hot_rows(shardrec_cuda_row_opening job) {
   const int32_t shard = last_start(job.first_block, job.count, blockIdx.x);
   const shardrec_cuda_touched_rows& touched = job.shards[shard];
   const int64_t i = (blockIdx.x - job.first_block[shard]) * kThreads + threadIdx.x;
-  if (i < touched.count &&
+  if (i < rows_there(touched) &&
       global(touched.run)[i + 1] - global(touched.run)[i] > SHARDREC_CUDA_HOT_OCCURRENCES) {
     const unsigned at = atomicAdd(job.hot_count, 1U);
     const bool has_place = at < job.most_hot_rows;

@@ -21,9 +21,10 @@ struct BlockJob {
     return ((blockIdx.x - first_block[number]) * kWarps + warp_index()) * job.tile_rows;
   }
 
-  // Rows that a warp has from `first` on.
+  // Rows that a warp has from `first` on; 0 where there are none.
   SHARDREC_DEVICE int rows_from(int64_t first) const {
-    const int64_t left = job.touched.count - first;
+    const int64_t left = rows_there(job.touched) - first;
+    if (left <= 0) return 0;
     return left < job.tile_rows ? static_cast<int>(left) : job.tile_rows;
   }
 };

@@ -32,6 +32,11 @@ struct WarpRows {
   Occurrence occurrence[kStagedOccurrences];  // from row[0].begin on
 };
 
+// How many rows there are: the host may know the most only.
+SHARDREC_DEVICE int64_t rows_there(const shardrec_cuda_touched_rows& touched) {
+  return touched.there == nullptr ? touched.count : *global(touched.there);
+}
+
 SHARDREC_DEVICE Occurrence read_occurrence(const shardrec_cuda_touched_rows& touched, int64_t o) {
   const uint32_t bag = global(touched.bags)[o];
   return {.gradient = global(touched.gradients)[bag],
