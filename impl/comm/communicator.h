@@ -5,7 +5,8 @@
 // the same one, so that the input exchange of a collection can never match its gradient exchange.
 //
 // An exchange is asynchronous from its first half: post() publishes what this rank sends and waits
-// for nobody; receive() blocks until the peers' messages are there. Received messages are views:
+// for nobody; receive() blocks until the peers' messages are there, which has_arrived() tells
+// without blocking. Received messages are views:
 // the `local` engine shows the sender's memory in place, engines between processes fill storage of
 // their own. Hence the two ends of a message's life:
 //   release(ticket)   the reader is done with the views
@@ -82,6 +83,12 @@ class Channel {
   // message of rank p, valid until release(). An exchange is received at most once, in posting
   // order.
   virtual void receive(Ticket ticket, std::span<ConstBytes> received) = 0;
+
+  // True if receive() would return at once, or throw at once: because the communicator is dead, a
+  // peer that is awaited has gone, or the ticket is none that may be received. Does not block. It
+  // knows no deadline: who asks again and again, for as long as a peer is late, is never told of
+  // a timeout.
+  [[nodiscard]] virtual bool has_arrived(Ticket ticket) noexcept = 0;
 
   // This rank no longer reads the views of the exchange. Does not block, does not throw.
   virtual void release(Ticket ticket) noexcept = 0;

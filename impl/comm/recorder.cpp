@@ -158,6 +158,7 @@ class RecordedChannel final : public Channel {
     watched(number, [&] { channel_->receive(ticket, received); });
     recorder_->finish(number);
   }
+  bool has_arrived(Ticket ticket) noexcept override { return channel_->has_arrived(ticket); }
   void release(Ticket ticket) noexcept override { channel_->release(ticket); }
   void reclaim(Ticket ticket) override {
     watched(number_of(ticket), [&] { channel_->reclaim(ticket); });

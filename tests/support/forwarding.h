@@ -22,6 +22,7 @@ class ForwardingChannel : public comm::Channel {
   void receive(comm::Ticket ticket, std::span<comm::ConstBytes> received) override {
     inner_->receive(ticket, received);
   }
+  bool has_arrived(comm::Ticket ticket) noexcept override { return inner_->has_arrived(ticket); }
   void release(comm::Ticket ticket) noexcept override { inner_->release(ticket); }
   void reclaim(comm::Ticket ticket) override { inner_->reclaim(ticket); }
 

@@ -118,6 +118,16 @@ void LocalChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
   }
 }
 
+bool LocalChannel::has_arrived(Ticket ticket) noexcept {
+  const uint64_t n = ticket.sequence;
+  if (!keeps(ticket)) return true;
+  return must_look({.wait_for = WaitFor::kArrival,
+                    .site = {},
+                    .operation = rings_->operation(rank_, n),
+                    .done = [&] { return rings_->arrived(n); },
+                    .late = [&](int rank) { return !rings_->posted(rank, n); }});
+}
+
 void LocalChannel::release(Ticket ticket) noexcept { rings_->release(rank_, ticket.sequence); }
 
 void LocalChannel::reclaim(Ticket ticket) {
@@ -130,8 +140,12 @@ void LocalChannel::reclaim(Ticket ticket) {
         .late = [&](int rank) { return !rings_->released(rank, rank_, n); }});
 }
 
+bool LocalChannel::keeps(Ticket ticket) const noexcept {
+  return ticket.sequence < next_ && next_ - ticket.sequence <= kMostInFlight;
+}
+
 const Operation& LocalChannel::own_operation(Ticket ticket, const char* call) const {
-  if (ticket.sequence >= next_ || next_ - ticket.sequence > kMostInFlight) {
+  if (!keeps(ticket)) {
     core::fail(SHARDREC_INTERNAL,
                core::sentence(call, " of exchange ", ticket.sequence, " of a channel that has ",
                               "posted ", next_, " and keeps the last ", kMostInFlight));

@@ -30,6 +30,7 @@ class LocalChannel final : public Channel {
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
               std::shared_ptr<const void> owner) override;
   void receive(Ticket ticket, std::span<ConstBytes> received) override;
+  bool has_arrived(Ticket ticket) noexcept override;
   void release(Ticket ticket) noexcept override;
   void reclaim(Ticket ticket) override;
 
@@ -55,6 +56,7 @@ class LocalChannel final : public Channel {
   // Throws where a rank has published the exchange as something else than this one.
   void compare(uint64_t sequence);
   std::optional<Cause> difference(int left, int right, uint64_t sequence) const;
+  bool keeps(Ticket ticket) const noexcept;
   const Operation& own_operation(Ticket ticket, const char* call) const;
 
   const std::shared_ptr<Group> group_;

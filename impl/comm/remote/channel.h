@@ -41,6 +41,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
               std::shared_ptr<const void> owner) override;
   void receive(Ticket ticket, std::span<ConstBytes> received) override;
+  bool has_arrived(Ticket ticket) noexcept override;
   void release(Ticket ticket) noexcept override;
   void reclaim(Ticket ticket) override;
 
@@ -55,15 +56,18 @@ class RemoteChannel final : public Channel, public Endpoint {
     WaitFor wait_for;
     InFlightExchange& exchange;
     CallSite site;
-    Clock::time_point deadline;
-    Clock::time_point alarm;
-    double seconds;  // until the deadline
-    double warn;     // until the alarm
+    Clock::time_point deadline{};
+    Clock::time_point alarm{};
+    double seconds = 0;  // until the deadline
+    double warn = 0;     // until the alarm
   };
   void wait(InFlightExchange& exchange, WaitFor wait_for);
   bool done(InFlightExchange& exchange, WaitFor wait_for);
   void look(Wait& wait);
   void nap(const Wait& wait, bool expecting, double& longest);
+  // The failure if the wait for a peer that is late can never end, or its connection broke; else
+  // nullopt.
+  std::optional<Failure> failure_of(const Wait& wait, int peer) const;
   bool late(const Wait& wait, int peer) const;
   const Transfer& awaited(const Wait& wait, int peer) const;
   [[noreturn]] void fail(const Wait& wait, Failure failure);

@@ -40,6 +40,26 @@ void RemoteChannel::receive(Ticket ticket, std::span<ConstBytes> received) {
   }
 }
 
+bool RemoteChannel::has_arrived(Ticket ticket) noexcept {
+  const std::lock_guard lock(turn_);
+  try {
+    InFlightExchange* exchange = find(ticket, "has_arrived");
+    if (exchange == nullptr || done(*exchange, WaitFor::kArrival)) return true;
+    if (group_->departed() || group_->dead()) return true;
+    const Wait wait{
+        .wait_for = WaitFor::kArrival, .exchange = *exchange, .site = call_site_of(*exchange)};
+    for (int peer = 0; peer < size(); ++peer) {
+      if (late(wait, peer) && failure_of(wait, peer)) return true;
+    }
+    // As a wait does: the rank may have no other call in which later messages would advance.
+    advance_from(ticket.sequence + 1);
+    link_state_->poke_others(*this);
+    return false;
+  } catch (...) {  // receive() finds the same
+    return true;
+  }
+}
+
 void RemoteChannel::reclaim(Ticket ticket) {
   const std::lock_guard lock(turn_);
   InFlightExchange* exchange = find(ticket, "reclaim");
@@ -128,6 +148,15 @@ void RemoteChannel::fail(const Wait& wait, Failure failure) {
   link_state_->kill_and_throw(*group_, failure, wait.site);
 }
 
+std::optional<Failure> RemoteChannel::failure_of(const Wait& wait, int peer) const {
+  if (auto failure = group_->cannot_arrive(peer, number_, wait.site.sequence, wait.wait_for)) {
+    return failure;
+  }
+  const Transfer& transfer = awaited(wait, peer);
+  if (!transfer.failed() || Clock::now() < transfer.failed_at() + kGrace) return std::nullopt;
+  return Failure{.cause = Cause::kTransport, .failed_rank = peer, .reason = transfer.why()};
+}
+
 void RemoteChannel::look(Wait& wait) {
   if (group_->departed()) {
     // Left from another thread: the peers must not take this rank's half of the exchange for whole.
@@ -143,14 +172,7 @@ void RemoteChannel::look(Wait& wait) {
   for (int peer = 0; peer < size(); ++peer) {
     if (!late(wait, peer)) continue;
     if (first_late < 0) first_late = peer;
-    const uint64_t sequence = wait.site.sequence;
-    if (auto failure = group_->cannot_arrive(peer, number_, sequence, wait.wait_for)) {
-      fail(wait, *std::move(failure));
-    }
-    const Transfer& transfer = awaited(wait, peer);
-    if (transfer.failed() && now >= transfer.failed_at() + kGrace) {
-      fail(wait, {.cause = Cause::kTransport, .failed_rank = peer, .reason = transfer.why()});
-    }
+    if (auto failure = failure_of(wait, peer)) fail(wait, *std::move(failure));
   }
   if (first_late < 0) return;
   if (now >= wait.deadline) {
