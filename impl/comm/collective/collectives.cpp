@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "comm/collective/all_gather.h"
+#include "comm/collective/all_to_all.h"
 #include "comm/collective/owned_range.h"
-#include "comm/collective/received.h"
+#include "comm/collective/pipelined_channel.h"
 #include "comm/collective/reduce.h"
+#include "comm/collective/reduce_scatter.h"
 #include "core/error.h"
 #include "core/memory.h"
 
@@ -21,14 +25,6 @@ enum class Sort : uint32_t { kBarrier = 1, kGather, kBroadcast, kReduce, kScatte
 
 // Up to this size per rank everybody sends everything to everybody: one exchange instead of two.
 constexpr size_t kSmall = 4096;
-
-// Elements of a slot of all_reduce are a multiple of a cache line.
-constexpr size_t kLine = 64;
-
-struct Slot {
-  size_t begin = 0;
-  size_t count = 0;
-};
 
 template <class T>
 constexpr uint64_t kDtype = std::is_same_v<T, float>     ? 1
@@ -60,74 +56,71 @@ void refuse_mean_of_integers(const Operation& operation, Reduction reduction) {
 
 }  // namespace
 
-// Exchanges follow each other, and posting one releases the one before. So when exchange n has been
-// received, every rank has released n - 1: buffers and tickets alternate between two.
+// Exchanges follow each other, and starting one releases the one before. So when exchange n has been
+// received, every rank has released n - 1: buffers alternate between two.
 struct Collectives::State {
   State(std::shared_ptr<Channel> its_channel, int its_rank, int its_size)
       : channel(std::move(its_channel)),
         rank(static_cast<size_t>(its_rank)),
         size(static_cast<size_t>(its_size)),
-        send(size),
-        received(size) {
+        exchange(channel, its_size),
+        reduce_scatter(channel, its_size),
+        all_gather(channel, its_size),
+        send(size) {
     for (auto& buffer : outgoing) buffer = std::make_shared<core::Scratch>();
   }
 
   // Memory that the next exchange may send, kept alive by its owner.
   std::byte* stage(size_t bytes) {
-    if (next >= 2) channel->reclaim(tickets[next % 2]);
-    reclaimed = true;
-    return outgoing[next % 2]->resize(bytes);
+    reclaim_older();
+    return outgoing[channel.posted() % 2]->resize(bytes);
   }
-  std::shared_ptr<const void> staged() const { return outgoing[next % 2]; }
+  std::shared_ptr<const void> staged() const { return outgoing[channel.posted() % 2]; }
   ConstBytes stage_copy(ConstBytes bytes) {
     std::byte* copy = stage(bytes.size());
     std::copy(bytes.begin(), bytes.end(), copy);
     return {copy, bytes.size()};
   }
 
-  // Posts `send` and waits for the messages of all.
-  void exchange(const Operation& operation, std::shared_ptr<const void> owner) {
-    let_go();
-    if (next >= 2 && !reclaimed) channel->reclaim(tickets[next % 2]);
-    const Ticket ticket = channel->post(operation, send, std::move(owner));
-    tickets[next % 2] = ticket;
-    ++next;
-    reclaimed = false;
-    channel->receive(ticket, received);
-    reading = true;
+  // Before each start.
+  void prepare() {
+    exchange.release();
+    all_gather.release();
+    reclaim_older();
   }
-  Ticket last() const { return tickets[(next - 1) % 2]; }
-  void let_go() noexcept {
-    if (!reading) return;
-    channel->release(last());
-    reading = false;
+  // The exchange whose buffer the next one takes.
+  void reclaim_older() {
+    if (channel.posted() >= 2) channel.reclaim_through({.sequence = channel.posted() - 2});
   }
 
-  void require_size_of_all(const Operation& operation, size_t bytes) const {
-    for (size_t from = 0; from < size; ++from) require_size(operation, from, received[from], bytes);
+  std::span<const ConstBytes> gather(const Operation& operation, ConstBytes mine,
+                                     std::shared_ptr<const void> owner) {
+    prepare();
+    all_gather.start(operation, mine, std::move(owner));
+    return all_gather.finish();
+  }
+  // Returns when every rank has come.
+  void meet(const Operation& operation) {
+    gather(operation, {}, nullptr);
+    all_gather.release();
+  }
+  std::span<const ConstBytes> exchange_all(const Operation& operation,
+                                           std::span<const ConstBytes> messages,
+                                           std::shared_ptr<const void> owner) {
+    prepare();
+    exchange.start(operation, messages, std::move(owner));
+    return exchange.finish();
   }
 
-  void send_to_all(ConstBytes message) { std::fill(send.begin(), send.end(), message); }
-
-  // The elements that rank r reduces.
-  template <class T>
-  Slot slot(size_t r, size_t count) const {
-    const OwnedRange range = owned_range(static_cast<int64_t>(count), static_cast<int64_t>(size),
-                                         kLine / sizeof(T), static_cast<int64_t>(r));
-    return {.begin = static_cast<size_t>(range.begin), .count = static_cast<size_t>(range.count)};
-  }
-
-  std::shared_ptr<Channel> channel;
+  PipelinedChannel channel;
   size_t rank;
   size_t size;
-  std::vector<ConstBytes> send;
-  std::vector<ConstBytes> received;
+  AllToAll exchange;
+  ReduceScatter reduce_scatter;
+  AllGather all_gather;
+  std::vector<ConstBytes> send;  // of a broadcast
   std::array<std::shared_ptr<core::Scratch>, 2> outgoing;
   core::Scratch result;
-  std::array<Ticket, 2> tickets{};
-  uint64_t next = 0;
-  bool reclaimed = false;  // what exchange `next` takes the place of
-  bool reading = false;    // the views of the last exchange
 };
 
 Collectives::Collectives(std::shared_ptr<Channel> channel, int rank, int size)
@@ -140,30 +133,28 @@ int Collectives::rank() const noexcept { return static_cast<int>(state_->rank); 
 int Collectives::size() const noexcept { return static_cast<int>(state_->size); }
 
 void Collectives::barrier(const Operation& operation) {
-  state_->send_to_all({});
-  state_->exchange(marked(operation, Sort::kBarrier, 0, 0), nullptr);
-  state_->let_go();
+  state_->meet(marked(operation, Sort::kBarrier, 0, 0));
 }
 
 std::span<const ConstBytes> Collectives::all_gather(const Operation& operation, ConstBytes mine) {
-  state_->send_to_all(state_->stage_copy(mine));
-  state_->exchange(marked(operation, Sort::kGather, 0, 0), state_->staged());
-  return state_->received;
+  const ConstBytes copy = state_->stage_copy(mine);
+  return state_->gather(marked(operation, Sort::kGather, 0, 0), copy, state_->staged());
 }
 
 void Collectives::broadcast(const Operation& operation, int root, std::span<std::byte> data) {
   State& s = *state_;
   const auto from = static_cast<size_t>(root);
   const bool sends = s.rank == from && s.size > 1;
-  s.send_to_all(sends ? s.stage_copy(data) : ConstBytes{});
+  std::fill(s.send.begin(), s.send.end(), sends ? s.stage_copy(data) : ConstBytes{});
   s.send[s.rank] = {};
-  s.exchange(marked(operation, Sort::kBroadcast, data.size(), static_cast<uint64_t>(root)),
-             sends ? s.staged() : nullptr);
+  const auto received =
+      s.exchange_all(marked(operation, Sort::kBroadcast, data.size(), static_cast<uint64_t>(root)),
+                     s.send, sends ? s.staged() : nullptr);
   if (s.rank != from) {
-    require_size(operation, from, s.received[from], data.size());
-    std::copy(s.received[from].begin(), s.received[from].end(), data.begin());
+    s.exchange.require_size(from, data.size());
+    std::copy(received[from].begin(), received[from].end(), data.begin());
   }
-  s.let_go();
+  s.exchange.release();
 }
 
 template <class T>
@@ -173,42 +164,36 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
   State& s = *state_;
   const Operation reduce = marked(operation, Sort::kReduce, data.size(), arguments<T>(reduction));
   const ConstBytes bytes = std::as_bytes(data);
-  if (s.size == 1) {
-    s.send_to_all({});
-    s.exchange(reduce, nullptr);
-    return s.let_go();
-  }
+  if (s.size == 1) return s.meet(reduce);
   if (bytes.size() <= kSmall) {
-    s.send_to_all(s.stage_copy(bytes));
-    s.exchange(reduce, s.staged());
-    s.require_size_of_all(operation, bytes.size());
-    reduce_ranks<T>(reduction, s.received, data);
-    return s.let_go();
+    const ConstBytes copy = s.stage_copy(bytes);
+    const auto received = s.gather(reduce, copy, s.staged());
+    s.all_gather.require_size_of_all(bytes.size());
+    reduce_ranks<T>(reduction, received, data);
+    return s.all_gather.release();
   }
+  const OwnedRanges ranges{.count = static_cast<int64_t>(data.size()),
+                           .ranks = static_cast<int64_t>(s.size),
+                           .grain = line_grain(sizeof(T))};
   const bool in_place = owner != nullptr;
   const ConstBytes source = in_place ? bytes : s.stage_copy(bytes);
-  for (size_t r = 0; r < s.size; ++r) {
-    const Slot slot = s.slot<T>(r, data.size());
-    s.send[r] = source.subspan(slot.begin * sizeof(T), slot.count * sizeof(T));
-  }
-  s.exchange(reduce, in_place ? std::move(owner) : s.staged());
-  const Ticket parts = s.last();
+  s.prepare();
+  s.reduce_scatter.start(reduce, ranges, source, sizeof(T),
+                         in_place ? std::move(owner) : s.staged());
+  s.reduce_scatter.wait();  // the memory that stage() waits for is then free
 
-  const size_t own = s.slot<T>(s.rank, data.size()).count;
-  s.require_size_of_all(operation, own * sizeof(T));
+  const auto own = static_cast<size_t>(ranges.of(static_cast<int64_t>(s.rank)).count);
   const std::span<T> sum(static_cast<T*>(static_cast<void*>(s.stage(own * sizeof(T)))), own);
-  reduce_ranks<T>(reduction, s.received, sum);
-  s.send_to_all(std::as_bytes(sum));
-  s.exchange(reduce, s.staged());
-  s.channel->reclaim(parts);  // before data is written: nobody reads it any more
-  const std::span<std::byte> out = std::as_writable_bytes(data);
-  for (size_t r = 0; r < s.size; ++r) {
-    const Slot slot = s.slot<T>(r, data.size());
-    require_size(operation, r, s.received[r], slot.count * sizeof(T));
-    const auto at = static_cast<std::ptrdiff_t>(slot.begin * sizeof(T));
-    std::copy(s.received[r].begin(), s.received[r].end(), out.begin() + at);
-  }
-  s.let_go();
+  s.reduce_scatter.finish<T>(reduction, sum);
+  s.gather(reduce, std::as_bytes(sum), s.staged());
+  s.reduce_scatter.reclaim();  // before data is written: nobody reads it any more
+  std::byte* const out = std::as_writable_bytes(data).data();
+  s.all_gather.for_each_range(ranges, sizeof(T),
+                              [&](const OwnedRange& range, const std::byte* reduced) {
+                                std::copy_n(reduced, static_cast<size_t>(range.count) * sizeof(T),
+                                            out + static_cast<size_t>(range.begin) * sizeof(T));
+                              });
+  s.all_gather.release();
 }
 
 template <class T>
@@ -223,20 +208,17 @@ std::span<const T> Collectives::reduce_scatter(const Operation& operation, Reduc
                               "\"; a multiple of the ", s.size, " ranks is needed"),
                {.value = static_cast<int64_t>(data.size()), .operation = operation.name});
   }
-  const size_t part = data.size() / s.size;
+  const OwnedRanges equal_parts{.count = static_cast<int64_t>(data.size()),
+                                .ranks = static_cast<int64_t>(s.size)};
   const bool in_place = owner != nullptr;
   const ConstBytes bytes = std::as_bytes(data);
   const ConstBytes source = in_place ? bytes : s.stage_copy(bytes);
-  for (size_t r = 0; r < s.size; ++r) {
-    s.send[r] = source.subspan(r * part * sizeof(T), part * sizeof(T));
-  }
-  s.exchange(marked(operation, Sort::kScatter, data.size(), arguments<T>(reduction)),
-             in_place ? std::move(owner) : s.staged());
-  const std::span<T> out = s.result.resize_as<T>(part);
-  s.require_size_of_all(operation, part * sizeof(T));
-  reduce_ranks<T>(reduction, s.received, out);
-  s.let_go();
-  if (in_place) s.channel->reclaim(s.last());
+  s.prepare();
+  s.reduce_scatter.start(marked(operation, Sort::kScatter, data.size(), arguments<T>(reduction)),
+                         equal_parts, source, sizeof(T), in_place ? std::move(owner) : s.staged());
+  const std::span<T> out = s.result.resize_as<T>(data.size() / s.size);
+  s.reduce_scatter.finish<T>(reduction, out);
+  if (in_place) s.reduce_scatter.reclaim();
   return out;
 }
 
@@ -244,10 +226,8 @@ std::span<std::byte> Collectives::stage(size_t bytes) { return {state_->stage(by
 
 std::span<const ConstBytes> Collectives::all_to_all(const Operation& operation,
                                                     std::span<const ConstBytes> send) {
-  State& s = *state_;
-  std::copy(send.begin(), send.end(), s.send.begin());
-  s.exchange(marked(operation, Sort::kAll, operation.size, 0), s.staged());
-  return s.received;
+  return state_->exchange_all(marked(operation, Sort::kAll, operation.size, 0), send,
+                              state_->staged());
 }
 
 #define SHARDREC_COMM_INSTANTIATE(T)                                                  \

@@ -9,17 +9,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
 
+#include "comm/collective/reduce.h"
 #include "comm/communicator.h"
 
 namespace shardrec::comm {
-
-// kSum of integers wraps around. kMin and kMax of floating point: NaN where any rank has NaN.
-// kMean: the sum divided by the number of ranks; floating point only.
-enum class Reduction : uint8_t { kSum, kMin, kMax, kMean };
 
 // Buffers and message tables of the collectives of one channel; reused, so that a steady call
 // allocates nothing. One thread at a time. Operation::size is set by the calls, unless

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 namespace shardrec::comm {
@@ -20,6 +21,21 @@ constexpr OwnedRange owned_range(int64_t count, int64_t ranks, int64_t grain,
   const int64_t each = (count + ranks * grain - 1) / (ranks * grain) * grain;
   const int64_t begin = std::min(rank * each, count);
   return {.begin = begin, .count = std::min(each, count - begin)};
+}
+
+// The ranges of all ranks.
+struct OwnedRanges {
+  int64_t count = 0;  // elements of the vector
+  int64_t ranks = 1;
+  int64_t grain = 1;
+  constexpr OwnedRange of(int64_t rank) const noexcept {
+    return owned_range(count, ranks, grain, rank);
+  }
+};
+
+// The grain with which ranges of elements of so many bytes begin at cache lines of the vector.
+constexpr int64_t line_grain(size_t element_size) noexcept {
+  return static_cast<int64_t>(size_t{64} / element_size);
 }
 
 }  // namespace shardrec::comm

@@ -3,11 +3,16 @@
 // only, not on how a vector is cut into calls.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
-#include "comm/collective/collectives.h"
+#include "comm/communicator.h"
 
 namespace shardrec::comm {
+
+// kSum of integers wraps around. kMin and kMax of floating point: NaN where any rank has NaN.
+// kMean: the sum divided by the number of ranks; floating point only.
+enum class Reduction : uint8_t { kSum, kMin, kMax, kMean };
 
 // inputs: one message per rank, of out.size() elements of T, aligned for T; out overlaps none of
 // them.
