@@ -2,14 +2,14 @@
 // written back. Nobody reads a gradient after post() but receive() and finish(), which overwrite it.
 //
 // Two ranks, or a small bucket: everybody sends all of it to everybody and adds up for itself, one
-// exchange. Else rank r adds up the r-th part of the elements and sends the sum to all, a second
-// exchange on a channel of its own, so that all ranks post in one order on either channel, whatever
-// is ready when. The choice depends on sizes alone; the bits are the same.
+// exchange. Else a reduce-scatter, and an all-gather on a channel of its own, so that all ranks post
+// in one order on either channel, whatever is ready when. The choice depends on sizes alone; the
+// bits are the same.
 //
-//   post -- receive --> done                        direct
-//        \- receive --> adding -- finish --> done   in parts
+//   post -- receive --> done                             direct
+//        \- receive --> sums posted -- finish --> done   in parts
 //
-// Thread rule: one thread at a time for all exchanges of one pair of lanes.
+// Thread rule: one thread at a time for all exchanges of one pair of channels.
 #pragma once
 
 #include <cstddef>
@@ -18,49 +18,22 @@
 #include <span>
 #include <vector>
 
+#include "comm/collective/all_gather.h"
 #include "comm/collective/owned_range.h"
-#include "comm/communicator.h"
+#include "comm/collective/pipelined_channel.h"
+#include "comm/collective/reduce_scatter.h"
+#include "core/function_ref.h"
 #include "core/memory.h"
-#include "dense/ddp/buckets.h"
+#include "dense/ddp/bucket_gradients.h"
 #include "dense/ddp/message.h"
 #include "dense/ddp/rank_sums.h"
 
 namespace shardrec::dense {
 
-// A channel whose exchanges are received in the order of posting. Reclaims the oldest when it must.
-class Lane {
- public:
-  explicit Lane(std::shared_ptr<comm::Channel> channel) : channel_(std::move(channel)) {}
-
-  // May wait for peers to have read what was posted kMost exchanges ago.
-  comm::Ticket post(const comm::Operation& operation, std::span<const comm::ConstBytes> send,
-                    std::shared_ptr<const void> owner);
-  void receive(comm::Ticket ticket, std::span<comm::ConstBytes> received) {
-    channel_->receive(ticket, received);
-  }
-  void release(comm::Ticket ticket) noexcept { channel_->release(ticket); }
-  // Waits until the peers have read this exchange and all before it.
-  void reclaim_through(comm::Ticket ticket);
-
-  // Exchanges that may be posted and not yet received.
-  static constexpr uint64_t kMost = comm::Channel::kMostInFlight - 4;
-
- private:
-  std::shared_ptr<comm::Channel> channel_;
-  uint64_t posted_ = 0;
-  uint64_t reclaimed_ = 0;
-};
-
-struct Lanes {
-  Lane parts;
-  Lane sums;
-};
-
-// The gradient of a parameter of the bucket, in the bucket's order.
-struct GradientSlot {
-  void* gradient = nullptr;
-  int64_t offset = 0;  // in the bucket
-  int64_t elements = 0;
+// What all buckets of a set travel on.
+struct BucketChannels {
+  comm::PipelinedChannel parts;
+  comm::PipelinedChannel sums;
 };
 
 struct ExchangeShape {
@@ -74,32 +47,26 @@ struct ExchangeShape {
 
 class BucketExchange {
  public:
-  BucketExchange(const ExchangeShape& shape, uint64_t number, int64_t elements,
-                 std::vector<GradientSlot> slots);
+  // The channels outlive this object.
+  BucketExchange(const ExchangeShape& shape, BucketChannels& channels, uint64_t number,
+                 int64_t elements, std::vector<GradientSlot> slots);
 
-  // What the ranks' heads said.
-  struct Heads {
-    BucketVerdict verdict = BucketVerdict::kReady;  // of the first rank that is not ready
-    int rank = -1;
-    int32_t parameter = -1;
-    int joined = 0;   // ranks
-    int longest = 0;  // the first rank with the most steps
-    uint64_t most_steps = 0;
-  };
+  using ScaleOf = core::FunctionRef<GradientScale(const BucketHeads&)>;
 
-  // used: by this rank, per slot; where it is false zeros are sent. Copies the gradients.
-  void post(Lanes& lanes, const BucketHead& head, std::span<const char> used);
-  // Waits for the peers. scale: by what the heads say. Without a verdict but kReady nothing is
-  // written. False: finish() is to follow.
-  template <class ScaleOf>
-  bool receive(Lanes& lanes, RankSums& sums, const ScaleOf& scale_of) {
-    receive_heads(lanes);
-    if (heads_.verdict != BucketVerdict::kReady) return drop(lanes);
-    return add_up(lanes, sums, scale_of(heads_));
-  }
-  void finish(Lanes& lanes);
+  // used: by this rank, per slot; where it is 0 zeros are sent. Copies the gradients.
+  void post(const BucketHead& head, std::span<const char> used);
+  // After post(). Waits for the peers. scale_of: by what the heads say. Without a verdict but kReady
+  // nothing is written.
+  void receive(RankSums& sums, ScaleOf scale_of);
+  // After receive(), unless is_done(): waits for the peers' sums.
+  void finish();
+  // After post(), unless is_done(): whether receive() or finish(), whichever is next, would not wait.
+  bool has_arrived() const noexcept;
 
-  const Heads& heads() const noexcept { return heads_; }
+  // Whether nothing of the bucket is left to come.
+  bool is_done() const noexcept { return state_ == State::kDone; }
+  // Of the last receive().
+  const BucketHeads& heads() const noexcept { return heads_; }
   bool direct() const noexcept { return direct_; }
   // After receive(): whether some rank has used it, where the ranks ask.
   bool is_written(size_t slot) const noexcept { return written_[slot] != 0; }
@@ -107,36 +74,29 @@ class BucketExchange {
   size_t bytes_per_peer() const noexcept;
 
  private:
+  enum class State : uint8_t { kPosted, kSumsPosted, kDone };
+
   // The elements of the bucket that this rank's message to `rank` has.
   comm::OwnedRange part_of(int rank) const noexcept;
-  size_t wire_bytes(int64_t elements) const noexcept;
-  void stage(const comm::OwnedRange& part, const BucketHead& head, std::span<const char> used,
-             std::byte* out);
-  void receive_heads(Lanes& lanes);
-  bool drop(Lanes& lanes);
-  bool add_up(Lanes& lanes, RankSums& sums, const GradientScale& scale);
-  // body(slot, first element of its gradient, place in the bucket, count) for what of the slots that
-  // are to be written lies in the part.
-  template <class Body>
-  void for_each_run(const comm::OwnedRange& part, const Body& body) const;
+  // Bytes from one message to the next one.
+  size_t message_stride() const noexcept;
+  void add_up(RankSums& sums, const GradientScale& scale);
 
   const ExchangeShape shape_;
   const uint64_t number_;
-  const int64_t elements_;
-  const std::vector<GradientSlot> slots_;
+  const BucketGradients gradients_;
+  const BucketFormat format_;
+  const comm::OwnedRanges ranges_;
   const bool direct_;
-  const size_t map_bytes_;
+  comm::ReduceScatter reduce_scatter_;
+  comm::AllGather all_gather_;
+  State state_ = State::kDone;
   std::shared_ptr<core::Scratch> outgoing_ = std::make_shared<core::Scratch>();
   std::shared_ptr<core::Scratch> own_sums_ = std::make_shared<core::Scratch>();
-  comm::Ticket parts_{};
-  comm::Ticket sums_{};
-  bool has_posted_parts_ = false;
-  bool has_posted_sums_ = false;
   std::vector<comm::ConstBytes> send_;
-  std::vector<comm::ConstBytes> received_;
-  std::vector<const std::byte*> inputs_;
-  std::vector<char> written_;  // per slot: not where all ranks say that they did not use it
-  Heads heads_;
+  std::vector<const std::byte*> inputs_;  // by rank; null: zeros
+  std::vector<char> written_;             // by slot
+  BucketHeads heads_;
 };
 
 }  // namespace shardrec::dense

@@ -1,32 +1,77 @@
 #include "dense/ddp/message.h"
 
+#include <algorithm>
 #include <cstring>
 
-#include "core/error.h"
+#include "comm/collective/received.h"
+#include "core/tensor.h"
 
 namespace shardrec::dense {
+namespace {
 
-void write_head(const BucketHead& head, std::byte* out) noexcept {
-  std::memset(out, 0, kHeadBytes);
-  std::memcpy(out, &head, sizeof head);
+// Bytes of a bit per parameter, whole cache lines.
+constexpr size_t map_bytes(size_t parameters) noexcept { return (parameters + 511) / 512 * 64; }
+
+constexpr comm::Operation kBucket{.name = "ddp: bucket"};
+
+// Adds what the head of rank `from` says.
+void add(const BucketHead& head, int from, BucketHeads& heads) noexcept {
+  if (head.joined != 0) ++heads.joined;
+  if (head.steps > heads.most_steps) {
+    heads.most_steps = head.steps;
+    heads.longest = from;
+  }
+  if (head.verdict != BucketVerdict::kReady && heads.verdict == BucketVerdict::kReady) {
+    heads.verdict = head.verdict;
+    heads.rank = from;
+    heads.parameter = head.parameter;
+  }
 }
 
-BucketMessage read_message(comm::ConstBytes message, size_t used, size_t gradients, size_t from) {
-  BucketMessage out;
-  size_t expected = kHeadBytes + used;
-  if (message.size() >= kHeadBytes) {
-    std::memcpy(&out.head, message.data(), sizeof out.head);
-    if (out.head.has_gradients != 0) expected += gradients;
+}  // namespace
+
+BucketFormat::BucketFormat(shardrec_dtype wire, size_t slots, bool asks_who_used) noexcept
+    : wire_(wire), slots_(slots), map_bytes_(asks_who_used ? map_bytes(slots) : 0) {}
+
+size_t BucketFormat::wire_bytes(int64_t elements) const noexcept {
+  return static_cast<size_t>(elements) * core::dtype_size(wire_);
+}
+
+comm::ConstBytes BucketFormat::write(const BucketHead& head, std::span<const char> used,
+                                     const BucketGradients& gradients,
+                                     const comm::OwnedRange& range, std::byte* out) const {
+  std::memset(out, 0, bytes_before());
+  std::memcpy(out, &head, sizeof head);
+  std::byte* const map = out + kHeadBytes;
+  for (size_t s = 0; map_bytes_ != 0 && s < slots_; ++s) {
+    if (used[s] != 0) map[s / 8] |= std::byte{1} << (s % 8);
   }
-  if (message.size() != expected) {
-    core::fail(SHARDREC_CORRUPT_DATA,
-               core::sentence("rank ", from, " sent ", message.size(),
-                              " bytes of a bucket of gradients, where ", expected, " are to come"),
-               {.rank = static_cast<int64_t>(from), .operation = "ddp: bucket"});
+  if (head.has_gradients == 0) return {out, bytes_before()};
+  gradients.read(range, used, wire_, out + bytes_before());
+  return {out, bytes_before() + wire_bytes(range.count)};
+}
+
+BucketHeads BucketFormat::read(std::span<const comm::ConstBytes> messages, int64_t elements,
+                               std::span<const std::byte*> gradients,
+                               std::span<char> written) const {
+  BucketHeads heads;
+  std::fill(written.begin(), written.end(), map_bytes_ == 0 ? 1 : 0);
+  for (size_t p = 0; p < messages.size(); ++p) {
+    const comm::ConstBytes message = messages[p];
+    BucketHead head;
+    if (message.size() < kHeadBytes) comm::require_size(kBucket, p, message, bytes_before());
+    std::memcpy(&head, message.data(), sizeof head);
+    const bool has_gradients = head.has_gradients != 0;
+    comm::require_size(kBucket, p, message,
+                       bytes_before() + (has_gradients ? wire_bytes(elements) : 0));
+    gradients[p] = has_gradients ? message.data() + bytes_before() : nullptr;
+    const std::byte* const map = message.data() + kHeadBytes;
+    for (size_t s = 0; map_bytes_ != 0 && s < slots_; ++s) {
+      if ((map[s / 8] >> (s % 8) & std::byte{1}) != std::byte{0}) written[s] = 1;
+    }
+    add(head, static_cast<int>(p), heads);
   }
-  out.used = message.subspan(kHeadBytes, used);
-  if (out.head.has_gradients != 0) out.gradients = message.data() + kHeadBytes + used;
-  return out;
+  return heads;
 }
 
 }  // namespace shardrec::dense

@@ -1,13 +1,15 @@
 // What a rank sends of a bucket: a head, a bit per parameter of the bucket where the ranks ask who
-// used it, then gradients of the bucket's elements [begin, end). Read by the same release of the
-// library only. Ranks that have nothing to add send no gradients: zeros.
+// used it, then gradients of a range of the bucket's elements, in the dtype of the way. Read by the
+// same release of the library only. Ranks that have nothing to add send no gradients: zeros.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "comm/collective/owned_range.h"
 #include "comm/communicator.h"
+#include "dense/ddp/bucket_gradients.h"
 
 namespace shardrec::dense {
 
@@ -24,23 +26,46 @@ struct BucketHead {
   uint64_t steps = 0;   // that the rank has taken part in with gradients of its own
 };
 
-inline constexpr size_t kHeadBytes = 64;
-static_assert(sizeof(BucketHead) <= kHeadBytes);
-
-// Bytes of a bit per parameter, whole cache lines.
-constexpr size_t map_bytes(size_t parameters) noexcept { return (parameters + 511) / 512 * 64; }
-
-// A message that has come.
-struct BucketMessage {
-  BucketHead head;
-  std::span<const std::byte> used{};     // empty: nobody asks
-  const std::byte* gradients = nullptr;  // null: zeros
+// What the heads of all ranks said.
+struct BucketHeads {
+  BucketVerdict verdict = BucketVerdict::kReady;  // of the first rank that is not ready
+  int rank = -1;
+  int32_t parameter = -1;
+  int joined = 0;   // ranks
+  int longest = 0;  // the first rank with the most steps
+  uint64_t most_steps = 0;
 };
 
-void write_head(const BucketHead& head, std::byte* out) noexcept;
+// The messages of one bucket.
+class BucketFormat {
+ public:
+  // wire: the dtype of gradients on their way. slots: parameters of the bucket.
+  BucketFormat(shardrec_dtype wire, size_t slots, bool asks_who_used) noexcept;
 
-// used: bytes of the map; gradients: bytes that come where the head says that some do. Throws
-// CORRUPT_DATA for another size.
-BucketMessage read_message(comm::ConstBytes message, size_t used, size_t gradients, size_t from);
+  shardrec_dtype wire() const noexcept { return wire_; }
+  size_t wire_bytes(int64_t elements) const noexcept;
+  // Bytes of a message before its gradients: whole cache lines.
+  size_t bytes_before() const noexcept { return kHeadBytes + map_bytes_; }
+
+  // Writes a message with the gradients of `range`, or with none where the head says so, and returns
+  // its bytes. used: by this rank, per slot; where it is 0 zeros are sent.
+  comm::ConstBytes write(const BucketHead& head, std::span<const char> used,
+                         const BucketGradients& gradients, const comm::OwnedRange& range,
+                         std::byte* out) const;
+
+  // Reads what the ranks have sent, of `elements` elements each. gradients[r]: where those of rank r
+  // begin, null for zeros. written: per slot, 0 where all ranks say that they did not use it. Throws
+  // CORRUPT_DATA for a message of another size.
+  BucketHeads read(std::span<const comm::ConstBytes> messages, int64_t elements,
+                   std::span<const std::byte*> gradients, std::span<char> written) const;
+
+ private:
+  static constexpr size_t kHeadBytes = 64;
+  static_assert(sizeof(BucketHead) <= kHeadBytes);
+
+  const shardrec_dtype wire_;
+  const size_t slots_;
+  const size_t map_bytes_;  // of a bit per slot; 0: nobody asks
+};
 
 }  // namespace shardrec::dense

@@ -32,8 +32,8 @@ Reducer::Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collect
       parameters_(std::move(parameters)),
       bucket_done_(std::move(bucket_done)),
       hook_(std::move(hook)),
-      lanes_{.parts = Lane(communicator_->open_channel(comm::Purpose::kDense)),
-             .sums = Lane(communicator_->open_channel(comm::Purpose::kDense))},
+      channels_{.parts = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense)),
+                .sums = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense))},
       sums_(communicator_->size()),
       places_(parameters_.size()),
       marks_(std::make_unique<std::atomic<Mark>[]>(parameters_.size())),
@@ -78,8 +78,8 @@ void Reducer::lay_out(std::span<const int32_t> order) {
     statistics.buckets.push_back({.dtype = bucket.dtype,
                                   .parameters = static_cast<int64_t>(slots.size()),
                                   .elements = bucket.elements});
-    exchanges.push_back(std::make_unique<BucketExchange>(shape, exchanges.size(), bucket.elements,
-                                                         std::move(slots)));
+    exchanges.push_back(std::make_unique<BucketExchange>(shape, channels_, exchanges.size(),
+                                                         bucket.elements, std::move(slots)));
   }
   hook_memory_.resize(static_cast<size_t>(largest));
   used_.resize(std::max(used_.size(), widest));
@@ -244,7 +244,7 @@ void Reducer::end() {
   }
   bool is_launched = false;
   if (const std::unique_lock lock(drive_, std::try_to_lock); lock) {
-    while (drive_one(false)) {
+    while (drive_one(false) == Progress::kSome) {
     }
     is_launched = next_launch_.load() == buckets_.size();
   }

@@ -5,9 +5,10 @@
 //   idle -- begin --> open -- mark_ready... --> end --> ended -- wait --> idle
 //
 // A step without sync sends nothing: gradients stay, to be added to. A bucket whose parameters are
-// ready is launched, added up and written by a thread of this object while the host computes; the
-// last one, for which nothing is left to hide behind, by whoever calls end and wait. Where there is
-// only one bucket, or the rank has no processor for such a thread, they do all of it.
+// ready is launched, added up and written by a thread of this object while the host computes, also
+// while the messages of older buckets have not come; the last one, for which nothing is left to hide
+// behind, by whoever calls end and wait. Where there is only one bucket, or the rank has no processor
+// for such a thread, they do all of it.
 //
 // Thread rule: mark_ready and mark_unused from any thread, several at once; the others one at a time.
 #pragma once
@@ -28,6 +29,7 @@
 
 #include "comm/collective/collectives.h"
 #include "comm/communicator.h"
+#include "dense/ddp/buckets.h"
 #include "dense/ddp/exchange.h"
 
 namespace shardrec::dense {
@@ -142,12 +144,20 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   void settle_order(const char* call);
   void start_step(bool sync, bool shadow);
 
-  // Whoever holds drive_ brings the step on.
-  bool drive_one(bool may_wait);  // false: there is nothing to do now
-  bool advance(bool may_wait);    // the same; throws
+  enum class Progress : uint8_t {
+    kSome,      // ask again
+    kAwaiting,  // messages have not come, and it did not wait for them, because a mark may come first
+    kNone,      // there is nothing to do before a mark, or before the next step
+  };
+  // Whoever holds drive_ brings the step on: launches, receives or finishes one bucket. Without
+  // may_wait it only launches.
+  Progress drive_one(bool may_wait);
+  Progress advance(bool may_wait);  // the same; throws
+  bool awaits_mark() const noexcept;
   void launch(size_t bucket);
   void receive(size_t bucket);
   void finish(size_t bucket);
+  void complete();
   void done(size_t bucket);
   void call_hook(size_t bucket);
   bool launchable() const noexcept;
@@ -164,7 +174,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   const std::vector<ReducedParameter> parameters_;
   const BucketDone bucket_done_;
   const Hook hook_;
-  Lanes lanes_;
+  BucketChannels channels_;
   RankSums sums_;
 
   std::vector<Bucket> buckets_;
@@ -189,11 +199,11 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   std::mutex drive_;
   std::atomic<size_t> next_launch_{0};
   size_t next_receive_ = 0;
-  size_t next_done_ = 0;  // of those received; between them: exchanges to be finished
+  size_t next_done_ = 0;  // of those received; between them: some whose sums have not come
   std::vector<char> used_;
   std::exception_ptr error_;
   bool refused_ = false;
-  BucketExchange::Heads refusal_;
+  BucketHeads refusal_;
   bool all_joined_ = false;
   int longest_ = 0;
   uint64_t steps_ = 0;

@@ -1,5 +1,7 @@
-// How a step is brought on, by its thread or by who waits: what is ready is launched first, then the
-// oldest exchange is finished.
+// How a step is brought on, by its thread or by who waits. What is ready is launched first. Then what
+// has come is taken, the oldest bucket's first, so that sums of a bucket leave while those of an
+// older one are on their way. Only if nothing has come, and no mark can come first, peers are waited
+// for.
 #include <algorithm>
 #include <utility>
 
@@ -15,36 +17,53 @@ double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+// How long the thread sleeps before it asks again whether messages have come: at first, and at most.
+// It sleeps so only during backward, and a mark wakes it.
+constexpr auto kShortestPause = std::chrono::microseconds(50);
+constexpr auto kLongestPause = std::chrono::microseconds(1000);
+
 }  // namespace
 
 bool Reducer::launchable() const noexcept {
   const size_t next = next_launch_.load();
-  if (next == buckets_.size() || next - next_done_ >= Lane::kMost) return false;
+  if (next == buckets_.size() || next - next_done_ >= comm::PipelinedChannel::kMost) return false;
   return pending_[next].load() == 0 || state_.load() == State::kEnded;
 }
 
-bool Reducer::advance(bool may_wait) {
-  if (launchable()) {
-    launch(next_launch_.load());
-    return true;
-  }
-  if (!may_wait) return false;
-  if (next_done_ < next_receive_) {
-    finish(next_done_);
-    return true;
-  }
-  if (next_receive_ == next_launch_.load()) return false;
-  receive(next_receive_);
-  return true;
+// True if a parameter's mark may let the next bucket be launched.
+bool Reducer::awaits_mark() const noexcept {
+  const size_t next = next_launch_.load();
+  return next < buckets_.size() && next - next_done_ < comm::PipelinedChannel::kMost &&
+         state_.load() == State::kOpen;
 }
 
-bool Reducer::drive_one(bool may_wait) {
+Reducer::Progress Reducer::advance(bool may_wait) {
+  if (launchable()) {
+    launch(next_launch_.load());
+    return Progress::kSome;
+  }
+  const bool has_sums = next_done_ < next_receive_;
+  const bool has_parts = next_receive_ < next_launch_.load();
+  if (!may_wait || (!has_sums && !has_parts)) return Progress::kNone;
+  const bool sums_came = has_sums && exchanges_[next_done_]->has_arrived();
+  const bool parts_came = !sums_came && has_parts && exchanges_[next_receive_]->has_arrived();
+  if (!sums_came && !parts_came && awaits_mark()) return Progress::kAwaiting;
+  // If nothing has come, the oldest is waited for.
+  if (sums_came || (has_sums && !parts_came)) {
+    finish(next_done_);
+  } else {
+    receive(next_receive_);
+  }
+  return Progress::kSome;
+}
+
+Reducer::Progress Reducer::drive_one(bool may_wait) {
   const core::DefaultFloatMode mode;
   try {
     return advance(may_wait);
   } catch (...) {
     fail_step();
-    return false;
+    return Progress::kNone;
   }
 }
 
@@ -71,37 +90,46 @@ void Reducer::launch(size_t bucket) {
   }
   launched_at_[bucket] = Clock::now();
   if (bucket == 0) first_launch_ = launched_at_[bucket];
-  exchanges_[bucket]->post(lanes_, head, std::span(used_).first(its.parameters.size()));
+  exchanges_[bucket]->post(head, std::span(used_).first(its.parameters.size()));
   next_launch_.store(bucket + 1);
 }
 
 void Reducer::receive(size_t bucket) {
-  const auto scale = [this](const BucketExchange::Heads& heads) {
+  const auto scale = [this](const BucketHeads& heads) {
     const int ranks = communicator_->size();
     const int divisor = options_.divide_by_live ? std::max(1, ranks - heads.joined) : ranks;
     return GradientScale{.divisor = options_.average ? static_cast<double>(divisor) : 1.0,
                          .factor = options_.factor};
   };
   BucketExchange& exchange = *exchanges_[bucket];
-  const bool is_done = exchange.receive(lanes_, sums_, scale);
+  exchange.receive(sums_, scale);
   ++next_receive_;
-  const BucketExchange::Heads& heads = exchange.heads();
-  all_joined_ = heads.joined == communicator_->size();
-  longest_ = heads.longest;
-  if (heads.verdict != BucketVerdict::kReady && !refused_) {
-    refused_ = true;
-    refusal_ = heads;
-  }
-  if (is_done) done(bucket);
+  all_joined_ = exchange.heads().joined == communicator_->size();
+  longest_ = exchange.heads().longest;
+  complete();
 }
 
 void Reducer::finish(size_t bucket) {
-  exchanges_[bucket]->finish(lanes_);
-  done(bucket);
+  exchanges_[bucket]->finish();
+  complete();
+}
+
+// Buckets are done in their order, whatever the order in which they were written: ranks must agree
+// on which were done before one that is refused.
+void Reducer::complete() {
+  while (next_done_ < next_receive_ && exchanges_[next_done_]->is_done()) {
+    done(next_done_);
+    ++next_done_;
+  }
 }
 
 void Reducer::done(size_t bucket) {
-  const bool refused = exchanges_[bucket]->heads().verdict != BucketVerdict::kReady;
+  const BucketHeads& heads = exchanges_[bucket]->heads();
+  const bool refused = heads.verdict != BucketVerdict::kReady;
+  if (refused && !refused_) {
+    refused_ = true;
+    refusal_ = heads;
+  }
   if (hook_ != nullptr && !refused) call_hook(bucket);
   last_done_ = Clock::now();
   BucketStatistics& its = statistics_.buckets[bucket];
@@ -113,7 +141,6 @@ void Reducer::done(size_t bucket) {
   if (bucket_done_ != nullptr && !refused_ && !shadow_) {
     bucket_done_(static_cast<int32_t>(bucket));
   }
-  ++next_done_;
 }
 
 void Reducer::call_hook(size_t bucket) {
@@ -154,19 +181,29 @@ void Reducer::wake() {
 }
 
 void Reducer::run() noexcept {
+  Progress last = Progress::kNone;
+  auto pause = kShortestPause;
   for (;;) {
     {
       std::unique_lock lock(wake_mutex_);
-      // Without an end, but in the form that old runtimes of C++ have.
       const auto asked = [this] { return stop_.load() || has_work_.load(); };
-      while (!woken_.wait_for(lock, std::chrono::hours(1), asked)) {
+      if (last == Progress::kAwaiting) {
+        woken_.wait_for(lock, pause, asked);
+        pause = std::min(2 * pause, kLongestPause);
+      } else {
+        // Without an end, but in the form that old runtimes of C++ have.
+        while (!woken_.wait_for(lock, std::chrono::hours(1), asked)) {
+        }
       }
       if (stop_.load()) return;
     }
     has_work_.store(false);
+    last = Progress::kNone;
     while (!caller_drives_.load() && !stop_.load()) {
       const std::lock_guard lock(drive_);
-      if (!drive_one(true)) break;
+      last = drive_one(true);
+      if (last != Progress::kSome) break;
+      pause = kShortestPause;
     }
   }
 }

@@ -1,0 +1,54 @@
+// The gradients of a bucket's parameters as one vector: what is read from them into messages, and
+// where sums over the ranks are written back.
+//
+// Thread rule: one thread at a time; nobody else touches the gradients meanwhile.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/collective/owned_range.h"
+#include "core/function_ref.h"
+#include "shardrec/tensor.h"
+
+namespace shardrec::dense {
+
+// The gradient of a parameter of the bucket, in the bucket's order.
+struct GradientSlot {
+  void* gradient = nullptr;
+  int64_t offset = 0;  // in the bucket
+  int64_t elements = 0;
+};
+
+class BucketGradients {
+ public:
+  BucketGradients(shardrec_dtype dtype, std::vector<GradientSlot> slots);
+
+  size_t slots() const noexcept { return slots_.size(); }
+  shardrec_dtype dtype() const noexcept { return dtype_; }
+
+  // Elements [begin, begin + count) of the bucket, all of one slot.
+  struct Run {
+    size_t slot = 0;
+    std::byte* gradient = nullptr;  // of the first of them
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+  // The runs of the range, in their order.
+  void for_each_run(const comm::OwnedRange& range, core::FunctionRef<void(const Run&)> body) const;
+
+  // out: the range's elements, converted to the dtype wire; zeros for slots with used[slot] = 0.
+  void read(const comm::OwnedRange& range, std::span<const char> used, shardrec_dtype wire,
+            std::byte* out) const;
+  // Overwrites the range's elements with sums of the dtype wire, but for slots with written[slot] = 0.
+  void write(const comm::OwnedRange& range, const std::byte* sums, shardrec_dtype wire,
+             std::span<const char> written) const;
+
+ private:
+  const shardrec_dtype dtype_;
+  const std::vector<GradientSlot> slots_;
+};
+
+}  // namespace shardrec::dense
