@@ -221,7 +221,7 @@ void Reducer::mark(int64_t first, int64_t count, Mark mark) {
     if (pending_[bucket].fetch_sub(1) != 1) continue;
     // The last one is left to end(), which comes at once: nothing is left to hide behind.
     if (complete_.fetch_add(1) + 1 == buckets_.size()) continue;
-    if (options_.own_thread && next_launch_.load() == bucket) wake();
+    if (options_.own_thread && next_launch_.load() == bucket && !asks_soon_.load()) wake();
   }
 }
 

@@ -210,6 +210,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::atomic<bool> caller_drives_{false};
   std::atomic<bool> has_work_{false};
+  std::atomic<bool> asks_soon_{false};  // the thread, also if no mark wakes it
   std::mutex wake_mutex_;
   std::condition_variable woken_;
   std::atomic<bool> stop_{false};

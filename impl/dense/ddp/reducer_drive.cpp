@@ -18,8 +18,9 @@ double seconds(std::chrono::steady_clock::duration duration) {
 }
 
 // How long the thread sleeps before it asks again whether messages have come: at first, and at most.
-// It sleeps so only during backward, and a mark wakes it.
-constexpr auto kShortestPause = std::chrono::microseconds(50);
+// It sleeps so only during backward. A mark wakes it, but for the shortest pause: buckets that become
+// ready at once are not worth a wake-up each.
+constexpr auto kShortestPause = std::chrono::microseconds(250);
 constexpr auto kLongestPause = std::chrono::microseconds(1000);
 
 }  // namespace
@@ -188,7 +189,9 @@ void Reducer::run() noexcept {
       std::unique_lock lock(wake_mutex_);
       const auto asked = [this] { return stop_.load() || has_work_.load(); };
       if (last == Progress::kAwaiting) {
+        asks_soon_.store(pause == kShortestPause);
         woken_.wait_for(lock, pause, asked);
+        asks_soon_.store(false);  // before it looks which buckets are ready
         pause = std::min(2 * pause, kLongestPause);
       } else {
         // Without an end, but in the form that old runtimes of C++ have.
@@ -200,8 +203,9 @@ void Reducer::run() noexcept {
     has_work_.store(false);
     last = Progress::kNone;
     while (!caller_drives_.load() && !stop_.load()) {
-      const std::lock_guard lock(drive_);
-      last = drive_one(true);
+      // Who else holds it drives, and wakes this thread for what it leaves.
+      const std::unique_lock lock(drive_, std::try_to_lock);
+      last = lock ? drive_one(true) : Progress::kNone;
       if (last != Progress::kSome) break;
       pause = kShortestPause;
     }
