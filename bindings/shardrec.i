@@ -61,6 +61,7 @@ APPLY(shardrec_memory)
 %include "shardrec_go.swg"
 #endif
 
+%include "shardrec/annotations.h"
 %include "shardrec/export.h"
 %include "shardrec/status.h"
 %include "shardrec/library.h"

@@ -1,8 +1,13 @@
-"""The comments of the public headers, by the name of what they describe, for the documentation that the generators
-in this folder write. A comment stands right above a declaration, or behind an enumerator or a member."""
+"""What SWIG's parse tree does not have of the public headers, by the name of what it describes:
+
+- load(): the comments, for the documentation that the generators in this folder write. A comment stands right above a
+  declaration, or behind an enumerator or a member.
+- annotations(): those of parameters (shardrec/annotations.h), which stand before the parameter's type. A word that begins with
+  SHARDREC_ and is no annotation is refused, wherever it stands in a declaration."""
 
 import pathlib
 import re
+import sys
 import textwrap
 
 COMMENT = r"/\*(?:(?!\*/).)*\*/"
@@ -10,6 +15,10 @@ DECLARED = re.compile(
     rf"({COMMENT})\n(?:typedef (?:enum|struct) (\w+)|SHARDREC_API [^;(]*?(\w+)\(|#define (\w+))", re.DOTALL)
 BODY = re.compile(r"typedef (?:enum|struct) (\w+) \{\n(.*?)\n\}", re.DOTALL)
 MEMBER = re.compile(rf"^ +(?:[\w *]*?)(\w+)(?:\[\w+\])?(?: = [^,;/\n]+)?[,;]? *({COMMENT})$", re.DOTALL | re.MULTILINE)
+FUNCTION = re.compile(r"^SHARDREC_API\s+([^;()]*?)(\w+)\(([^;]*)\);", re.MULTILINE)
+ANNOTATION = re.compile(r"(SHARDREC_\w+)(?:\((\w+)\))?\s+")
+WITH_KIND = {"SHARDREC_OPTIONS"}
+WITHOUT = {"SHARDREC_NULLABLE", "SHARDREC_OUT_NULLABLE", "SHARDREC_FLAG", "SHARDREC_WRITTEN", "SHARDREC_KEPT"}
 
 
 def lines_of(comment):
@@ -29,6 +38,42 @@ def load(folder):
                 name = member if member.startswith("SHARDREC_") else f"{body[1]}.{member}"
                 comments[name] = [" ".join(" ".join(lines_of(comment)).split())]
     return comments
+
+
+def annotations_of(parameter, where):
+    """({annotation: kind, or None where it has none}, the parameter without them)"""
+    found = {}
+    while match := ANNOTATION.match(parameter):
+        word, kind = match.groups()
+        if word not in (WITH_KIND if kind else WITHOUT):
+            sys.exit(f"headers: {where}: {match[0].strip()} is no annotation of shardrec/annotations.h")
+        if word in found:
+            sys.exit(f"headers: {where}: {word} stands there twice")
+        found[word] = kind
+        parameter = parameter[match.end():]
+    if misplaced := re.search(r"SHARDREC_\w+", parameter):
+        sys.exit(f"headers: {where}: {misplaced[0]} is no annotation, or does not stand before the type of a parameter")
+    if not re.fullmatch(r"[\w *]*\w", parameter):
+        sys.exit(f"headers: {where}: the parameter is not understood")
+    return found, parameter
+
+
+def annotations(folder):
+    """{function: {parameter: {annotation: kind, or None where it has none}}}"""
+    functions = {}
+    for path in sorted(pathlib.Path(folder).glob("shardrec/*.h")):
+        source = re.sub(COMMENT, "", path.read_text(), flags=re.DOTALL)
+        matches = list(FUNCTION.finditer(source))
+        if len(matches) != len(re.findall(r"^SHARDREC_API\b", source, re.MULTILINE)):
+            sys.exit(f"headers: {path}: a declaration is not understood")
+        for result, name, parameters in (m.groups() for m in matches):
+            if misplaced := re.search(r"SHARDREC_\w+", result):
+                sys.exit(f"headers: {name}: {misplaced[0]} does not belong before a function")
+            functions[name] = {}
+            for parameter in parameters.split(",") if parameters.strip() != "void" else ():
+                found, rest = annotations_of(parameter.strip(), f"{name}: {parameter.strip()}")
+                functions[name][re.search(r"\w*$", rest)[0]] = found
+    return functions
 
 
 def wrapped(text, prefix, width=110):

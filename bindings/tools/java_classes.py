@@ -23,9 +23,6 @@ NAMES = {
 TYPES = {"integer32": "int", "integer64": "long", "unsigned64": "long", "real": "double", "flag": "boolean",
          "text": "String", "tensor": "Tensor", "tensor_out": "Tensor", "control": "Control"}
 ARRAYS = {"integer32": "int", "integer64": "long", "real": "double", "flag": "int", "text": "String"}
-# What may be null beside methods.NULLABLE, which all hosts have.
-NULLABLE = methods.NULLABLE | {"collection_read.out", "collection_write.values", "checkpoint_set_tensor.tensor",
-                               "comm_abort.reason", "metrics_create.comm"}
 IMPORT = "import org.jspecify.annotations.Nullable;"
 
 
@@ -58,13 +55,12 @@ def passed(arg):
             "options": "made" if arg.of else "null", "control": "cancelled"}.get(arg.kind, name)
 
 
-def parameter(method, arg):
-    null = arg.kind in ("options", "control") or f"{method.function}.{arg.name}" in NULLABLE
-    return f"{'@Nullable ' if null else ''}{type_of(arg)} {camel(arg.name.split('_'))}"
+def parameter(arg):
+    return f"{'@Nullable ' if arg.nullable else ''}{type_of(arg)} {camel(arg.name.split('_'))}"
 
 
 def parameters(method):
-    return ", ".join(parameter(method, a) for a in method.args if a.kind != "options" or a.of)
+    return ", ".join(parameter(a) for a in method.args if a.kind != "options" or a.of)
 
 
 def out_name(out):
@@ -123,10 +119,10 @@ def creator(method):
                 f"    super(out -> {call(method, None, 'out')}, {destroy}{', ' if parents(method) else ''}{parents(method)});",
                 "  }"]
     static = "" if method.self_arg else "static "
-    null = "@Nullable " if method.function in methods.MAYBE else ""
+    null = "@Nullable " if method.may_make_none else ""
     lines = [f"  public {static}{null}{made} {name_of(method)}({parameters(method)}) {{",
              f"    long value = created(out -> {call(method, 'this', 'out')});"]
-    if method.function in methods.MAYBE:
+    if method.may_make_none:
         lines.append("    if (value == 0) return null;")
     return lines + [f"    return new {made}(new Handle[] {{{parents(method)}}}, value);", "  }"]
 
@@ -177,7 +173,8 @@ def lines_of(method, words):
 def main():
     every = methods.load(sys.argv[1], sys.argv[2])
     comments = headers.load(sys.argv[2])
-    words = java_docs.Words(every, class_of, name_of, swigxml.load(sys.argv[1]))
+    api = swigxml.load(sys.argv[1])
+    words = java_docs.Words(every, methods.written_by_hand(api, sys.argv[2]), class_of, name_of, api)
     parts, folder = pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
     for kind in sorted({m.owner for m in every}):
         name = class_of(kind)

@@ -3,7 +3,6 @@ who frees what."""
 
 import re
 
-import methods
 import swigxml
 
 OWNED = re.compile(r"(?:out|out_text): (?:UTF-8, )?(?:owned|freed) by (?:the caller)?(?: ?with )?(?:shardrec_text_free)?"
@@ -18,13 +17,13 @@ def camel(words):
 
 
 class Words:
-    """every: all methods; class_of, name_of: a handle's class and a method's name; api: the parse tree."""
+    """every: all methods; by_hand: the functions that are written by hand; class_of, name_of: a handle's class and a method's name; api: the parse tree."""
 
-    def __init__(self, every, class_of, name_of, api):
+    def __init__(self, every, by_hand, class_of, name_of, api):
         self.names = {h: class_of(h.removeprefix("shardrec_")) for h in api.handles}
         self.names |= {f"shardrec_{'_'.join(words)}": swigxml.pascal(words) for words, _ in swigxml.enum_words(api)}
         self.names |= {"shardrec_tensor": "Tensor"}
-        for function in methods.BY_HAND:
+        for function in by_hand:
             kind, *rest = function.split("_")
             self.names[f"shardrec_{function}"] = BY_HAND.get(function) or f"{class_of(kind)}.{camel(rest)}"
         for method in every:

@@ -16,8 +16,6 @@ RAW = {"ddp": "raw"}  # the field of a type that is by hand
 BY_HAND = {"copy", "ddp_create", "ddp_add_mlp", "ddp_begin", "ddp_mark_ready", "ddp_mark_unused", "ddp_end", "ddp_wait"}
 TYPES = {"integer32": "i32", "integer64": "i64", "unsigned64": "u64", "real": "f64", "flag": "bool", "text": "String"}
 CARRIED = {"integer32": "0i32", "integer64": "0i64", "real": "0f64", "flag": "0i32"}
-# Besides those of methods.py.
-NULLABLE = {"metrics_create.comm", "checkpoint_set_tensor.tensor"}
 
 
 def enum_name(c_name):
@@ -86,7 +84,7 @@ def write(method, doc):
         body.append(f"        {call}")
     elif method.makes:
         made = pascal([method.makes])
-        if method.function in methods.MAYBE:
+        if method.may_make_none:
             returned = f"Result<Option<{made}>>"
             body += [f"        let made = {around(f'{made}::made_by(|out| {call})')}?;",
                      "        // NULL: there is nothing to own.", "        Ok(if made.0.is_null() { None } else { Some(made) })"]
@@ -128,9 +126,6 @@ def write(method, doc):
 def main():
     docs = rust_docs.Docs(sys.argv[1], sys.argv[2])
     every = [m for m in methods.load(sys.argv[1], sys.argv[2]) if m.function not in BY_HAND]
-    for method in every:
-        for arg in method.args:
-            arg.nullable = arg.nullable or f"{method.function}.{arg.name}" in NULLABLE
     commented = None  # the last method with a comment: it is that of those right behind it too
     described = {}
     for method in every:

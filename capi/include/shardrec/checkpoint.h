@@ -57,12 +57,13 @@ typedef struct shardrec_checkpoint shardrec_checkpoint;
  * Not collective, but all ranks of comm create their handles on it in the same order.
  * Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_create(shardrec_comm *comm, const char *directory,
+                                                        SHARDREC_OPTIONS(CHECKPOINT)
                                                         const shardrec_options *options,
                                                         shardrec_checkpoint **out);
 
 /* Destroys the handle and nulls the caller's copy. Not collective, never blocks; files stay.
  * Since 0.1. */
-SHARDREC_API void shardrec_checkpoint_destroy(shardrec_checkpoint **checkpoint);
+SHARDREC_API void shardrec_checkpoint_destroy(SHARDREC_NULLABLE shardrec_checkpoint **checkpoint);
 
 /* Adds a collection (weights, optimizer states, step count, learning rates and frozen tables that
  * were set by calls; its model and plan), a stack of layers (parameters, optimizer states, step
@@ -89,9 +90,9 @@ SHARDREC_API shardrec_status shardrec_checkpoint_add_ddp(shardrec_checkpoint *ch
  * name out again. name: as shardrec_checkpoint_add_collection.
  * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED (device),
  * NOT_FOUND (NULL for a name that was not set), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint,
-                                                            const char *name,
-                                                            const shardrec_tensor *tensor);
+SHARDREC_API shardrec_status
+shardrec_checkpoint_set_tensor(shardrec_checkpoint *checkpoint, const char *name,
+                               SHARDREC_NULLABLE const shardrec_tensor *tensor);
 
 /* Writes a checkpoint of all that was added and set, and makes it the newest. step: >= 0, a number
  * of the host's that names it, the same on all ranks; a checkpoint of the same run and step is
@@ -108,8 +109,8 @@ SHARDREC_API shardrec_status shardrec_checkpoint_set_tensor(shardrec_checkpoint 
  * and path; also where a rank does not see the same directory), MISMATCH
  * (directory, step, names, layers or DDP parameters differ between ranks), CANCELLED, OUT_OF_MEMORY,
  * PEER_FAILED, TIMEOUT, ABORTED (these three: the checkpoint may be there or not, whole). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_checkpoint_commit(shardrec_checkpoint *checkpoint,
-                                                        int64_t step, shardrec_control *control);
+SHARDREC_API shardrec_status shardrec_checkpoint_commit(
+    shardrec_checkpoint *checkpoint, int64_t step, SHARDREC_NULLABLE shardrec_control *control);
 
 /* Chooses a checkpoint for load, get_tensor, model, plan, mlp, verify and contents_json, and takes
  * part in its run: commits go on in it. step: -1 for the newest. Reads and checks the manifest only. A
@@ -140,7 +141,7 @@ SHARDREC_API shardrec_status shardrec_checkpoint_step(const shardrec_checkpoint 
  * (SHARD statistics of other column cuts), IO_ERROR, CANCELLED, OUT_OF_MEMORY, MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_checkpoint_load(shardrec_checkpoint *checkpoint,
-                                                      shardrec_control *control);
+                                                      SHARDREC_NULLABLE shardrec_control *control);
 
 /* The model / the plan of a collection in the open checkpoint, and a stack of layers and optimizer as
  * one was when it was saved, with new values (load fills them). options of the stack: kind MLP or
@@ -154,6 +155,7 @@ SHARDREC_API shardrec_status shardrec_checkpoint_plan(shardrec_checkpoint *check
                                                       const char *name, shardrec_plan **out);
 SHARDREC_API shardrec_status shardrec_checkpoint_mlp(shardrec_checkpoint *checkpoint,
                                                      const char *name,
+                                                     SHARDREC_OPTIONS(MLP)
                                                      const shardrec_options *options,
                                                      shardrec_mlp **out);
 
@@ -167,15 +169,15 @@ SHARDREC_API shardrec_status shardrec_checkpoint_tensor_info(shardrec_checkpoint
 /* Reads such a tensor into out, which is compact and has its dtype and shape. Nothing is written
  * unless the checksum matches. Not collective. Errors: as shardrec_checkpoint_tensor_info; also
  * CORRUPT_DATA, IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_checkpoint_get_tensor(shardrec_checkpoint *checkpoint,
-                                                            const char *name, int32_t rank,
-                                                            const shardrec_tensor *out);
+SHARDREC_API shardrec_status
+shardrec_checkpoint_get_tensor(shardrec_checkpoint *checkpoint, const char *name, int32_t rank,
+                               SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Reads the whole open checkpoint and compares every checksum; the ranks share the work.
  * control: as commit. Collective, blocking (setup deadline). Errors: as shardrec_checkpoint_load.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_checkpoint_verify(shardrec_checkpoint *checkpoint,
-                                                        shardrec_control *control);
+SHARDREC_API shardrec_status shardrec_checkpoint_verify(
+    shardrec_checkpoint *checkpoint, SHARDREC_NULLABLE shardrec_control *control);
 
 /* What the open checkpoint holds, as JSON: step, ranks, collections (name, step, tables), layers,
  * parameters, host tensors (name, rank), each tensor with dtype, shape or box, file, bytes and checksums.

@@ -82,15 +82,13 @@ typedef enum shardrec_table_stat {
  * bytes; where there is not even memory to tell, they get PEER_FAILED), UNSUPPORTED (DEVICE without the
  * plug-in), DEVICE_ERROR (as any later call of a collection on a device), MISMATCH, PEER_FAILED,
  * TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_create(shardrec_comm *comm,
-                                                        const shardrec_model *model,
-                                                        const shardrec_plan *plan,
-                                                        const shardrec_options *options,
-                                                        shardrec_collection **out);
+SHARDREC_API shardrec_status shardrec_collection_create(
+    shardrec_comm *comm, const shardrec_model *model, const shardrec_plan *plan,
+    SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options, shardrec_collection **out);
 
 /* Destroys the handle and nulls the caller's copy; its lookups stay destroyable. Not collective. Never
  * blocks, but on a device, as shardrec_lookup_destroy does. Since 0.1. */
-SHARDREC_API void shardrec_collection_destroy(shardrec_collection **collection);
+SHARDREC_API void shardrec_collection_destroy(SHARDREC_NULLABLE shardrec_collection **collection);
 
 /* Number of applied updates (accumulated lookups count once, with their update), the same on all
  * ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
@@ -129,7 +127,8 @@ SHARDREC_API shardrec_status shardrec_collection_set_table_learning_rate(
  * Set the same on all ranks before the same step, else that backward is INVALID_BATCH.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (table), INVALID_ARGUMENT. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection *collection,
-                                                            int32_t table, int32_t frozen);
+                                                            int32_t table,
+                                                            SHARDREC_FLAG int32_t frozen);
 
 /* Reads rows [row, row + rows) of a table into out, float32, [rows, width], any row stride, unit column
  * stride; weights of 16 bits are widened.
@@ -138,19 +137,17 @@ SHARDREC_API shardrec_status shardrec_collection_set_frozen(shardrec_collection 
  * nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
  * shardrec_lookup_send_gradients and its backward; nothing was exchanged), NOT_FOUND (table, part),
  * OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_read(shardrec_collection *collection,
-                                                      int32_t table, shardrec_table_part part,
-                                                      int64_t row, int64_t rows,
-                                                      const shardrec_tensor *out);
+SHARDREC_API shardrec_status shardrec_collection_read(
+    shardrec_collection *collection, int32_t table, shardrec_table_part part, int64_t row,
+    int64_t rows, SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Writes rows [row, row + rows) of a table from values, as shardrec_collection_read; weights of 16 bits
  * are rounded to nearest. Writing states too is a warm start. Ranges of several
  * ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
  * Errors: as shardrec_collection_read. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *collection,
-                                                       int32_t table, shardrec_table_part part,
-                                                       int64_t row, int64_t rows,
-                                                       const shardrec_tensor *values);
+SHARDREC_API shardrec_status shardrec_collection_write(
+    shardrec_collection *collection, int32_t table, shardrec_table_part part, int64_t row,
+    int64_t rows, SHARDREC_NULLABLE const shardrec_tensor *values);
 
 /* Reads the rows of a table that ids name, in their order, into out, float32, [ids, width], any row
  * stride, unit column stride; as shardrec_collection_read otherwise.
@@ -161,20 +158,19 @@ SHARDREC_API shardrec_status shardrec_collection_write(shardrec_collection *coll
  * wait: call again. Long lists go in blocks, and at most about 64 MiB go through a rank at once.
  * Collective, blocking (the step deadline holds for each block). Errors: as shardrec_collection_read.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_read_rows(shardrec_collection *collection,
-                                                           int32_t table, shardrec_table_part part,
-                                                           const shardrec_tensor *ids,
-                                                           const shardrec_tensor *out);
+SHARDREC_API shardrec_status shardrec_collection_read_rows(
+    shardrec_collection *collection, int32_t table, shardrec_table_part part,
+    SHARDREC_NULLABLE const shardrec_tensor *ids,
+    SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Writes the rows of a table that ids name from values, float32, [ids, width]; ids and values as in
  * shardrec_collection_read_rows, values rounded as shardrec_collection_write does. Where a row is
  * written more than once, the last entry of the highest rank stays. Replicas are all written.
  * After an error that ends the communicator, some of the rows may have been written. Collective,
  * blocking (the step deadline holds for each block). Errors: as shardrec_collection_read. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_write_rows(shardrec_collection *collection,
-                                                            int32_t table, shardrec_table_part part,
-                                                            const shardrec_tensor *ids,
-                                                            const shardrec_tensor *values);
+SHARDREC_API shardrec_status shardrec_collection_write_rows(
+    shardrec_collection *collection, int32_t table, shardrec_table_part part,
+    SHARDREC_NULLABLE const shardrec_tensor *ids, SHARDREC_NULLABLE const shardrec_tensor *values);
 
 /* Saves weights, optimizer states, step count, learning rates and frozen tables that were set by
  * calls, model and plan (not: accumulated gradients) to a directory, which is made when missing and
@@ -189,7 +185,7 @@ SHARDREC_API shardrec_status shardrec_collection_write_rows(shardrec_collection 
  * PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *collection,
                                                       const char *directory,
-                                                      shardrec_control *control);
+                                                      SHARDREC_NULLABLE shardrec_control *control);
 
 /* Loads what shardrec_collection_save wrote, of this release or an earlier one, under any plan, and
  * into all replicas of a mesh; accumulated gradients are dropped. Tables are matched by name and must
@@ -204,7 +200,7 @@ SHARDREC_API shardrec_status shardrec_collection_save(shardrec_collection *colle
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_load(shardrec_collection *collection,
                                                       const char *directory,
-                                                      shardrec_control *control);
+                                                      SHARDREC_NULLABLE shardrec_control *control);
 
 /* A counter. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_collection_stat_i64(const shardrec_collection *collection,

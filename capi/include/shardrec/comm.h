@@ -65,7 +65,7 @@ SHARDREC_API shardrec_status shardrec_local_create(int32_t ranks, int32_t ranks_
                                                    shardrec_local **out);
 
 /* Destroys the handle and nulls the caller's copy; communicators made from it live on. Since 0.1. */
-SHARDREC_API void shardrec_local_destroy(shardrec_local **group);
+SHARDREC_API void shardrec_local_destroy(SHARDREC_NULLABLE shardrec_local **group);
 
 /* Joins the group as `rank`. Does not wait for the others: the first collective call does.
  * rank in [0, ranks), each at most once per group. out: owned by the caller.
@@ -85,7 +85,8 @@ SHARDREC_API shardrec_status shardrec_comm_create_local(shardrec_local *group, i
  * come; on all ranks MISMATCH (other sizes), INVALID_STATE (a rank joined twice), PEER_FAILED (a
  * rank is gone); IO_ERROR (the system gives no random numbers); OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_t rank,
-                                                  int32_t size, const char *token,
+                                                  int32_t size, SHARDREC_NULLABLE const char *token,
+                                                  SHARDREC_OPTIONS(COMM)
                                                   const shardrec_options *options,
                                                   shardrec_comm **out);
 
@@ -118,14 +119,15 @@ SHARDREC_API shardrec_status shardrec_comm_create(shardrec_engine engine, int32_
  * file, the name is unknown or the machine silent, they wait for COMM_SETUP_SECONDS.
  * `shardrec launch` sets them for processes of one machine. Collective, blocking.
  * Errors: as shardrec_comm_create; INVALID_ARGUMENT names the variable. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_comm_create_from_env(const shardrec_options *options,
+SHARDREC_API shardrec_status shardrec_comm_create_from_env(SHARDREC_OPTIONS(COMM)
+                                                           const shardrec_options *options,
                                                            shardrec_comm **out);
 
 /* Destroys the handle and nulls the caller's copy. Not collective; waits for nobody, though giving
  * back the connections of an engine between processes can take a second. Without a close before
  * it, peers that wait for this rank get PEER_FAILED at once. What was made on the communicator
  * keeps its memory until it is destroyed too, in any order. Since 0.1. */
-SHARDREC_API void shardrec_comm_destroy(shardrec_comm **comm);
+SHARDREC_API void shardrec_comm_destroy(SHARDREC_NULLABLE shardrec_comm **comm);
 
 /* This rank's number and the number of ranks. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT.
  * Any thread. Since 0.1. */
@@ -164,9 +166,9 @@ SHARDREC_API shardrec_status shardrec_comm_barrier(shardrec_comm *comm);
  * over the rank number). dtype FLOAT32, FLOAT64, INT32 or INT64; same dtype and number of elements
  * on all ranks. Collective, blocking. Errors: as shardrec_comm_barrier; INVALID_ARGUMENT,
  * OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_comm_all_reduce(shardrec_comm *comm,
-                                                      const shardrec_tensor *tensor,
-                                                      shardrec_reduction reduction);
+SHARDREC_API shardrec_status
+shardrec_comm_all_reduce(shardrec_comm *comm, SHARDREC_WRITTEN const shardrec_tensor *tensor,
+                         shardrec_reduction reduction);
 
 /* What holds for the four calls that follow. Each is collective and blocking, under the step deadline.
  * Tensors: on the CPU, any dtype but where one is named; the first dimension may have any stride that
@@ -184,23 +186,23 @@ SHARDREC_API shardrec_status shardrec_comm_all_reduce(shardrec_comm *comm,
 /* Copies the elements of tensor on rank root over those of tensor on all others. dtype and number of
  * elements are the same on all ranks. root: in [0, ranks), the same on all ranks. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_broadcast(shardrec_comm *comm,
-                                                     const shardrec_tensor *tensor, int32_t root);
+                                                     SHARDREC_WRITTEN const shardrec_tensor *tensor,
+                                                     int32_t root);
 
 /* Gathers tensor of every rank: out holds the elements of rank 0, then those of rank 1, and so on, on
  * all ranks. out: the dtype of tensor and `ranks` times its elements, such as [ranks, n] or
  * [ranks * n] for [n]. dtype and number of elements are the same on all ranks. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_all_gather(shardrec_comm *comm,
                                                       const shardrec_tensor *tensor,
-                                                      const shardrec_tensor *out);
+                                                      SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* Reduces tensor over the ranks and leaves each with its part: out on rank r is the r-th of `ranks`
  * equal parts of the reduction, with the bits that shardrec_comm_all_reduce gives. dtype FLOAT32,
  * FLOAT64, INT32 or INT64. tensor: `ranks` times the elements of out. dtype, number of elements and
  * reduction are the same on all ranks. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_comm_reduce_scatter(shardrec_comm *comm,
-                                                          const shardrec_tensor *tensor,
-                                                          const shardrec_tensor *out,
-                                                          shardrec_reduction reduction);
+SHARDREC_API shardrec_status shardrec_comm_reduce_scatter(
+    shardrec_comm *comm, const shardrec_tensor *tensor, SHARDREC_WRITTEN const shardrec_tensor *out,
+    shardrec_reduction reduction);
 
 /* Sends rows of tensor (what its first dimension counts) to all ranks, this one included, and
  * receives theirs: the first send_counts[0] rows go to rank 0, the next send_counts[1] to rank 1, and
@@ -211,11 +213,11 @@ SHARDREC_API shardrec_status shardrec_comm_reduce_scatter(shardrec_comm *comm,
  * The ranks compare counts, dtypes and row lengths before rows move: where they differ, all of them
  * get the same MISMATCH, which names a pair of ranks and what differs; out is as before and the
  * communicator lives on. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_comm_all_to_all(shardrec_comm *comm,
-                                                      const shardrec_tensor *tensor,
-                                                      const shardrec_tensor *send_counts,
-                                                      const shardrec_tensor *out,
-                                                      const shardrec_tensor *receive_counts);
+SHARDREC_API shardrec_status
+shardrec_comm_all_to_all(shardrec_comm *comm, const shardrec_tensor *tensor,
+                         SHARDREC_NULLABLE const shardrec_tensor *send_counts,
+                         SHARDREC_WRITTEN const shardrec_tensor *out,
+                         SHARDREC_NULLABLE const shardrec_tensor *receive_counts);
 
 /* Makes a communicator of each color: the ranks that give the same color, numbered by (key, rank in
  * comm). color < 0: this rank is in none of them, and *out becomes NULL.
@@ -230,7 +232,7 @@ SHARDREC_API shardrec_status shardrec_comm_all_to_all(shardrec_comm *comm,
  * Errors: as shardrec_comm_barrier; INVALID_ARGUMENT (out NULL), UNSUPPORTED, OUT_OF_MEMORY.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_comm_split(shardrec_comm *comm, int32_t color, int32_t key,
-                                                 shardrec_comm **out);
+                                                 SHARDREC_OUT_NULLABLE shardrec_comm **out);
 
 /* The orderly end: returns when every rank has called it; later calls return CLOSED. Destroy the
  * handle afterwards. Collective, blocking. Errors: as shardrec_comm_barrier. Since 0.1. */
@@ -239,7 +241,8 @@ SHARDREC_API shardrec_status shardrec_comm_close(shardrec_comm *comm);
 /* Ends the communicator on every rank: collective calls that wait, and all later ones, return
  * ABORTED with this rank's number and reason (UTF-8, NULL allowed). Never blocks. Any thread.
  * Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_comm_abort(shardrec_comm *comm, const char *reason);
+SHARDREC_API shardrec_status shardrec_comm_abort(shardrec_comm *comm,
+                                                 SHARDREC_NULLABLE const char *reason);
 
 #ifdef __cplusplus
 }

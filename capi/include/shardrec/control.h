@@ -18,7 +18,7 @@ typedef struct shardrec_control shardrec_control;
 SHARDREC_API shardrec_status shardrec_control_create(shardrec_control **out);
 
 /* Destroys the handle and nulls the caller's copy; work that holds it goes on. Since 0.1. */
-SHARDREC_API void shardrec_control_destroy(shardrec_control **control);
+SHARDREC_API void shardrec_control_destroy(SHARDREC_NULLABLE shardrec_control **control);
 
 /* Asks the work to end with CANCELLED; it does so at its next block of about a MiB. Later work with
  * this control is cancelled too. Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
@@ -27,7 +27,8 @@ SHARDREC_API shardrec_status shardrec_control_cancel(shardrec_control *control);
 /* Bytes done and bytes in all of the work at hand; 0, 0 before it starts. Each may be NULL.
  * Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_control_progress(const shardrec_control *control,
-                                                       int64_t *out_done, int64_t *out_total);
+                                                       SHARDREC_NULLABLE int64_t *out_done,
+                                                       SHARDREC_NULLABLE int64_t *out_total);
 
 #ifdef __cplusplus
 }

@@ -40,13 +40,14 @@ typedef struct shardrec_ddp shardrec_ddp;
 /* Makes an empty set of parameters. options: kind DDP or NULL. out: owned by the caller. Not
  * collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_create(shardrec_comm *comm,
+                                                 SHARDREC_OPTIONS(DDP)
                                                  const shardrec_options *options,
                                                  shardrec_ddp **out);
 
 /* Destroys the handle and nulls the caller's copy; the parameters stay the host's, views of gradients
  * and states end. Inside a step with sync the communicator fails: PEER_FAILED on the others.
  * Since 0.1. */
-SHARDREC_API void shardrec_ddp_destroy(shardrec_ddp **ddp);
+SHARDREC_API void shardrec_ddp_destroy(SHARDREC_NULLABLE shardrec_ddp **ddp);
 
 /* Adds a parameter: a compact tensor of FLOAT32, FLOAT64, FLOAT16 or BFLOAT16 on the CPU, whose memory
  * stays the host's and in place until the handle is destroyed. It is written by commit, broadcast, join
@@ -56,10 +57,11 @@ SHARDREC_API void shardrec_ddp_destroy(shardrec_ddp **ddp);
  * name: UTF-8, not empty, unique. out_index: counts from 0; may be NULL. Not collective.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (after commit), INVALID_ARGUMENT, UNSUPPORTED
  * (dtype, device), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_add_parameter(shardrec_ddp *ddp, const char *name,
-                                                        const shardrec_tensor *parameter,
-                                                        const shardrec_tensor *gradient,
-                                                        int64_t *out_index);
+SHARDREC_API shardrec_status shardrec_ddp_add_parameter(
+    shardrec_ddp *ddp, const char *name,
+    SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *parameter,
+    SHARDREC_NULLABLE SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *gradient,
+    SHARDREC_NULLABLE int64_t *out_index);
 
 /* Adds all parameters of a stack as "<name>.layer.<l>.weight" and ".bias". From then on
  * shardrec_mlp_backward marks them ready, layer by layer, in steps that have begun; backward a second
@@ -68,15 +70,16 @@ SHARDREC_API shardrec_status shardrec_ddp_add_parameter(shardrec_ddp *ddp, const
  * parameter; may be NULL. Not collective. Errors: as shardrec_ddp_add_parameter; INVALID_STATE (no
  * layer; in another set already). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_add_mlp(shardrec_ddp *ddp, const char *name,
-                                                  shardrec_mlp *mlp, int64_t *out_first);
+                                                  shardrec_mlp *mlp,
+                                                  SHARDREC_NULLABLE int64_t *out_first);
 
 /* The gradients of all parameters that are added without one lie one behind the other in this tensor,
  * in the order of adding: compact, of their dtype, as many elements as they have together (checked by
  * commit). Its memory stays the host's and in place until the handle is destroyed. Before commit; not
  * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT, UNSUPPORTED.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(shardrec_ddp *ddp,
-                                                            const shardrec_tensor *gradients);
+SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(
+    shardrec_ddp *ddp, SHARDREC_WRITTEN SHARDREC_KEPT const shardrec_tensor *gradients);
 
 /* Gives the set an optimizer, for shardrec_ddp_step or the option DDP_STEP_IN_BACKWARD. All parameters
  * must be FLOAT32, and no name begins with "optimizer." (checked by commit). options: kind OPTIMIZER
@@ -85,6 +88,7 @@ SHARDREC_API shardrec_status shardrec_ddp_set_flat_gradient(shardrec_ddp *ddp,
  * then. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE,
  * INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_set_optimizer(shardrec_ddp *ddp,
+                                                        SHARDREC_OPTIONS(OPTIMIZER)
                                                         const shardrec_options *options);
 
 /* Checks that all ranks added the same parameters (count, names, dtypes, shapes) with the same options
@@ -113,7 +117,7 @@ SHARDREC_API shardrec_status shardrec_ddp_bucket_of(const shardrec_ddp *ddp, int
  * RECORDED the second step with sync begins with an exchange.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no commit; inside a step), INVALID_ARGUMENT,
  * OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, int32_t sync);
+SHARDREC_API shardrec_status shardrec_ddp_begin(shardrec_ddp *ddp, SHARDREC_FLAG int32_t sync);
 
 /* The gradients of parameters [first, first + count) are whole: from now to wait the host leaves them
  * alone. Does not block: below a microsecond, but for one that wakes the thread which sends a bucket. Any
@@ -165,7 +169,7 @@ SHARDREC_API shardrec_status shardrec_ddp_zero_gradients(shardrec_ddp *ddp);
  * INVALID_STATE (inside a step; DDP_STEP_IN_BACKWARD), UNSUPPORTED (a gradient is not FLOAT32).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_ddp_clip_grad_norm(shardrec_ddp *ddp, double max_norm,
-                                                         double *out_norm);
+                                                         SHARDREC_NULLABLE double *out_norm);
 
 /* One optimizer step on all parameters with their gradients, which stay as they are. After wait. Not
  * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no optimizer; inside a step;

@@ -43,11 +43,13 @@ typedef enum shardrec_activation {
  *   block of 16384 elements, added up in float64 by ascending block.
  * out: owned by the caller. Errors: INVALID_ARGUMENT, UNSUPPORTED (the GEMM plug-in is missing; the
  * sentence names the package), OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs, const shardrec_options *options,
+SHARDREC_API shardrec_status shardrec_mlp_create(int64_t inputs,
+                                                 SHARDREC_OPTIONS(MLP)
+                                                 const shardrec_options *options,
                                                  shardrec_mlp **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_mlp_destroy(shardrec_mlp **mlp);
+SHARDREC_API void shardrec_mlp_destroy(SHARDREC_NULLABLE shardrec_mlp **mlp);
 
 /* Appends y = activation(x W^T + b), W [outputs, inputs] normal with deviation sqrt(2 / (inputs +
  * outputs)), b [outputs] normal with sqrt(1 / outputs), both from Philox4x32-10 keyed by (seed, layer
@@ -64,16 +66,17 @@ SHARDREC_API shardrec_status shardrec_mlp_parameter_count(const shardrec_mlp *ml
  * layer is added; each may be NULL. Write through them to set values. To train
  * data-parallel: shardrec_ddp_add_mlp.
  * Errors: as shardrec_mlp_parameter_count; NOT_FOUND. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_parameter(shardrec_mlp *mlp, int32_t index,
-                                                    shardrec_tensor *out_parameter,
-                                                    shardrec_tensor *out_gradient);
+SHARDREC_API shardrec_status shardrec_mlp_parameter(
+    shardrec_mlp *mlp, int32_t index, SHARDREC_NULLABLE shardrec_tensor *out_parameter,
+    SHARDREC_NULLABLE shardrec_tensor *out_gradient);
 
 /* output = stack(input). input [batch, inputs], output [batch, outputs of the last layer]; batch >=
  * 0. input must stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_ARGUMENT, INVALID_STATE (no layer), OUT_OF_MEMORY.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shardrec_tensor *input,
-                                                  const shardrec_tensor *output);
+SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp,
+                                                  SHARDREC_KEPT const shardrec_tensor *input,
+                                                  SHARDREC_WRITTEN const shardrec_tensor *output);
 
 /* Gradients of the parameters and of the input, for the batch of the last forward. output_gradient as
  * output; input_gradient as input, or NULL when it is not wanted.
@@ -85,9 +88,9 @@ SHARDREC_API shardrec_status shardrec_mlp_forward(shardrec_mlp *mlp, const shard
  * to its batch, as do the gradients of shardrec_interaction_backward.
  * After an error the gradients of the parameters are as before. Errors: as shardrec_mlp_forward;
  * INVALID_STATE (no forward). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_mlp_backward(shardrec_mlp *mlp,
-                                                   const shardrec_tensor *output_gradient,
-                                                   const shardrec_tensor *input_gradient);
+SHARDREC_API shardrec_status
+shardrec_mlp_backward(shardrec_mlp *mlp, const shardrec_tensor *output_gradient,
+                      SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *input_gradient);
 
 /* Sets the gradients of all parameters to zero. A step after it without a backward goes by zero
  * gradients (weight decay and Adam's means apply). Errors: INVALID_HANDLE, CLOSED, BUSY. Since 0.1. */
@@ -115,11 +118,13 @@ SHARDREC_API shardrec_status shardrec_mlp_load(shardrec_mlp *mlp, const char *pa
  * features >= 0, dim >= 1. options: kind MLP (threads) or NULL. out: owned by the caller.
  * Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_interaction_create(int64_t features, int64_t dim,
+                                                         SHARDREC_OPTIONS(MLP)
                                                          const shardrec_options *options,
                                                          shardrec_interaction **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_interaction_destroy(shardrec_interaction **interaction);
+SHARDREC_API void shardrec_interaction_destroy(
+    SHARDREC_NULLABLE shardrec_interaction **interaction);
 
 /* Number of columns of its output: dim + (features + 1) * features / 2. Errors: INVALID_HANDLE, CLOSED,
  * INVALID_ARGUMENT. Since 0.1. */
@@ -129,27 +134,28 @@ SHARDREC_API shardrec_status shardrec_interaction_outputs(const shardrec_interac
 /* output [batch, outputs] = the dense vector, then the dot products of vectors (i, j), j < i, i
  * ascending, vector 0 the dense one. dense [batch, dim], embeddings [batch, features * dim]; both must
  * stay unchanged until backward. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_interaction_forward(shardrec_interaction *interaction,
-                                                          const shardrec_tensor *dense,
-                                                          const shardrec_tensor *embeddings,
-                                                          const shardrec_tensor *output);
+SHARDREC_API shardrec_status shardrec_interaction_forward(
+    shardrec_interaction *interaction, SHARDREC_KEPT const shardrec_tensor *dense,
+    SHARDREC_KEPT const shardrec_tensor *embeddings,
+    SHARDREC_WRITTEN const shardrec_tensor *output);
 
 /* Gradients of both inputs of the last forward, overwritten. Errors: as shardrec_interaction_forward;
  * INVALID_STATE (no forward). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_interaction_backward(
     shardrec_interaction *interaction, const shardrec_tensor *output_gradient,
-    const shardrec_tensor *dense_gradient, const shardrec_tensor *embedding_gradient);
+    SHARDREC_WRITTEN const shardrec_tensor *dense_gradient,
+    SHARDREC_WRITTEN const shardrec_tensor *embedding_gradient);
 
 /* Sigmoid and binary cross-entropy, averaged over the batch.
  * logits, labels (0 .. 1), probabilities and gradient: FLOAT32, compact, [batch] or [batch, 1];
  * probabilities and gradient may be NULL. gradient = (sigmoid(logit) - label) / batch.
  * out_loss: the mean in nats (0 for an empty batch), may be NULL. Errors: INVALID_ARGUMENT (also: a
  * label outside 0 .. 1, with its position). Any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_bce_with_logits(const shardrec_tensor *logits,
-                                                      const shardrec_tensor *labels,
-                                                      const shardrec_tensor *probabilities,
-                                                      const shardrec_tensor *gradient,
-                                                      double *out_loss);
+SHARDREC_API shardrec_status
+shardrec_bce_with_logits(const shardrec_tensor *logits, const shardrec_tensor *labels,
+                         SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *probabilities,
+                         SHARDREC_NULLABLE SHARDREC_WRITTEN const shardrec_tensor *gradient,
+                         SHARDREC_NULLABLE double *out_loss);
 
 #ifdef __cplusplus
 }

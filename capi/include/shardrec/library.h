@@ -38,7 +38,8 @@ SHARDREC_API shardrec_status shardrec_live_objects(int64_t *out);
 /* XXH3-64 of size bytes with a seed: the same value in every language and on every machine, for
  * mapping raw ids to rows (take it modulo the number of rows) and for splitting data sets.
  * bytes may be NULL when size is 0 (or less). Never fails. Any thread. Since 0.1. */
-SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, const void *bytes, int64_t size);
+SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, SHARDREC_NULLABLE const void *bytes,
+                                      int64_t size);
 
 /* Maps raw ids to rows of a table: out[i] = shardrec_hash64(seed, the 8 bytes of ids[i] as int64_t,
  * little-endian, 8) modulo rows, taken as unsigned. rows 0: the hash itself, its 64 bits as int64_t.
@@ -47,7 +48,8 @@ SHARDREC_API uint64_t shardrec_hash64(uint64_t seed, const void *bytes, int64_t 
  * agree, must not overlap it otherwise. Errors: INVALID_ARGUMENT, UNSUPPORTED (device). Any thread.
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_hash64_ids(uint64_t seed, const shardrec_tensor *ids,
-                                                 int64_t rows, const shardrec_tensor *out);
+                                                 int64_t rows,
+                                                 SHARDREC_WRITTEN const shardrec_tensor *out);
 
 #ifdef __cplusplus
 }

@@ -30,8 +30,10 @@ SHARDREC_API shardrec_status shardrec_log_set_level(shardrec_log_level level);
  * out_level, out_rank (-1: no rank) may be NULL. out_text: freed by the caller; NULL when no message
  * came in time, which is not an error. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Any thread.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_log_next(int32_t timeout_ms, shardrec_log_level *out_level,
-                                               int32_t *out_rank, char **out_text);
+SHARDREC_API shardrec_status shardrec_log_next(int32_t timeout_ms,
+                                               SHARDREC_NULLABLE shardrec_log_level *out_level,
+                                               SHARDREC_NULLABLE int32_t *out_rank,
+                                               SHARDREC_OUT_NULLABLE char **out_text);
 
 #ifdef __cplusplus
 }

@@ -45,13 +45,14 @@ typedef struct shardrec_lookup shardrec_lookup;
  * keeps the collection's tables alive.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (too many), OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_create(shardrec_collection *collection,
+                                                    SHARDREC_OPTIONS(LOOKUP)
                                                     const shardrec_options *options,
                                                     shardrec_lookup **out);
 
 /* Destroys the handle and nulls the caller's copy. Not collective. Never blocks, but on a collection on a
  * device: it returns when what was enqueued there is over, and as CUDA gives pinned memory back only then,
  * when the devices of the process have nothing to do. Since 0.1. */
-SHARDREC_API void shardrec_lookup_destroy(shardrec_lookup **lookup);
+SHARDREC_API void shardrec_lookup_destroy(SHARDREC_NULLABLE shardrec_lookup **lookup);
 
 /* From the next call on, tensors on the device of the collection are read and written in the order of
  * this stream. stream: the value of a cudaStream_t of that device, which is not being captured; it must
@@ -74,18 +75,17 @@ SHARDREC_API shardrec_status shardrec_lookup_set_stream(shardrec_lookup *lookup,
  * evaluated lookup it returns an error only for INVALID_HANDLE, CLOSED, BUSY, OUT_OF_MEMORY and a dead
  * communicator; every defect of the batch is this rank's verdict, told by forward. INVALID_STATE when
  * the lookup has begun and not forwarded. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_begin(shardrec_lookup *lookup, int64_t batch_size,
-                                                   const shardrec_tensor *values,
-                                                   const shardrec_tensor *lengths,
-                                                   const shardrec_tensor *weights);
+SHARDREC_API shardrec_status shardrec_lookup_begin(
+    shardrec_lookup *lookup, int64_t batch_size, SHARDREC_NULLABLE const shardrec_tensor *values,
+    SHARDREC_NULLABLE const shardrec_tensor *lengths,
+    SHARDREC_NULLABLE const shardrec_tensor *weights);
 
 /* As shardrec_lookup_begin, with offsets in place of lengths: [features * batch_size + 1], INT32 or
  * INT64, starting at 0, never falling, the last one the number of ids. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *lookup,
-                                                           int64_t batch_size,
-                                                           const shardrec_tensor *values,
-                                                           const shardrec_tensor *offsets,
-                                                           const shardrec_tensor *weights);
+SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(
+    shardrec_lookup *lookup, int64_t batch_size, SHARDREC_NULLABLE const shardrec_tensor *values,
+    SHARDREC_NULLABLE const shardrec_tensor *offsets,
+    SHARDREC_NULLABLE const shardrec_tensor *weights);
 
 /* As shardrec_lookup_begin, for features that have batch sizes of their own: where many samples have
  * the same bag, it is given once (TorchRec's variable batch size).
@@ -100,10 +100,13 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_offsets(shardrec_lookup *look
  *   NULL: no more data (batch_size 0, all others NULL).
  * Where all batch sizes are batch_size and inverse counts from 0, this is shardrec_lookup_begin, bit
  * for bit. Ranks may mix the forms of begin. Errors: as shardrec_lookup_begin. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_begin_variable(
-    shardrec_lookup *lookup, int64_t batch_size, const shardrec_tensor *batch_sizes,
-    const shardrec_tensor *inverse, const shardrec_tensor *values, const shardrec_tensor *lengths,
-    const shardrec_tensor *weights);
+SHARDREC_API shardrec_status
+shardrec_lookup_begin_variable(shardrec_lookup *lookup, int64_t batch_size,
+                               SHARDREC_NULLABLE const shardrec_tensor *batch_sizes,
+                               SHARDREC_NULLABLE const shardrec_tensor *inverse,
+                               SHARDREC_NULLABLE const shardrec_tensor *values,
+                               SHARDREC_NULLABLE const shardrec_tensor *lengths,
+                               SHARDREC_NULLABLE const shardrec_tensor *weights);
 
 /* Rows and columns of an output of the batch that has begun; either out may be NULL. Output 0, the
  * pooled features: [batch_size, width] (shardrec_model_feature_columns). Output 1 + k, the k-th
@@ -112,8 +115,9 @@ SHARDREC_API shardrec_status shardrec_lookup_begin_variable(
  * Not collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no begin), NOT_FOUND (output).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup *lookup,
-                                                          int32_t output, int64_t *out_rows,
-                                                          int64_t *out_columns);
+                                                          int32_t output,
+                                                          SHARDREC_NULLABLE int64_t *out_rows,
+                                                          SHARDREC_NULLABLE int64_t *out_columns);
 
 /* Finishes the exchange, looks up and writes an output.
  * output: 0 or that of a sequence feature (shardrec_lookup_output_shape). out: of that shape, FLOAT32
@@ -127,12 +131,13 @@ SHARDREC_API shardrec_status shardrec_lookup_output_shape(const shardrec_lookup 
  * was; after any other error it may be written in part, since this rank's own rows are looked up
  * while the others' are under way. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_forward(shardrec_lookup *lookup, int32_t output,
-                                                     const shardrec_tensor *out);
+                                                     SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* 1 when no rank has more data (all gave values NULL), else 0; valid after forward, and the same on
  * all ranks: the end of an epoch when ranks have different numbers of batches.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *lookup, int32_t *out);
+SHARDREC_API shardrec_status shardrec_lookup_all_done(const shardrec_lookup *lookup,
+                                                      SHARDREC_FLAG int32_t *out);
 
 /* Gives the gradient of this rank's loss with respect to an output, shaped and typed as in forward.
  * It is read before the call returns (unless BORROW). Not collective. May be called again before
@@ -160,7 +165,7 @@ SHARDREC_API shardrec_status shardrec_lookup_set_gradient(shardrec_lookup *looku
  * nobody. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE (no forward; see above),
  * INVALID_ARGUMENT, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, MISMATCH, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_lookup_send_gradients(shardrec_lookup *lookup,
-                                                            int32_t accumulate);
+                                                            SHARDREC_FLAG int32_t accumulate);
 
 /* Exchanges the gradients and applies one optimizer step to every row that some rank's batch touched.
  * Scaling: gradient / divisor (option GRADIENT_DIVISOR), clamped to MAX_GRADIENT, for MEAN divided by
@@ -190,8 +195,8 @@ SHARDREC_API shardrec_status shardrec_lookup_accumulate(shardrec_lookup *lookup)
  * after backward (or accumulate), up to the next begin.
  * out: [ids], FLOAT32, compact, in the order of values, on the CPU (or a device, see above). Not
  * collective. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_STATE, INVALID_ARGUMENT. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(const shardrec_lookup *lookup,
-                                                             const shardrec_tensor *out);
+SHARDREC_API shardrec_status shardrec_lookup_weight_gradient(
+    const shardrec_lookup *lookup, SHARDREC_WRITTEN const shardrec_tensor *out);
 
 /* In place of backward on this rank: no rank applies the step. As shardrec_lookup_backward;
  * INVALID_STATE also after send_gradients. Since 0.1. */

@@ -38,7 +38,7 @@ SHARDREC_API shardrec_status shardrec_memory_create(shardrec_device_type type, i
  * tensors in that stream's order is part of: nothing has to be waited for. What other streams do with it
  * must be over. Never blocks, but for memory of the CPU where the plug-in is there: CUDA gives it back when
  * its devices have nothing to do. Since 0.1. */
-SHARDREC_API void shardrec_memory_destroy(shardrec_memory **memory);
+SHARDREC_API void shardrec_memory_destroy(SHARDREC_NULLABLE shardrec_memory **memory);
 
 /* Fills out with a compact, row-major view of the memory, valid while the handle is open. offset_bytes:
  * where the first element lies, a multiple of the dtype's size. shape: [ndim]; may be NULL where ndim is 0,
@@ -47,7 +47,8 @@ SHARDREC_API void shardrec_memory_destroy(shardrec_memory **memory);
  * tensor does not end within the memory). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_memory_tensor(const shardrec_memory *memory,
                                                     int64_t offset_bytes, shardrec_dtype dtype,
-                                                    int32_t ndim, const int64_t *shape,
+                                                    int32_t ndim,
+                                                    SHARDREC_NULLABLE const int64_t *shape,
                                                     shardrec_tensor *out);
 
 /* Copies a tensor to another of the same dtype and shape, bit by bit. Each may be on the CPU or on a
@@ -61,8 +62,8 @@ SHARDREC_API shardrec_status shardrec_memory_tensor(const shardrec_memory *memor
  * Errors: INVALID_ARGUMENT (tensors that differ, no such device, no stream of the device as far as CUDA can
  * tell), UNSUPPORTED (no CUDA plug-in, two devices), OUT_OF_MEMORY, DEVICE_ERROR (of this copy or of earlier
  * work on the device). Since 0.1. */
-SHARDREC_API shardrec_status shardrec_copy(const shardrec_tensor *to, const shardrec_tensor *from,
-                                           int64_t stream);
+SHARDREC_API shardrec_status shardrec_copy(SHARDREC_WRITTEN const shardrec_tensor *to,
+                                           const shardrec_tensor *from, int64_t stream);
 
 #ifdef __cplusplus
 }

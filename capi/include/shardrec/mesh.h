@@ -25,21 +25,22 @@ typedef struct shardrec_mesh shardrec_mesh;
  * Collective, blocking. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT (on any rank: all get
  * it), MISMATCH, OUT_OF_MEMORY, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_create(shardrec_comm *comm, int32_t sharding_group_size,
+                                                  SHARDREC_OPTIONS(MESH)
                                                   const shardrec_options *options,
                                                   shardrec_mesh **out);
 
 /* Destroys the handle and nulls the caller's copy. Not collective, never blocks; collections made on
  * it live on. Since 0.1. */
-SHARDREC_API void shardrec_mesh_destroy(shardrec_mesh **mesh);
+SHARDREC_API void shardrec_mesh_destroy(SHARDREC_NULLABLE shardrec_mesh **mesh);
 
 /* This rank's number in its sharding group (the rank that plans speak of) and in its replica group
  * (the number of the replica it holds); the sizes of the groups. Each out may be NULL.
  * Errors: INVALID_HANDLE, CLOSED. Any thread. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_mesh_place(const shardrec_mesh *mesh,
-                                                 int32_t *out_sharding_rank,
-                                                 int32_t *out_sharding_size,
-                                                 int32_t *out_replica_rank,
-                                                 int32_t *out_replica_size);
+                                                 SHARDREC_NULLABLE int32_t *out_sharding_rank,
+                                                 SHARDREC_NULLABLE int32_t *out_sharding_size,
+                                                 SHARDREC_NULLABLE int32_t *out_replica_rank,
+                                                 SHARDREC_NULLABLE int32_t *out_replica_size);
 
 /* Makes a communicator of the ranks of this rank's sharding group, or replica group, numbered as
  * shardrec_mesh_place says. It is one as any other: for collectives, collections, metrics and splits.
@@ -65,6 +66,7 @@ SHARDREC_API shardrec_status shardrec_mesh_replica_comm(shardrec_mesh *mesh, sha
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh *mesh,
                                                               const shardrec_model *model,
+                                                              SHARDREC_OPTIONS(PLAN)
                                                               const shardrec_options *options,
                                                               shardrec_plan **out);
 
@@ -77,11 +79,9 @@ SHARDREC_API shardrec_status shardrec_plan_collective_on_mesh(shardrec_mesh *mes
  * and option.
  * Replicated (data-parallel) tables: UNSUPPORTED. Collective over the mesh, blocking.
  * Errors: as shardrec_collection_create; INVALID_HANDLE, CLOSED, BUSY for mesh. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(shardrec_mesh *mesh,
-                                                                const shardrec_model *model,
-                                                                const shardrec_plan *plan,
-                                                                const shardrec_options *options,
-                                                                shardrec_collection **out);
+SHARDREC_API shardrec_status shardrec_collection_create_on_mesh(
+    shardrec_mesh *mesh, const shardrec_model *model, const shardrec_plan *plan,
+    SHARDREC_OPTIONS(COLLECTION) const shardrec_options *options, shardrec_collection **out);
 
 /* Averages weights and every optimizer state over the replicas: the mean in float32 (pairwise tree
  * over the replica's number, divided once), rounded to the table's dtype; afterwards all replicas

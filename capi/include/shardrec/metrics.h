@@ -28,10 +28,11 @@ typedef enum shardrec_metric {
 
 /* Makes an empty metric; its clock starts. comm: NULL for this rank alone. out: owned by the caller.
  * Not collective. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_metrics_create(shardrec_comm *comm, shardrec_metrics **out);
+SHARDREC_API shardrec_status shardrec_metrics_create(SHARDREC_NULLABLE shardrec_comm *comm,
+                                                     shardrec_metrics **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_metrics_destroy(shardrec_metrics **metrics);
+SHARDREC_API void shardrec_metrics_destroy(SHARDREC_NULLABLE shardrec_metrics **metrics);
 
 /* Adds samples. probabilities (0 .. 1) and labels (0 or 1): FLOAT32, compact, [batch] or [batch, 1].
  * Keeps 4 bytes a sample (12 during compute). Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT

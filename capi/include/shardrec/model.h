@@ -25,11 +25,12 @@ typedef enum shardrec_pooling {
 
 /* Makes an empty model. options: NULL (no kind of options is for models yet). out: owned by the
  * caller. Errors: INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_model_create(const shardrec_options *options,
+SHARDREC_API shardrec_status shardrec_model_create(SHARDREC_OPTIONS(NONE)
+                                                   const shardrec_options *options,
                                                    shardrec_model **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_model_destroy(shardrec_model **model);
+SHARDREC_API void shardrec_model_destroy(SHARDREC_NULLABLE shardrec_model **model);
 
 /* Adds a table of rows x dim elements.
  * name: UTF-8, not empty, unique. rows in [1, 2^40], dim in [1, 65536]. options: kind TABLE or NULL.
@@ -38,8 +39,9 @@ SHARDREC_API void shardrec_model_destroy(shardrec_model **model);
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_add_table(shardrec_model *model, const char *name,
                                                       int64_t rows, int64_t dim,
+                                                      SHARDREC_OPTIONS(TABLE)
                                                       const shardrec_options *options,
-                                                      int32_t *out_table);
+                                                      SHARDREC_NULLABLE int32_t *out_table);
 
 /* Adds a feature that is looked up in `table`; several features may share one. Its index is the
  * number of features added before it, and batches list the features in that order.
@@ -77,12 +79,14 @@ SHARDREC_API shardrec_status shardrec_model_add_feature(shardrec_model *model, i
  * row whose gradient is 0 is stepped. Arithmetic and states are float32.
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, UNSUPPORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_set_optimizer(shardrec_model *model,
+                                                          SHARDREC_OPTIONS(OPTIMIZER)
                                                           const shardrec_options *options);
 
 /* Gives one table an optimizer of its own, in place of the model's. options: kind OPTIMIZER; NULL: the
  * model's again. Errors: as shardrec_model_set_optimizer; NOT_FOUND (table). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_set_table_optimizer(shardrec_model *model,
                                                                 int32_t table,
+                                                                SHARDREC_OPTIONS(OPTIMIZER)
                                                                 const shardrec_options *options);
 
 /* Counts. Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT. Since 0.1. */
@@ -96,9 +100,10 @@ SHARDREC_API shardrec_status shardrec_model_feature_count(const shardrec_model *
  * and dim. Each out may be NULL. Errors: INVALID_HANDLE, CLOSED, BUSY, NOT_FOUND (feature).
  * Since 0.1. */
 SHARDREC_API shardrec_status shardrec_model_feature_columns(const shardrec_model *model,
-                                                            int32_t feature, int64_t *out_column,
-                                                            int64_t *out_columns,
-                                                            int64_t *out_width);
+                                                            int32_t feature,
+                                                            SHARDREC_NULLABLE int64_t *out_column,
+                                                            SHARDREC_NULLABLE int64_t *out_columns,
+                                                            SHARDREC_NULLABLE int64_t *out_width);
 
 /* The model as JSON, every key spelled out:
  *   {"format": "shardrec-model-1",

@@ -19,7 +19,8 @@ typedef void (*shardrec_log_sink)(void *context, shardrec_log_level level, int32
 
 /* Sends messages to sink instead of the ring; NULL: back to the ring. When it returns, the former
  * sink is no longer running (do not call it from a sink: BUSY). Any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_log_set_sink(shardrec_log_sink sink, void *context);
+SHARDREC_API shardrec_status shardrec_log_set_sink(SHARDREC_NULLABLE shardrec_log_sink sink,
+                                                   SHARDREC_NULLABLE SHARDREC_KEPT void *context);
 
 /* Called when the gradients of a bucket have been reduced and written (after the step of
  * DDP_STEP_IN_BACKWARD, where that is on), in the order of buckets, inside shardrec_ddp_wait or on a
@@ -30,9 +31,9 @@ typedef void (*shardrec_ddp_callback)(void *context, int32_t bucket);
 
 /* callback NULL: none. Before commit; not collective. Errors: INVALID_HANDLE, CLOSED, BUSY,
  * INVALID_STATE. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_set_callback(shardrec_ddp *ddp,
-                                                       shardrec_ddp_callback callback,
-                                                       void *context);
+SHARDREC_API shardrec_status
+shardrec_ddp_set_callback(shardrec_ddp *ddp, SHARDREC_NULLABLE shardrec_ddp_callback callback,
+                          SHARDREC_NULLABLE SHARDREC_KEPT void *context);
 
 /* Takes the place of the exchange of gradients, of all buckets in their order, on the threads of
  * shardrec_ddp_callback. buffer: [elements], the bucket's dtype, this rank's gradients (zeros of what it
@@ -45,8 +46,9 @@ typedef shardrec_status (*shardrec_ddp_hook)(void *context, int32_t bucket,
 
 /* hook NULL: none; set on all ranks or on none. Before commit; not collective. Errors: as
  * shardrec_ddp_set_callback. C and C++ only. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_ddp_set_hook(shardrec_ddp *ddp, shardrec_ddp_hook hook,
-                                                   void *context);
+SHARDREC_API shardrec_status shardrec_ddp_set_hook(shardrec_ddp *ddp,
+                                                   SHARDREC_NULLABLE shardrec_ddp_hook hook,
+                                                   SHARDREC_NULLABLE SHARDREC_KEPT void *context);
 
 /* Memory of devices from the program in place of CUDA's stream-ordered pool, so that both live from one
  * reserve (PyTorch's caching allocator, for example).
@@ -65,9 +67,10 @@ typedef void (*shardrec_device_release)(void *context, int32_t device, void *mem
  * gave is given back to it, also after another one was set: it and its context live until every
  * collection on a device that was made meanwhile is destroyed with its lookups, and every memory of a
  * device (memory.h). Any thread. Errors: INVALID_ARGUMENT (one of both NULL). C and C++ only. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_set_device_allocator(shardrec_device_allocate allocate,
-                                                           shardrec_device_release release,
-                                                           void *context);
+SHARDREC_API shardrec_status
+shardrec_set_device_allocator(SHARDREC_NULLABLE shardrec_device_allocate allocate,
+                              SHARDREC_NULLABLE shardrec_device_release release,
+                              SHARDREC_NULLABLE SHARDREC_KEPT void *context);
 
 #ifdef __cplusplus
 }

@@ -377,7 +377,7 @@ SHARDREC_API shardrec_status shardrec_options_create(shardrec_options_kind kind,
 
 /* Destroys the handle and nulls the caller's copy. options or *options NULL: nothing happens.
  * Never blocks. Since 0.1. */
-SHARDREC_API void shardrec_options_destroy(shardrec_options **options);
+SHARDREC_API void shardrec_options_destroy(SHARDREC_NULLABLE shardrec_options **options);
 
 /* Sets a number. Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT when the kind does not take
  * the key, the key is not an integer, or the value is not accepted (the sentence lists what is);

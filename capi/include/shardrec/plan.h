@@ -53,7 +53,7 @@ SHARDREC_API shardrec_status shardrec_topology_create(int32_t ranks, int32_t ran
                                                       shardrec_topology **out);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_topology_destroy(shardrec_topology **topology);
+SHARDREC_API void shardrec_topology_destroy(SHARDREC_NULLABLE shardrec_topology **topology);
 
 /* The topology as JSON: {"format": "shardrec-topology-1", "ranks": 4, "ranks_per_node": 2}.
  * out_text: freed by the caller with shardrec_text_free. Errors: INVALID_HANDLE, CLOSED, BUSY,
@@ -71,6 +71,7 @@ SHARDREC_API shardrec_status shardrec_topology_from_json(const char *json, shard
  * Errors: INVALID_HANDLE, CLOSED, BUSY, INVALID_ARGUMENT, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
                                                   const shardrec_topology *topology,
+                                                  SHARDREC_OPTIONS(PLAN)
                                                   const shardrec_options *options,
                                                   shardrec_plan **out);
 
@@ -82,6 +83,7 @@ SHARDREC_API shardrec_status shardrec_plan_create(const shardrec_model *model,
  * difference; the communicator lives on), PEER_FAILED, TIMEOUT, ABORTED. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_collective(shardrec_comm *comm,
                                                       const shardrec_model *model,
+                                                      SHARDREC_OPTIONS(PLAN)
                                                       const shardrec_options *options,
                                                       shardrec_plan **out);
 
@@ -109,7 +111,7 @@ SHARDREC_API shardrec_status shardrec_plan_set_replication(shardrec_plan *plan, 
                                                            shardrec_replication replication);
 
 /* Destroys the handle and nulls the caller's copy. Since 0.1. */
-SHARDREC_API void shardrec_plan_destroy(shardrec_plan **plan);
+SHARDREC_API void shardrec_plan_destroy(SHARDREC_NULLABLE shardrec_plan **plan);
 
 /* Checks that every cell of every table has exactly one owner, or its table is replicated. (Creating a
  * collection does it too.) Errors: INVALID_HANDLE, CLOSED, BUSY; INVALID_ARGUMENT naming a table
@@ -124,9 +126,11 @@ SHARDREC_API shardrec_status shardrec_plan_box_count(const shardrec_plan *plan, 
 /* Box `box` of a table, ordered by first row, then first column. Each out may be NULL.
  * Errors: as shardrec_plan_box_count (NOT_FOUND: box too). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_t table,
-                                               int32_t box, int32_t *out_rank, int64_t *out_row,
-                                               int64_t *out_rows, int64_t *out_col,
-                                               int64_t *out_cols);
+                                               int32_t box, SHARDREC_NULLABLE int32_t *out_rank,
+                                               SHARDREC_NULLABLE int64_t *out_row,
+                                               SHARDREC_NULLABLE int64_t *out_rows,
+                                               SHARDREC_NULLABLE int64_t *out_col,
+                                               SHARDREC_NULLABLE int64_t *out_cols);
 
 /* Bytes of memory that box `box` of a table takes on its rank: of weights (rows x cols x the dtype's
  * size), and of optimizer states (float32: per element, or one per row of the box; boxes of one row
@@ -135,8 +139,9 @@ SHARDREC_API shardrec_status shardrec_plan_box(const shardrec_plan *plan, int32_
  * collection allocates, its buffers aside. Each out may be NULL.
  * Errors: as shardrec_plan_box. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_plan_box_bytes(const shardrec_plan *plan, int32_t table,
-                                                     int32_t box, int64_t *out_weights,
-                                                     int64_t *out_states);
+                                                     int32_t box,
+                                                     SHARDREC_NULLABLE int64_t *out_weights,
+                                                     SHARDREC_NULLABLE int64_t *out_states);
 
 /* The plan as JSON:
  *   {"format": "shardrec-plan-1", "ranks": 4, "ranks_per_node": 2,

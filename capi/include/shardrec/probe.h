@@ -49,7 +49,8 @@ extern "C" {
  * per id, and the row and 4 bytes of state twice.
  * Errors: INVALID_ARGUMENT, BUSY (another probe runs in this process), CANCELLED, INVALID_HANDLE,
  * CLOSED, OUT_OF_MEMORY. Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe(int32_t threads, shardrec_control *control,
+SHARDREC_API shardrec_status shardrec_probe(int32_t threads,
+                                            SHARDREC_NULLABLE shardrec_control *control,
                                             char **out_text);
 
 /* This machine's profile as it stands in the cache, in the same form. out_text: freed by the caller.
@@ -78,7 +79,8 @@ SHARDREC_API shardrec_status shardrec_probe_cached(char **out_text);
  * Errors: INVALID_ARGUMENT (there is no such device, too), UNSUPPORTED (the CUDA plug-in is not
  * installed), DEVICE_ERROR, BUSY (another probe of a device runs in this process), CANCELLED,
  * INVALID_HANDLE, CLOSED, OUT_OF_MEMORY (also of the device). Blocking; any thread. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_probe_device(int32_t device, shardrec_control *control,
+SHARDREC_API shardrec_status shardrec_probe_device(int32_t device,
+                                                   SHARDREC_NULLABLE shardrec_control *control,
                                                    char **out_text);
 
 #ifdef __cplusplus

@@ -36,7 +36,8 @@ typedef struct shardrec_rendezvous shardrec_rendezvous;
  * the caller. Errors: INVALID_ARGUMENT (also: ADDRESS is not of this machine; it can be reached from
  * others and SECRET or ALLOW_PLAIN_TCP is not set), INVALID_STATE (the port is taken), INVALID_HANDLE,
  * CLOSED, BUSY for options, IO_ERROR, OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_rendezvous_create(const shardrec_options *options,
+SHARDREC_API shardrec_status shardrec_rendezvous_create(SHARDREC_OPTIONS(RENDEZVOUS)
+                                                        const shardrec_options *options,
                                                         shardrec_rendezvous **out);
 
 /* What a rank needs to join: at most 512 bytes of printable ASCII without spaces. It holds the secret:
@@ -48,7 +49,7 @@ SHARDREC_API shardrec_status shardrec_rendezvous_token(const shardrec_rendezvous
 /* Destroys the handle and nulls the caller's copy. Communicators of this process that were made with
  * its token keep the server. Without such, it ends within a second: ranks of other processes that
  * have not closed their communicators take rank 0 for lost. Since 0.1. */
-SHARDREC_API void shardrec_rendezvous_destroy(shardrec_rendezvous **rendezvous);
+SHARDREC_API void shardrec_rendezvous_destroy(SHARDREC_NULLABLE shardrec_rendezvous **rendezvous);
 
 #ifdef __cplusplus
 }

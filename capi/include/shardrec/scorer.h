@@ -56,12 +56,14 @@ typedef struct shardrec_scorer shardrec_scorer;
  * the collection, layers that options name; a checkpoint of an earlier release, which holds no model),
  * CORRUPT_DATA, UNSUPPORTED (of a later release), IO_ERROR, CANCELLED, OUT_OF_MEMORY. Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_open(const char *directory, int64_t step,
+                                                  SHARDREC_OPTIONS(SCORER)
                                                   const shardrec_options *options,
-                                                  shardrec_control *control, shardrec_scorer **out);
+                                                  SHARDREC_NULLABLE shardrec_control *control,
+                                                  shardrec_scorer **out);
 
 /* Destroys the handle and nulls the caller's copy; never blocks. Calls in progress end as if it had not
  * been; the last one frees the tables. Since 0.1. */
-SHARDREC_API void shardrec_scorer_destroy(shardrec_scorer **scorer);
+SHARDREC_API void shardrec_scorer_destroy(SHARDREC_NULLABLE shardrec_scorer **scorer);
 
 /* Serves another checkpoint of the directory from now on: step as shardrec_scorer_open. Where that is
  * the one that is open, nothing happens. Both are in memory until calls that began with the one before
@@ -71,7 +73,8 @@ SHARDREC_API void shardrec_scorer_destroy(shardrec_scorer **scorer);
  * is served now; may be NULL. Blocking. Errors: INVALID_HANDLE, CLOSED, BUSY (another refresh), and
  * those of shardrec_scorer_open; INVALID_ARGUMENT (another model). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_refresh(shardrec_scorer *scorer, int64_t step,
-                                                     shardrec_control *control, int64_t *out_step);
+                                                     SHARDREC_NULLABLE shardrec_control *control,
+                                                     SHARDREC_NULLABLE int64_t *out_step);
 
 /* The model of the collection that is served: its features, in the order of batches, and tables.
  * out: a copy, owned by the caller. Errors: INVALID_HANDLE, CLOSED, INVALID_ARGUMENT, OUT_OF_MEMORY.
@@ -82,8 +85,10 @@ SHARDREC_API shardrec_status shardrec_scorer_model(const shardrec_scorer *scorer
 /* The step of the checkpoint that is served, columns of the dense input of shardrec_scorer_predict, and
  * scores per sample; the last two are 0 where the checkpoint has no dense half that fits. Each may be
  * NULL. Errors: INVALID_HANDLE, CLOSED. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer, int64_t *out_step,
-                                                  int64_t *out_dense_columns, int64_t *out_scores);
+SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer,
+                                                  SHARDREC_NULLABLE int64_t *out_step,
+                                                  SHARDREC_NULLABLE int64_t *out_dense_columns,
+                                                  SHARDREC_NULLABLE int64_t *out_scores);
 
 /* Looks up a batch and writes one of its outputs.
  * output: 0, the pooled features, or 1 + k, the k-th sequence feature (lookup.h). batch_size, values,
@@ -93,12 +98,11 @@ SHARDREC_API shardrec_status shardrec_scorer_info(const shardrec_scorer *scorer,
  * may be NULL. Ids out of range: as their table's OUT_OF_RANGE says.
  * Errors: INVALID_HANDLE, CLOSED; NOT_FOUND (output), INVALID_ARGUMENT (out); INVALID_BATCH, with table,
  * feature and position: nothing has been written; OUT_OF_MEMORY. Since 0.1. */
-SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *scorer, int32_t output,
-                                                    int64_t batch_size,
-                                                    const shardrec_tensor *values,
-                                                    const shardrec_tensor *lengths,
-                                                    const shardrec_tensor *weights,
-                                                    const shardrec_tensor *out, int64_t *out_step);
+SHARDREC_API shardrec_status shardrec_scorer_lookup(
+    const shardrec_scorer *scorer, int32_t output, int64_t batch_size,
+    const shardrec_tensor *values, const shardrec_tensor *lengths,
+    SHARDREC_NULLABLE const shardrec_tensor *weights, SHARDREC_WRITTEN const shardrec_tensor *out,
+    SHARDREC_NULLABLE int64_t *out_step);
 
 /* Scores a batch: probabilities, or logits with the option LOGITS.
  * dense: [batch_size, dense columns] (shardrec_scorer_info), FLOAT32, unit column stride. Others: as
@@ -108,8 +112,9 @@ SHARDREC_API shardrec_status shardrec_scorer_lookup(const shardrec_scorer *score
  * missing: the sentence says why). Since 0.1. */
 SHARDREC_API shardrec_status shardrec_scorer_predict(
     const shardrec_scorer *scorer, int64_t batch_size, const shardrec_tensor *dense,
-    const shardrec_tensor *values, const shardrec_tensor *lengths, const shardrec_tensor *weights,
-    const shardrec_tensor *out, int64_t *out_step);
+    const shardrec_tensor *values, const shardrec_tensor *lengths,
+    SHARDREC_NULLABLE const shardrec_tensor *weights, SHARDREC_WRITTEN const shardrec_tensor *out,
+    SHARDREC_NULLABLE int64_t *out_step);
 
 #ifdef __cplusplus
 }

@@ -21,6 +21,7 @@
 #ifndef SHARDREC_SHARDREC_H
 #define SHARDREC_SHARDREC_H
 
+#include "shardrec/annotations.h"
 #include "shardrec/export.h"
 #include "shardrec/status.h"
 #include "shardrec/library.h"

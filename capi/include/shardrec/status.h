@@ -10,6 +10,7 @@
 #ifndef SHARDREC_STATUS_H
 #define SHARDREC_STATUS_H
 
+#include "shardrec/annotations.h"
 #include "shardrec/export.h"
 
 #ifdef __cplusplus
@@ -84,7 +85,7 @@ SHARDREC_API shardrec_status shardrec_last_error_i64(shardrec_error_part part, i
 SHARDREC_API shardrec_status shardrec_last_error_text(shardrec_error_part part, char **out_text);
 
 /* Frees a text that a function returned through a char **. NULL is allowed. Any thread. Since 0.1. */
-SHARDREC_API void shardrec_text_free(char *text);
+SHARDREC_API void shardrec_text_free(SHARDREC_NULLABLE char *text);
 
 #ifdef __cplusplus
 }

@@ -48,12 +48,14 @@ typedef struct shardrec_tensor {
 /* Fills out with a compact CPU view of length elements. Does not look at data.
  * Errors: INVALID_ARGUMENT for out NULL, an unknown dtype or a negative length. Any thread.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_tensor_vector(void *data, shardrec_dtype dtype,
-                                                    int64_t length, shardrec_tensor *out);
+SHARDREC_API shardrec_status shardrec_tensor_vector(SHARDREC_NULLABLE void *data,
+                                                    shardrec_dtype dtype, int64_t length,
+                                                    shardrec_tensor *out);
 
 /* Fills out with a compact row-major CPU view of [rows, cols] elements. As shardrec_tensor_vector.
  * Since 0.1. */
-SHARDREC_API shardrec_status shardrec_tensor_matrix(void *data, shardrec_dtype dtype, int64_t rows,
+SHARDREC_API shardrec_status shardrec_tensor_matrix(SHARDREC_NULLABLE void *data,
+                                                    shardrec_dtype dtype, int64_t rows,
                                                     int64_t cols, shardrec_tensor *out);
 
 #ifdef __cplusplus

@@ -434,9 +434,9 @@ impl Comm {
     /// Ends the communicator on every rank: collective calls that wait, and all later ones, return
     /// ABORTED with this rank's number and reason (UTF-8, None allowed). Never blocks. Any thread.
     /// Errors: INVALID_HANDLE, CLOSED. Since 0.1.
-    pub fn abort(&self, reason: &str) -> Result<()> {
-        let reason = c_text(reason)?;
-        check(unsafe { sys::shardrec_comm_abort(self.0, reason.as_ptr()) })
+    pub fn abort(&self, reason: Option<&str>) -> Result<()> {
+        let reason = reason.map(c_text).transpose()?;
+        check(unsafe { sys::shardrec_comm_abort(self.0, reason.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())) })
     }
 }
 
@@ -837,16 +837,16 @@ impl Collection {
     /// nothing was exchanged: call again), INVALID_STATE (a load that failed half-way, or between
     /// [`Lookup::send_gradients`](crate::Lookup::send_gradients) and its backward; nothing was exchanged), NOT_FOUND (table, part),
     /// OUT_OF_MEMORY, MISMATCH, PEER_FAILED, TIMEOUT, ABORTED. Since 0.1.
-    pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: ViewMut<'_>) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, &out.raw) })
+    pub fn read(&mut self, table: i32, part: TablePart, row: i64, rows: i64, out: Option<ViewMut<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_read(self.0, table, part.raw(), row, rows, out.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Writes rows \[row, row + rows) of a table from values, as [`Collection::read`](crate::Collection::read); weights of 16 bits
     /// are rounded to nearest. Writing states too is a warm start. Ranges of several
     /// ranks may overlap; the highest rank's values stay. Replicas are all written. Collective, blocking.
     /// Errors: as [`Collection::read`](crate::Collection::read). Since 0.1.
-    pub fn write(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: View<'_>) -> Result<()> {
-        check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, &values.raw) })
+    pub fn write(&mut self, table: i32, part: TablePart, row: i64, rows: i64, values: Option<View<'_>>) -> Result<()> {
+        check(unsafe { sys::shardrec_collection_write(self.0, table, part.raw(), row, rows, values.as_ref().map_or(std::ptr::null(), |view| &view.raw)) })
     }
 
     /// Reads the rows of a table that ids name, in their order, into out, float32, \[ids, width\], any row

@@ -97,7 +97,7 @@ where
         Err(_) => Some("it panicked".to_string()),
     };
     if let Some(reason) = reason {
-        let _ = comm.abort(&reason.replace('\0', " ")); // one that has ended needs no abort
+        let _ = comm.abort(Some(&reason.replace('\0', " "))); // one that has ended needs no abort
     }
     ended.unwrap_or_else(|payload| resume_unwind(payload))
 }
@@ -165,7 +165,7 @@ impl<E: From<Error> + fmt::Display + 'static> Ranks<'_, E> {
     fn abort(&self, rank: i32, reason: &str) {
         let reason = reason.replace('\0', " ");
         for comm in self.comms[rank as usize..].iter().chain(self.comms) {
-            let _ = comm.abort(&reason); // a rank that has ended needs no abort
+            let _ = comm.abort(Some(&reason)); // a rank that has ended needs no abort
         }
     }
 }

@@ -124,7 +124,7 @@ fn train(on_device: bool) -> Left {
             }
         }
         let rows = ViewMut::matrix(&mut left.rows, ROWS, DIM);
-        tables.read(0, TablePart::Weights, 0, ROWS as i64, rows)?;
+        tables.read(0, TablePart::Weights, 0, ROWS as i64, Some(rows))?;
         Ok(left)
     });
     results.unwrap().remove(0)

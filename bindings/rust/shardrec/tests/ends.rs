@@ -83,7 +83,7 @@ fn what_another_rank_says_of_a_failure_is_not_the_failure() {
             if comm.rank()? == 0 {
                 return Ok(comm.barrier()?); // ended by rank 1, which says why only later
             }
-            comm.abort("a part has failed")?;
+            comm.abort(Some("a part has failed"))?;
             std::thread::sleep(Duration::from_millis(100));
             Err("the cause".into())
         })
@@ -137,7 +137,7 @@ fn one_rank_aborts_all() {
             deadline_is_far(comm);
             if comm.rank()? == 1 {
                 std::thread::sleep(Duration::from_millis(100));
-                comm.abort("enough")?;
+                comm.abort(Some("enough"))?;
             }
             comm.barrier()
         })
@@ -154,7 +154,7 @@ fn an_aborter_ends_a_run_from_elsewhere() {
     let canceller = std::thread::spawn(move || -> Aborter {
         let aborter: Aborter = receiver.recv().unwrap();
         std::thread::sleep(Duration::from_millis(100));
-        aborter.abort("the user has had enough").unwrap();
+        aborter.abort(Some("the user has had enough")).unwrap();
         aborter
     });
     let failed = soon(|| {
@@ -168,7 +168,7 @@ fn an_aborter_ends_a_run_from_elsewhere() {
     })
     .unwrap_err();
     assert!(failed.failure.sentence.contains("the user has had enough"), "{failed}");
-    let late = canceller.join().unwrap().abort("again").unwrap_err(); // the communicator is gone
+    let late = canceller.join().unwrap().abort(Some("again")).unwrap_err(); // the communicator is gone
     assert_eq!(late.kind, ErrorKind::Closed);
 }
 

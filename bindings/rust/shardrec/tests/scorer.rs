@@ -100,7 +100,7 @@ impl Trained<'_> {
         for table in 0..2 {
             let rows: Vec<f32> = (0..ROWS * DIM as i64).map(|i| (i % 17) as f32 / 9.0 - 0.8).collect();
             let rows = View::matrix(&rows, ROWS as usize, DIM);
-            self.tables.write(table, TablePart::Weights, 0, ROWS, rows)?;
+            self.tables.write(table, TablePart::Weights, 0, ROWS, Some(rows))?;
         }
         self.top.set_parameter(1, &[0.25])
     }

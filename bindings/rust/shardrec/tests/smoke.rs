@@ -75,7 +75,7 @@ fn train_rank(comm: &Comm) -> Result<()> {
     refused(&mut lookup, rank);
     step(&mut lookup, rank)?;
     let mut weights = [0f32; ROWS * DIM];
-    tables.read(table, TablePart::Weights, 0, ROWS as i64, ViewMut::matrix(&mut weights, ROWS, DIM))?;
+    tables.read(table, TablePart::Weights, 0, ROWS as i64, Some(ViewMut::matrix(&mut weights, ROWS, DIM)))?;
     assert_eq!((weights, tables.step()?), (expected(), 2));
     assert_ne!(weights[7 * DIM], 0.0);
 

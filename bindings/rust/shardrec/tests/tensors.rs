@@ -66,7 +66,7 @@ fn outputs_of<T: Element>(comm: &Comm, dtype: Dtype, out: &mut [T], stride: usiz
     let options = CollectionOptions::new().output_dtype(dtype);
     let mut tables = Collection::new(comm, &model, &plan, Some(&options))?;
     let rows = [0.1f32, 1000.3, -1e-6, f32::MIN, 3.3, 65519.0];
-    tables.write(0, TablePart::Weights, 0, 2, View::matrix(&rows, 2, 3))?;
+    tables.write(0, TablePart::Weights, 0, 2, Some(View::matrix(&rows, 2, 3)))?;
     let mut lookup = Lookup::new(&tables, None)?;
     lookup.begin(2, Some(View::vector(&[1i64, 0])), Some(View::vector(&[1i32, 1])), None)?;
     lookup.forward(0, ViewMut::strided(out, &[2, 3], &[stride, 1])?)
