@@ -1,0 +1,294 @@
+#include "annotations/objects.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+namespace shardrec::test {
+namespace {
+
+constexpr int64_t kRows = 8;
+constexpr int64_t kDim = 4;
+
+shardrec_tensor vector_of(void* data, shardrec_dtype dtype, int64_t length) {
+  shardrec_tensor tensor{};
+  EXPECT_OK(shardrec_tensor_vector(data, dtype, length, &tensor));
+  return tensor;
+}
+
+}  // namespace
+
+Objects::~Objects() {
+  if (!directory_.empty()) std::filesystem::remove_all(directory_);
+}
+
+const std::string& Objects::directory() {
+  if (directory_.empty()) {
+    directory_ = (std::filesystem::temp_directory_path() / "shardrec-XXXXXX").string();
+    if (::mkdtemp(directory_.data()) == nullptr) ADD_FAILURE() << "no temporary directory";
+  }
+  return directory_;
+}
+
+// Settings of a call: none. They are the handle of those that read and set them.
+void Objects::good(const char*, shardrec_options*& out) {
+  if (options_ == nullptr && in("shardrec_options_")) {
+    EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_COLLECTION, options_.out()));
+  }
+  out = options_;
+}
+
+void Objects::good(const char*, shardrec_control*& out) {
+  if (control_ == nullptr) {
+    EXPECT_OK(shardrec_control_create(control_.out()));
+  }
+  out = control_;
+}
+
+void Objects::good(const char*, shardrec_local*& out) {
+  if (group_ == nullptr) {
+    EXPECT_OK(shardrec_local_create(1, 1, group_.out()));
+  }
+  out = group_;
+}
+
+void Objects::good(const char* name, shardrec_comm*& out) {
+  if (comm_ == nullptr) {
+    shardrec_local* group = nullptr;
+    good(name, group);
+    EXPECT_OK(shardrec_comm_create_local(group, 0, comm_.out()));
+  }
+  out = comm_;
+}
+
+void Objects::good(const char*, shardrec_model*& out) {
+  if (model_ == nullptr) {
+    EXPECT_OK(shardrec_model_create(nullptr, model_.out()));
+    EXPECT_OK(shardrec_model_add_table(model_, "user", kRows, kDim, nullptr, nullptr));
+    EXPECT_OK(shardrec_model_add_feature(model_, 0, "user_id", SHARDREC_POOLING_SUM));
+  }
+  out = model_;
+}
+
+void Objects::good(const char*, shardrec_topology*& out) {
+  if (topology_ == nullptr) {
+    EXPECT_OK(shardrec_topology_create(1, 1, topology_.out()));
+  }
+  out = topology_;
+}
+
+void Objects::good(const char* name, shardrec_plan*& out) {
+  if (plan_ == nullptr) {
+    shardrec_model* model = nullptr;
+    shardrec_topology* topology = nullptr;
+    good(name, model);
+    good(name, topology);
+    EXPECT_OK(shardrec_plan_create_empty(model, topology, plan_.out()));
+    EXPECT_OK(shardrec_plan_add_box(plan_, 0, 0, 0, kRows, 0, kDim));
+  }
+  out = plan_;
+}
+
+void Objects::good(const char* name, shardrec_collection*& out) {
+  if (collection_ == nullptr) {
+    shardrec_comm* comm = nullptr;
+    shardrec_model* model = nullptr;
+    shardrec_plan* plan = nullptr;
+    good(name, comm);
+    good(name, model);
+    good(name, plan);
+    EXPECT_OK(shardrec_collection_create(comm, model, plan, nullptr, collection_.out()));
+    if (in("shardrec_collection_load")) {
+      EXPECT_OK(shardrec_collection_save(collection_, directory().c_str(), nullptr));
+    }
+  }
+  out = collection_;
+}
+
+// As far on its way as the call expects it.
+void Objects::good(const char* name, shardrec_lookup*& out) {
+  if (lookup_ == nullptr) {
+    shardrec_collection* collection = nullptr;
+    good(name, collection);
+    Options options;
+    EXPECT_OK(shardrec_options_create(SHARDREC_OPTIONS_LOOKUP, options.out()));
+    EXPECT_OK(shardrec_options_set_i64(options, SHARDREC_OPTION_WEIGHT_GRADIENT, 1));
+    EXPECT_OK(shardrec_lookup_create(collection, options, lookup_.out()));
+    const shardrec_tensor ids = vector_of(ids_.data(), SHARDREC_INT64, 1);
+    const shardrec_tensor lengths = vector_of(lengths_.data(), SHARDREC_INT64, 1);
+    shardrec_tensor row{};
+    EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &row));
+    const bool begun = !in("shardrec_lookup_begin");
+    const bool forwarded =
+        begun && !in("shardrec_lookup_output_shape") && !in("shardrec_lookup_forward");
+    if (begun) {
+      EXPECT_OK(shardrec_lookup_begin(lookup_, 1, &ids, &lengths, nullptr));
+    }
+    if (forwarded) {
+      EXPECT_OK(shardrec_lookup_forward(lookup_, 0, &row));
+    }
+    if (in("shardrec_lookup_weight_gradient")) {
+      EXPECT_OK(shardrec_lookup_set_gradient(lookup_, 0, &row));
+      EXPECT_OK(shardrec_lookup_backward(lookup_));
+    }
+  }
+  out = lookup_;
+}
+
+void Objects::good(const char* name, shardrec_mesh*& out) {
+  if (mesh_ == nullptr) {
+    shardrec_comm* comm = nullptr;
+    good(name, comm);
+    EXPECT_OK(shardrec_mesh_create(comm, 1, nullptr, mesh_.out()));
+  }
+  out = mesh_;
+}
+
+void Objects::good(const char*, shardrec_rendezvous*& out) {
+  if (rendezvous_ == nullptr) {
+    EXPECT_OK(shardrec_rendezvous_create(nullptr, rendezvous_.out()));
+  }
+  out = rendezvous_;
+}
+
+void Objects::good(const char* name, shardrec_ddp*& out) {
+  if (ddp_ == nullptr) {
+    shardrec_comm* comm = nullptr;
+    good(name, comm);
+    EXPECT_OK(shardrec_ddp_create(comm, nullptr, ddp_.out()));
+    if (!in("shardrec_ddp_add") && !in("shardrec_ddp_set")) {
+      const shardrec_tensor parameter = vector_of(memory_.data(), SHARDREC_FLOAT32, kDim);
+      EXPECT_OK(shardrec_ddp_add_parameter(ddp_, "w", &parameter, nullptr, nullptr));
+      EXPECT_OK(shardrec_ddp_commit(ddp_));
+    }
+  }
+  out = ddp_;
+}
+
+void Objects::good(const char*, shardrec_mlp*& out) {
+  if (mlp_ == nullptr) {
+    EXPECT_OK(shardrec_mlp_create(kDim, nullptr, mlp_.out()));
+    EXPECT_OK(shardrec_mlp_add_linear(mlp_, kDim, SHARDREC_ACTIVATION_NONE));
+    if (in("shardrec_mlp_backward")) {
+      shardrec_tensor batch{};
+      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &batch));
+      EXPECT_OK(shardrec_mlp_forward(mlp_, &batch, &batch));
+    }
+  }
+  out = mlp_;
+}
+
+void Objects::good(const char*, shardrec_interaction*& out) {
+  if (interaction_ == nullptr) {
+    EXPECT_OK(shardrec_interaction_create(0, kDim, nullptr, interaction_.out()));
+  }
+  out = interaction_;
+}
+
+void Objects::good(const char*, shardrec_metrics*& out) {
+  if (metrics_ == nullptr) {
+    EXPECT_OK(shardrec_metrics_create(nullptr, metrics_.out()));
+  }
+  out = metrics_;
+}
+
+// It has a DLRM and a tensor of the host, and a checkpoint is open.
+void Objects::good(const char* name, shardrec_checkpoint*& out) {
+  if (checkpoint_ == nullptr) {
+    shardrec_comm* comm = nullptr;
+    shardrec_collection* collection = nullptr;
+    shardrec_mlp* bottom = nullptr;
+    good(name, comm);
+    good(name, collection);
+    good(name, bottom);
+    int64_t columns = 0;
+    EXPECT_OK(shardrec_interaction_create(1, kDim, nullptr, interaction_.out()));
+    EXPECT_OK(shardrec_interaction_outputs(interaction_, &columns));
+    EXPECT_OK(shardrec_mlp_create(columns, nullptr, top_.out()));
+    EXPECT_OK(shardrec_mlp_add_linear(top_, 1, SHARDREC_ACTIVATION_NONE));
+    const shardrec_tensor state = vector_of(memory_.data(), SHARDREC_FLOAT32, 1);
+    EXPECT_OK(shardrec_checkpoint_create(comm, directory().c_str(), nullptr, checkpoint_.out()));
+    EXPECT_OK(shardrec_checkpoint_add_collection(checkpoint_, "tables", collection));
+    EXPECT_OK(shardrec_checkpoint_add_mlp(checkpoint_, "bottom", bottom));
+    EXPECT_OK(shardrec_checkpoint_add_mlp(checkpoint_, "top", top_));
+    EXPECT_OK(shardrec_checkpoint_set_tensor(checkpoint_, "state", &state));
+    EXPECT_OK(shardrec_checkpoint_commit(checkpoint_, 0, nullptr));
+    EXPECT_OK(shardrec_checkpoint_open(checkpoint_, -1));
+  }
+  out = checkpoint_;
+}
+
+void Objects::good(const char* name, shardrec_scorer*& out) {
+  if (scorer_ == nullptr) {
+    shardrec_checkpoint* checkpoint = nullptr;
+    good(name, checkpoint);
+    EXPECT_OK(shardrec_scorer_open(directory().c_str(), -1, nullptr, nullptr, scorer_.out()));
+  }
+  out = scorer_;
+}
+
+void Objects::good(const char*, shardrec_memory*& out) {
+  if (memory_handle_ == nullptr) {
+    EXPECT_OK(shardrec_memory_create(SHARDREC_DEVICE_CPU, 0, 64, memory_handle_.out()));
+  }
+  out = memory_handle_;
+}
+
+// Rows of a table are read and written where no rows are asked for: then no tensor is needed.
+void Objects::good(const char* name, const shardrec_tensor*& out) {
+  const std::string_view is(name);
+  shardrec_tensor& tensor = tensors_.emplace_back();
+  if (in("shardrec_collection_")) {
+    if (is == "ids") {
+      tensor = vector_of(ids_.data(), SHARDREC_INT64, 0);
+    } else {
+      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 0, kDim, &tensor));
+    }
+  } else if (is == "ids" || is == "values" || is == "inverse") {
+    tensor = vector_of(ids_.data(), SHARDREC_INT64, 1);
+  } else if (is == "lengths" || is == "batch_sizes" || is.ends_with("_counts")) {
+    tensor = vector_of(lengths_.data(), SHARDREC_INT64, 1);
+  } else if (is == "weights" || in("shardrec_bce") || in("shardrec_metrics") ||
+             (is == "out" && in("shardrec_scorer_predict"))) {
+    tensor = vector_of(memory_.data(), SHARDREC_FLOAT32, 1);
+  } else {
+    EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &tensor));
+  }
+  out = &tensor;
+}
+
+void Objects::good(const char* name, const char*& out) {
+  const std::string_view is(name);
+  std::string text = "tables";
+  if (in("shardrec_scorer_open")) {
+    shardrec_checkpoint* written = nullptr;
+    good(name, written);
+  }
+  if (is == "directory" || is == "path") text = directory();
+  if (in("shardrec_checkpoint_add_") || in("shardrec_model_add_")) text = "others";
+  if (in("shardrec_checkpoint_mlp")) text = "top";
+  if (in("shardrec_checkpoint_set_tensor") || in("shardrec_checkpoint_get_tensor")) text = "state";
+  out = texts_.emplace_back(text).c_str();
+}
+
+int64_t Objects::number(const char* name) const {
+  static const std::map<std::string, int64_t, std::less<>> others = {
+      {"shardrec_interaction_create.dim", 1},
+      {"shardrec_local_create.ranks", 1},
+      {"shardrec_local_create.ranks_per_node", 1},
+      {"shardrec_lookup_begin.batch_size", 1},
+      {"shardrec_mesh_create.sharding_group_size", 1},
+      {"shardrec_mlp_create.inputs", 1},
+      {"shardrec_model_add_table.dim", 1},
+      {"shardrec_model_add_table.rows", 1},
+      {"shardrec_probe.threads", -1},  // measures nothing
+      {"shardrec_scorer_lookup.batch_size", 1},
+      {"shardrec_scorer_open.step", -1},
+      {"shardrec_scorer_predict.batch_size", 1},
+  };
+  const auto found = others.find(function_ + "." + name);
+  return found == others.end() ? 0 : found->second;
+}
+
+}  // namespace shardrec::test
