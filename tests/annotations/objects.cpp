@@ -1,6 +1,7 @@
 #include "annotations/objects.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -21,6 +22,12 @@ shardrec_tensor vector_of(void* data, shardrec_dtype dtype, int64_t length) {
 
 Objects::~Objects() {
   if (!directory_.empty()) std::filesystem::remove_all(directory_);
+}
+
+std::vector<bool> Objects::changed_tensors() const {
+  std::vector<bool> changed;
+  for (const Memory& memory : memories_) changed.push_back(memory.now != memory.before);
+  return changed;
 }
 
 const std::string& Objects::directory() {
@@ -181,7 +188,14 @@ void Objects::good(const char*, shardrec_mlp*& out) {
 
 void Objects::good(const char*, shardrec_interaction*& out) {
   if (interaction_ == nullptr) {
-    EXPECT_OK(shardrec_interaction_create(0, kDim, nullptr, interaction_.out()));
+    EXPECT_OK(shardrec_interaction_create(1, kDim, nullptr, interaction_.out()));
+    if (in("shardrec_interaction_backward")) {
+      shardrec_tensor inputs{};
+      shardrec_tensor output{};
+      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &inputs));
+      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim + 1, &output));
+      EXPECT_OK(shardrec_interaction_forward(interaction_, &inputs, &inputs, &output));
+    }
   }
   out = interaction_;
 }
@@ -238,22 +252,39 @@ void Objects::good(const char*, shardrec_memory*& out) {
 // Rows of a table are read and written where no rows are asked for: then no tensor is needed.
 void Objects::good(const char* name, const shardrec_tensor*& out) {
   const std::string_view is(name);
+  Memory& memory = memories_.emplace_back();
+  const auto numbers = [&](auto value) {
+    for (size_t at = 0; at < memory.now.size(); at += sizeof value) {
+      std::memcpy(memory.now.data() + at, &value, sizeof value);
+    }
+    memory.before = memory.now;
+    return memory.now.data();
+  };
+  // Different in each tensor, so that a copy of one to another is seen; labels are 0 or 1.
+  const auto reals = [&] {
+    static constexpr std::array kValues = {1.0F, 0.0F, 0.5F, 0.25F, 0.75F};
+    return numbers(kValues.at(memories_.size() - 1));
+  };
   shardrec_tensor& tensor = tensors_.emplace_back();
   if (in("shardrec_collection_")) {
     if (is == "ids") {
-      tensor = vector_of(ids_.data(), SHARDREC_INT64, 0);
+      tensor = vector_of(numbers(int64_t{0}), SHARDREC_INT64, 0);
     } else {
-      EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 0, kDim, &tensor));
+      EXPECT_OK(shardrec_tensor_matrix(reals(), SHARDREC_FLOAT32, 0, kDim, &tensor));
     }
   } else if (is == "ids" || is == "values" || is == "inverse") {
-    tensor = vector_of(ids_.data(), SHARDREC_INT64, 1);
-  } else if (is == "lengths" || is == "batch_sizes" || is.ends_with("_counts")) {
-    tensor = vector_of(lengths_.data(), SHARDREC_INT64, 1);
+    tensor = vector_of(numbers(int64_t{0}), SHARDREC_INT64, 1);
+  } else if (is == "lengths" || is == "batch_sizes" || is.ends_with("_counts") ||
+             in("shardrec_hash64_ids")) {
+    tensor = vector_of(numbers(int64_t{1}), SHARDREC_INT64, 1);
   } else if (is == "weights" || in("shardrec_bce") || in("shardrec_metrics") ||
-             (is == "out" && in("shardrec_scorer_predict"))) {
-    tensor = vector_of(memory_.data(), SHARDREC_FLOAT32, 1);
+             in("shardrec_checkpoint") ||
+             (is == "out" && (in("shardrec_scorer_predict") || in("shardrec_lookup_weight")))) {
+    tensor = vector_of(reals(), SHARDREC_FLOAT32, 1);
   } else {
-    EXPECT_OK(shardrec_tensor_matrix(memory_.data(), SHARDREC_FLOAT32, 1, kDim, &tensor));
+    const bool of_interaction = is.starts_with("output") && in("shardrec_interaction_");
+    EXPECT_OK(shardrec_tensor_matrix(reals(), SHARDREC_FLOAT32, 1, of_interaction ? kDim + 1 : kDim,
+                                     &tensor));
   }
   out = &tensor;
 }

@@ -2,6 +2,8 @@
 // and changes one.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -50,6 +52,9 @@ class Objects {
   void good(const char* name, int32_t& out) { out = static_cast<int32_t>(number(name)); }
   void good(const char* name, int64_t& out) { out = number(name); }
 
+  // Whether the memory of each tensor that was handed out has changed, in the order of handing out.
+  std::vector<bool> changed_tensors() const;
+
   // A place for a result, of any type.
   void* place() { return &places_.emplace_back(); }
 
@@ -61,10 +66,15 @@ class Objects {
   std::string function_;
   std::string directory_;
   std::deque<std::string> texts_;
-  std::deque<shardrec_tensor> places_;  // the largest result
-  std::vector<float> memory_ = std::vector<float>(64);
+  std::deque<shardrec_tensor> places_;                  // the largest result
+  std::vector<float> memory_ = std::vector<float>(64);  // of what is called beforehand
   std::vector<int64_t> ids_ = std::vector<int64_t>(1);
   std::vector<int64_t> lengths_ = std::vector<int64_t>(1, 1);
+  struct Memory {
+    alignas(int64_t) std::array<std::byte, 64> now{};
+    std::array<std::byte, 64> before{};
+  };
+  std::deque<Memory> memories_;  // of tensors_
   std::deque<shardrec_tensor> tensors_;
 
   // Destroyed in the opposite order.

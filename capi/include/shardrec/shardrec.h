@@ -14,6 +14,7 @@
  *   second one.
  * - Text is UTF-8; names that contain NUL cannot be passed. Text comes back as char **, freed with
  *   shardrec_text_free. An out-parameter is written only when the status is OK.
+ * - Pointers must not be NULL unless they are annotated as SHARDREC_NULLABLE or are options (annotations.h).
  * - No exception, signal, abort or exit crosses this border, and nothing is written to stdout or
  *   stderr. After fork, a child must not use handles made before it: every call returns INVALID_STATE.
  *
