@@ -11,6 +11,8 @@
 #ifndef SHARDREC_ANNOTATIONS_H
 #define SHARDREC_ANNOTATIONS_H
 
+#include "shardrec/export.h"
+
 /* The pointer may be NULL; the comment of the function says what that means, and when. A pointer without
  * this annotation must not be NULL: the call returns INVALID_HANDLE for a handle, INVALID_BATCH for a
  * part of a batch, and INVALID_ARGUMENT for everything else. */

@@ -24,9 +24,10 @@ impl Comm {
 
 impl Aborter {
     /// As [`Comm::abort`].
-    pub fn abort(&self, reason: &str) -> Result<()> {
-        let reason = c_text(reason)?;
+    pub fn abort(&self, reason: Option<&str>) -> Result<()> {
+        let text = reason.map(c_text).transpose()?;
+        let reason = text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
         // SAFETY: handles are tickets of any value; the text outlives the call.
-        check(unsafe { sys::shardrec_comm_abort(self.0, reason.as_ptr()) })
+        check(unsafe { sys::shardrec_comm_abort(self.0, reason) })
     }
 }

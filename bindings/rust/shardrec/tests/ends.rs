@@ -168,7 +168,7 @@ fn an_aborter_ends_a_run_from_elsewhere() {
     })
     .unwrap_err();
     assert!(failed.failure.sentence.contains("the user has had enough"), "{failed}");
-    let late = canceller.join().unwrap().abort(Some("again")).unwrap_err(); // the communicator is gone
+    let late = canceller.join().unwrap().abort(None).unwrap_err(); // the communicator is gone
     assert_eq!(late.kind, ErrorKind::Closed);
 }
 

@@ -134,6 +134,8 @@ fn lookups_in_every_form() {
         let mut row = [0f32; 4];
         tables.write(0, TablePart::Weights, 9, 1, Some(View::matrix(&[1f32, 2.0, 3.0, 4.0], 1, 4)))?;
         tables.read(0, TablePart::Weights, 9, 1, Some(ViewMut::matrix(&mut row, 1, 4)))?;
+        tables.read(0, TablePart::Weights, 0, 0, None)?; // this rank asks for nothing
+        tables.write(0, TablePart::Weights, 0, 0, None)?;
         assert_eq!((row[3], tables.step()?), (4.0, 7));
         assert!(tables.stat(CollectionStat::Steps)? >= 1 && tables.table_stat(0, TableStat::Ids)? >= 0);
         assert!(tables.stat_real(CollectionStat::SecondsLookup)? >= 0.0);
