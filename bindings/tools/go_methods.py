@@ -64,7 +64,7 @@ def write(docs, method):
     if method.makes:
         text = wrapped(method, f"{function}({', '.join([*ordered, 'out'])})")
         parents = ([f"{receiver}.raw()"] if method.self_arg else []) + [
-            passed(a) for a in method.args if a.kind == "handle" and a.of not in ("model", "plan", "topology")]
+            passed(a) for a in method.args if a.kind == "handle" and a.of not in methods.COPIED]
         made = pascal([method.makes])
         return out + [f"{head}{name}({', '.join(parameters)}) (*{made}, error) {{",
                       f"\treturn opened[{made}](capi.{made}_destroy, func(out *uintptr) error {{ return {text} }}"

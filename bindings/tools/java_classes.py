@@ -89,7 +89,7 @@ def call(method, this, out=None):
 
 def parents(method):
     kept = (["this"] if method.self_arg else []) + [
-        camel(a.name.split("_")) for a in method.args if a.kind == "handle" and a.of not in ("model", "plan", "topology")]
+        camel(a.name.split("_")) for a in method.args if a.kind == "handle" and a.of not in methods.COPIED]
     return ", ".join(kept)
 
 

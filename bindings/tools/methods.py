@@ -18,6 +18,8 @@ INSIDE = {
 }
 # By hand, beside what by_hand() sees: what goes with a forward, which keeps its input, and what is no method.
 BY_HAND = {"mlp_add_linear", "mlp_backward", "interaction_backward", "hash64", "api_version", "log_next"}
+# Handles that calls copy: what is made of them does not refer to them.
+COPIED = {"model", "plan", "topology"}
 
 
 @dataclass
