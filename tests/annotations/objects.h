@@ -1,5 +1,5 @@
-// Arguments that a call accepts, on a group of one rank: annotations_test.cpp makes every call with them
-// and changes one.
+// Arguments that a call accepts, on a group of one rank. annotations_test.cpp makes every call with
+// them, and changes one.
 #pragma once
 
 #include <array>
@@ -16,7 +16,8 @@
 
 namespace shardrec::test {
 
-// One object of each kind, made when a call first needs it, in the state in which the call accepts it.
+// One object of each kind, made when a call first needs it, in the state in which the call accepts
+// it.
 // Collective calls return at once, since there is no other rank.
 class Objects {
  public:
