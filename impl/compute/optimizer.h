@@ -56,6 +56,18 @@ enum class OptimizerKind : uint8_t {
 inline constexpr size_t kOptimizerKinds = 9;
 inline constexpr size_t kRowOptimizerKinds = 8;  // the first of them: those that rows have
 
+// The optimizers of rows in the order of OptimizerKind, by the names of their formulas
+// (math/optimizers-inl.h): tables of what is compiled for each are made of this list.
+#define SHARDREC_ROW_OPTIMIZERS(OPTIMIZER) \
+  OPTIMIZER(Sgd)                           \
+  OPTIMIZER(Adagrad)                       \
+  OPTIMIZER(RowwiseAdagrad)                \
+  OPTIMIZER(Adam)                          \
+  OPTIMIZER(PartialRowwiseAdam)            \
+  OPTIMIZER(Lamb)                          \
+  OPTIMIZER(PartialRowwiseLamb)            \
+  OPTIMIZER(LarsSgd)
+
 enum class WeightDecay : uint8_t { kNone, kL2, kDecouple };
 
 // A state that an optimizer keeps, in fp32: h | m, v.
@@ -163,6 +175,13 @@ inline constexpr std::array<OptimizerFacts, kOptimizerKinds> kOptimizers = {{
 }};
 
 static_assert([] {
+#define SHARDREC_KIND(Name) OptimizerKind::k##Name,
+  constexpr std::array kListed = {SHARDREC_ROW_OPTIMIZERS(SHARDREC_KIND)};
+#undef SHARDREC_KIND
+  if (kListed.size() != kRowOptimizerKinds) return false;
+  for (size_t o = 0; o < kListed.size(); ++o) {
+    if (kListed[o] != static_cast<OptimizerKind>(o)) return false;
+  }
   for (size_t o = 0; o < kOptimizers.size(); ++o) {
     const OptimizerFacts& facts = kOptimizers[o];
     if (facts.kind != static_cast<OptimizerKind>(o)) return false;

@@ -100,17 +100,11 @@ void lamb_step(const ElementUpdate& job, int64_t first, int64_t last) noexcept {
 }  // namespace
 
 const Optimizer& optimizer(const OptimizerStep& step) noexcept {
-  static constexpr std::array<OfDecays, kOptimizerKinds> kOptimizers = {
-      of_decays<math::Sgd>(),
-      of_decays<math::Adagrad>(),
-      of_decays<math::RowwiseAdagrad>(),
-      of_decays<math::Adam>(),
-      of_decays<math::PartialRowwiseAdam>(),
-      of_decays<math::Lamb>(),
-      of_decays<math::PartialRowwiseLamb>(),
-      of_decays<math::LarsSgd>(),
-      of_decays<math::MomentumSgd>(),
-  };
+#define SHARDREC_OF_DECAYS(Step) of_decays<math::Step>(),
+  static constexpr std::array kOptimizers = {SHARDREC_ROW_OPTIMIZERS(SHARDREC_OF_DECAYS)
+                                                 of_decays<math::MomentumSgd>()};
+#undef SHARDREC_OF_DECAYS
+  static_assert(kOptimizers.size() == kOptimizerKinds);
   return kOptimizers[static_cast<size_t>(step.kind)][static_cast<size_t>(step.decay_mode)];
 }
 

@@ -429,14 +429,9 @@ constexpr OfDecays of_decays() {
 // By optimizer and weight decay.
 template <class Type>
 constexpr RowKernelTable row_kernel_table() {
-  return {of_decays<Sgd, Type>(),
-          of_decays<Adagrad, Type>(),
-          of_decays<RowwiseAdagrad, Type>(),
-          of_decays<Adam, Type>(),
-          of_decays<PartialRowwiseAdam, Type>(),
-          of_decays<Lamb, Type>(),
-          of_decays<PartialRowwiseLamb, Type>(),
-          of_decays<LarsSgd, Type>()};
+#define SHARDREC_OF_DECAYS(Step) of_decays<Step, Type>(),
+  return {SHARDREC_ROW_OPTIMIZERS(SHARDREC_OF_DECAYS)};
+#undef SHARDREC_OF_DECAYS
 }
 
 }  // namespace shardrec::compute::cpu::HWY_NAMESPACE

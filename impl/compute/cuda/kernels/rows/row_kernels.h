@@ -3,6 +3,7 @@
 
 #include "compute/cuda/jobs/cuda_plugin.h"
 #include "compute/cuda/kernels/device.h"
+#include "compute/optimizer.h"
 
 namespace shardrec::compute::cuda {
 
@@ -12,14 +13,15 @@ struct RowKernel {
   size_t shared_bytes;
 };
 
-RowKernel sgd_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel adagrad_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel rowwise_adagrad_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel adam_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel partial_rowwise_adam_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel lamb_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel partial_rowwise_lamb_kernel(const shardrec_cuda_row_kind& kind);
-RowKernel lars_sgd_kernel(const shardrec_cuda_row_kind& kind);
+// The step of an optimizer. Each is compiled in one of row_update_*.cu.
+template <OptimizerKind kKind>
+RowKernel row_update_kernel(const shardrec_cuda_row_kind& kind);
+#define SHARDREC_DECLARE(Step) \
+  template <>                  \
+  RowKernel row_update_kernel<OptimizerKind::k##Step>(const shardrec_cuda_row_kind& kind);
+SHARDREC_ROW_OPTIMIZERS(SHARDREC_DECLARE)
+#undef SHARDREC_DECLARE
+
 RowKernel row_gradient_kernel(const shardrec_cuda_row_kind& kind);
 RowKernel row_norm_kernel(const shardrec_cuda_row_kind& kind);
 RowKernel row_rescale_kernel(const shardrec_cuda_row_kind& kind);

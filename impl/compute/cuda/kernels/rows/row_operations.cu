@@ -10,16 +10,10 @@ namespace {
 constexpr int64_t kHotBlocks = 1024;
 
 using UpdateKernel = RowKernel (*)(const shardrec_cuda_row_kind& kind);
+#define SHARDREC_UPDATE(Step) row_update_kernel<OptimizerKind::k##Step>,
 constexpr UpdateKernel kUpdateKernels[kRowOptimizerKinds] = {
-    sgd_kernel,                   // kSgd
-    adagrad_kernel,               // kAdagrad
-    rowwise_adagrad_kernel,       // kRowwiseAdagrad
-    adam_kernel,                  // kAdam
-    partial_rowwise_adam_kernel,  // kPartialRowwiseAdam
-    lamb_kernel,                  // kLamb
-    partial_rowwise_lamb_kernel,  // kPartialRowwiseLamb
-    lars_sgd_kernel,              // kLarsSgd
-};
+    SHARDREC_ROW_OPTIMIZERS(SHARDREC_UPDATE)};
+#undef SHARDREC_UPDATE
 
 RowKernel kernel_of(const shardrec_cuda_row_kind& kind) {
   switch (kind.operation) {

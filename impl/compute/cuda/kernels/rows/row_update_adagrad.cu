@@ -2,11 +2,13 @@
 
 namespace shardrec::compute::cuda {
 
-RowKernel adagrad_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kAdagrad>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::Adagrad>(kind);
 }
 
-RowKernel rowwise_adagrad_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kRowwiseAdagrad>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::RowwiseAdagrad>(kind);
 }
 

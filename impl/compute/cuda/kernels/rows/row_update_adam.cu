@@ -2,11 +2,14 @@
 
 namespace shardrec::compute::cuda {
 
-RowKernel adam_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kAdam>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::Adam>(kind);
 }
 
-RowKernel partial_rowwise_adam_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kPartialRowwiseAdam>(
+    const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::PartialRowwiseAdam>(kind);
 }
 

@@ -2,11 +2,14 @@
 
 namespace shardrec::compute::cuda {
 
-RowKernel lamb_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kLamb>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::Lamb>(kind);
 }
 
-RowKernel partial_rowwise_lamb_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kPartialRowwiseLamb>(
+    const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::PartialRowwiseLamb>(kind);
 }
 

@@ -2,11 +2,13 @@
 
 namespace shardrec::compute::cuda {
 
-RowKernel sgd_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kSgd>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::Sgd>(kind);
 }
 
-RowKernel lars_sgd_kernel(const shardrec_cuda_row_kind& kind) {
+template <>
+RowKernel row_update_kernel<OptimizerKind::kLarsSgd>(const shardrec_cuda_row_kind& kind) {
   return update_kernel_of<math::LarsSgd>(kind);
 }
 
