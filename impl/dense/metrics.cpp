@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "comm/collective/all_to_all.h"
 #include "core/environment.h"
 #include "core/error.h"
 
@@ -127,9 +128,10 @@ void Metrics::compute() {
 }
 
 Metrics::Results Metrics::over_ranks(const Summary& own) {
-  if (channel_ == nullptr) {
-    channel_ = communicator_->open_channel(comm::Purpose::kStatistics);
-    collectives_.emplace(channel_, communicator_->rank(), communicator_->size());
+  if (!collectives_) {
+    collectives_.emplace(communicator_->open_channel(comm::Purpose::kStatistics),
+                         communicator_->rank(), communicator_->size());
+    samples_channel_.emplace(communicator_->open_channel(comm::Purpose::kStatistics));
   }
   const std::vector<PackedSample>& packed = samples_->packed;
   const size_t drawn_here = std::min(packed.size(), kLimits);
@@ -184,9 +186,9 @@ std::span<const PackedSample> Metrics::own_range(const std::vector<PackedSample>
     send.push_back(std::as_bytes(packed.subspan(begin, end - begin)));
     begin = end;
   }
-  std::vector<comm::ConstBytes> received(send.size());
-  const comm::Ticket ticket = channel_->post(kSamples, send, samples_);
-  channel_->receive(ticket, received);
+  comm::AllToAll exchange(*samples_channel_, communicator_->size());
+  exchange.start(kSamples, send, samples_);
+  const std::span<const comm::ConstBytes> received = exchange.finish();
   size_t bytes = 0;
   for (const comm::ConstBytes theirs : received) bytes += theirs.size();
   range_.resize(bytes / sizeof(PackedSample));
@@ -195,8 +197,8 @@ std::span<const PackedSample> Metrics::own_range(const std::vector<PackedSample>
     if (!theirs.empty()) std::memcpy(range_.data() + at, theirs.data(), theirs.size());
     at += theirs.size() / sizeof(PackedSample);
   }
-  channel_->release(ticket);
-  channel_->reclaim(ticket);
+  exchange.release();
+  exchange.reclaim();
   sort_samples(range_, spare_);
   return range_;
 }

@@ -2,7 +2,7 @@
 //
 // For the AUC each rank takes a range of predictions: the ranks agree on limits drawn from all
 // their samples, send each range to its rank, and add up the counts. Limits part different
-// predictions only, so that ties stay together. Thread rule: one thread at a time. The channel is
+// predictions only, so that ties stay together. Thread rule: one thread at a time. The channels are
 // opened by the first compute.
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/collective/collectives.h"
+#include "comm/collective/pipelined_channel.h"
 #include "comm/communicator.h"
 #include "dense/auc.h"
 #include "shardrec/metrics.h"
@@ -60,8 +61,8 @@ class Metrics {
   std::span<const PackedSample> own_range(const std::vector<PackedSample>& limits);
 
   std::shared_ptr<comm::Communicator> communicator_;
-  std::shared_ptr<comm::Channel> channel_;
   std::optional<comm::Collectives> collectives_;
+  std::optional<comm::PipelinedChannel> samples_channel_;
   std::shared_ptr<Samples> samples_;
   std::vector<PackedSample> spare_;
   std::vector<PackedSample> range_;

@@ -17,8 +17,8 @@
 
 namespace shardrec::comm {
 
-// Buffers and message tables of the collectives of one channel; reused, so that a steady call
-// allocates nothing. One thread at a time. Operation::size is set by the calls, unless
+// Buffers and message tables of the collectives of one channel, on which nobody else posts; reused, so
+// that a steady call allocates nothing. One thread at a time. Operation::size is set by the calls, unless
 // one says otherwise; kind is below 2^24.
 class Collectives {
  public:

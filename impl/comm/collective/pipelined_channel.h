@@ -1,6 +1,6 @@
 // A channel whose exchanges are received in the order in which they were posted, several of them in
 // flight. It reclaims the oldest when there is no room for another. The collectives of this folder
-// (all_to_all.h, reduce_scatter.h, all_gather.h) run on one.
+// (all_to_all.h, reduce_scatter.h, all_gather.h) run on one. Nobody else posts on its channel.
 //
 // Thread rule: one thread at a time.
 #pragma once
