@@ -148,12 +148,12 @@ void Transport::prepare(Request& request) {
   } else if (sends) {
     request.message = message(Direction::kReceive, &request.answer, sizeof request.answer);
     request.offering = message(Direction::kSend, &request.offer, sizeof request.offer);
-    request.mark = &marks_.put();
+    request.guard = &guard_words_.put();
     request.offer = {.slot = request.slot,
                      .bytes = request.bytes,
                      .data = std::bit_cast<uint64_t>(request.data),
-                     .mark_at = std::bit_cast<uint64_t>(request.mark),
-                     .mark = request.mark->load()};
+                     .guard_at = std::bit_cast<uint64_t>(request.guard),
+                     .guard = request.guard->load()};
   }
 }
 

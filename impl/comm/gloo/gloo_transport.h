@@ -49,7 +49,7 @@ struct Request {
   Offer offer{};
   char answer = 0;
   std::unique_ptr<Message> offering{};
-  Marks::Word* mark = nullptr;
+  GuardWords::Word* guard = nullptr;
   bool reading = false;  // its memory is being written to
   std::string wrong{};   // why it failed
   std::condition_variable changed{};
@@ -106,13 +106,13 @@ class Transport {
             plugin::Clock::time_point deadline);
   void greet(const shardrec_transport_job& job, plugin::Clock::time_point deadline);
   template <class Word>
-  std::vector<Word> swap_words(const shardrec_transport_job& job,
-                               plugin::Clock::time_point deadline, uint64_t slot,
-                               const std::vector<Word>& words);
+  std::vector<Word> exchange_words(const shardrec_transport_job& job,
+                                   plugin::Clock::time_point deadline, uint64_t slot,
+                                   const std::vector<Word>& words);
   void start_readers();
   void watch();
   static void end(Request& request) noexcept;
-  // Messages of this peer that are not through end; no more are begun.
+  // Messages of this peer that are not complete fail, and no more are begun.
   void lose(int peer, std::string_view why) noexcept;
   bool is_lost(int peer) const;
   void close_connections() noexcept;
@@ -121,7 +121,7 @@ class Transport {
   const int rank_;
   const int size_;
   Mesh mesh_;
-  Marks marks_;
+  GuardWords guard_words_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<Peer> peers_;
   std::list<Request> live_;

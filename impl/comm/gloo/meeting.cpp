@@ -13,16 +13,17 @@ using plugin::Clock;
 using plugin::Failure;
 using plugin::sentence;
 
-constexpr double kGlance = 0.1;  // seconds
+constexpr double kPollSeconds = 0.1;  // seconds
 
 struct Greeting {
   Secret secret{};
   Whereabouts sender{};
 };
 
-// Connections are lost because somebody has given the meeting up: whoever knows of the death of a
-// third rank first. The job tells all ranks of it, if a little later. Throws what it says.
-void hear_why(const shardrec_transport_job& job) {
+// A connection is lost while ranks connect if its peer has stopped: it was the first to know that a
+// third rank has failed. The job tells all ranks of that failure, though a little later. Throws what
+// the job says, if it does in time.
+void throw_job_failure(const shardrec_transport_job& job) {
   constexpr std::chrono::milliseconds kGrace{500};
   const Clock::time_point until = Clock::now() + kGrace;
   while (Clock::now() < until) {
@@ -41,16 +42,16 @@ void Transport::meet(const shardrec_transport_job& job, const Peering& peering,
     greet(job, deadline);
     start_readers();
   } catch (const Failure& failure) {
-    if (failure.status() == SHARDREC_TRANSPORT_FAILED) hear_why(job);
+    if (failure.status() == SHARDREC_TRANSPORT_FAILED) throw_job_failure(job);
     throw;
   }
 }
 
-// Sends each peer its word, and returns theirs.
+// Sends each peer one word, and returns the word that each has sent.
 template <class Word>
-std::vector<Word> Transport::swap_words(const shardrec_transport_job& job,
-                                        Clock::time_point deadline, uint64_t slot,
-                                        const std::vector<Word>& words) {
+std::vector<Word> Transport::exchange_words(const shardrec_transport_job& job,
+                                            Clock::time_point deadline, uint64_t slot,
+                                            const std::vector<Word>& words) {
   std::vector<Word> received(words.size());
   std::vector<Request*> requests;
   for (int peer = 0; peer < size_; ++peer) {
@@ -61,7 +62,7 @@ std::vector<Word> Transport::swap_words(const shardrec_transport_job& job,
   }
   for (Request* request : requests) {
     for (;;) {
-      const int32_t status = wait(*request, kGlance);
+      const int32_t status = wait(*request, kPollSeconds);
       if (status == SHARDREC_TRANSPORT_OK) break;
       if (status != SHARDREC_TRANSPORT_TIMEOUT) fail(request->peer);
       check_job(job);
@@ -78,10 +79,10 @@ std::vector<Word> Transport::swap_words(const shardrec_transport_job& job,
 // find out whether they can read each other's memory.
 void Transport::greet(const shardrec_transport_job& job, Clock::time_point deadline) {
   const auto peers = static_cast<size_t>(size_);
-  const Whereabouts mine = whereabouts(marks_.put());
+  const Whereabouts mine = whereabouts(guard_words_.put());
   std::vector<Greeting> greetings(peers, {.sender = mine});
   for (size_t peer = 0; peer < peers; ++peer) greetings[peer].secret = mesh_.presented[peer];
-  const std::vector<Greeting> heard = swap_words(job, deadline, kGreetingSlot, greetings);
+  const std::vector<Greeting> heard = exchange_words(job, deadline, kGreetingSlot, greetings);
   std::vector<char> reached(peers);
   for (int peer = 0; peer < size_; ++peer) {
     const auto at = static_cast<size_t>(peer);
@@ -91,7 +92,7 @@ void Transport::greet(const shardrec_transport_job& job, Clock::time_point deadl
                     sentence("another program connected in place of rank ", peer));
     reached[at] = reaches(mine, heard[at].sender) ? 1 : 0;
   }
-  const std::vector<char> reached_by = swap_words(job, deadline, kReachSlot, reached);
+  const std::vector<char> reached_by = exchange_words(job, deadline, kReachSlot, reached);
   for (size_t peer = 0; peer < peers; ++peer) {
     const uint64_t least = std::max(mine.least_bytes, heard[peer].sender.least_bytes);
     if (reached[peer] != 0) peers_[peer].least_read = least;

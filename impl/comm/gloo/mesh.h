@@ -21,11 +21,11 @@ namespace shardrec::comm::gloo_plugin {
 
 using Secret = std::array<uint64_t, 2>;
 
-// Which ranks to connect to, and where in the job's store the addresses go: two meshes of one job
-// differ in it.
+// Which ranks to connect to, and under which key of the job's store the addresses are. Two meshes of
+// one job have different keys.
 struct Peering {
   std::string key = "gloo/";
-  std::vector<bool> with{};  // by rank; the own one's counts for nothing
+  std::vector<bool> with{};  // by rank; this rank's own element is ignored
 };
 
 struct Mesh {

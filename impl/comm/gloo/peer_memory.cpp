@@ -36,9 +36,9 @@ bool read_memory(pid_t process, uint64_t from, void* to, uint64_t bytes) noexcep
   return true;
 }
 
-bool stands(pid_t process, uint64_t mark_at, uint64_t mark) noexcept {
+bool stands(pid_t process, uint64_t guard_at, uint64_t guard) noexcept {
   uint64_t found = 0;
-  return read_memory(process, mark_at, &found, sizeof found) && found == mark;
+  return read_memory(process, guard_at, &found, sizeof found) && found == guard;
 }
 
 std::string link_text(const char* path) {
@@ -80,12 +80,12 @@ uint64_t least_bytes_to_read() {
       "least 16385, or 0 (no message is read so), is accepted");
 }
 
-Marks::Marks() : next_(0) {
+GuardWords::GuardWords() : next_(0) {
   // Where there is no randomness the address has to do.
   if (getrandom(&next_, sizeof next_, 0) != sizeof next_) next_ = std::bit_cast<uint64_t>(this);
 }
 
-Marks::Word& Marks::put() {
+GuardWords::Word& GuardWords::put() {
   const std::lock_guard lock(mutex_);
   if (free_.empty()) {
     // Room for all, so that take_away() needs none.
@@ -99,16 +99,16 @@ Marks::Word& Marks::put() {
   return word;
 }
 
-void Marks::take_away(Word& word) noexcept {
+void GuardWords::take_away(Word& word) noexcept {
   word.store(0);
   const std::lock_guard lock(mutex_);
   free_.push_back(&word);
 }
 
-Whereabouts whereabouts(const Marks::Word& mark) {
+Whereabouts whereabouts(const GuardWords::Word& guard) {
   Whereabouts here{.process = getpid(),
-                   .mark_at = std::bit_cast<uint64_t>(&mark),
-                   .mark = mark.load(),
+                   .guard_at = std::bit_cast<uint64_t>(&guard),
+                   .guard = guard.load(),
                    .least_bytes = least_bytes_to_read()};
   const std::string machine = machine_text();
   if (machine.size() <= here.machine.size())
@@ -118,12 +118,12 @@ Whereabouts whereabouts(const Marks::Word& mark) {
 
 bool reaches(const Whereabouts& mine, const Whereabouts& theirs) noexcept {
   return mine.machine[0] != '\0' && mine.machine == theirs.machine &&
-         stands(static_cast<pid_t>(theirs.process), theirs.mark_at, theirs.mark);
+         stands(static_cast<pid_t>(theirs.process), theirs.guard_at, theirs.guard);
 }
 
 bool read_offer(pid_t process, const Offer& offer, void* to) noexcept {
   return read_memory(process, offer.data, to, offer.bytes) &&
-         stands(process, offer.mark_at, offer.mark);
+         stands(process, offer.guard_at, offer.guard);
 }
 
 }  // namespace shardrec::comm::gloo_plugin

@@ -4,11 +4,11 @@
 // message is, and the answer, which says that it has been read.
 //
 // A message that was read is valid only if its offer still stands after the read. Each offer has a
-// mark: a word of the sender's memory that the receiver reads after the message, and that the sender
-// clears before it uses the memory for anything else. Every offer has another mark, also if a later
+// guard word in the sender's memory. The receiver reads it after the message, and the sender clears it
+// before it uses the memory for anything else. No two offers have the same guard word, also if a later
 // process gets the same process number.
 //
-// Thread rule: any thread may call Marks.
+// Thread rule: any thread may call GuardWords.
 #pragma once
 
 #include <sys/types.h>
@@ -27,8 +27,8 @@ namespace shardrec::comm::gloo_plugin {
 struct Whereabouts {
   std::array<char, 96> machine{};  // and its namespaces of network and processes; empty: unknown
   int64_t process = 0;
-  uint64_t mark_at = 0;  // address of a mark that stands as long as the transport
-  uint64_t mark = 0;
+  uint64_t guard_at = 0;  // address of a guard word that stands as long as the transport
+  uint64_t guard = 0;
   uint64_t least_bytes = UINT64_MAX;  // shorter messages go over the connection
 };
 
@@ -36,15 +36,15 @@ struct Offer {
   uint64_t slot = 0;  // of the message
   uint64_t bytes = 0;
   uint64_t data = 0;  // addresses in the sender
-  uint64_t mark_at = 0;
-  uint64_t mark = 0;
+  uint64_t guard_at = 0;
+  uint64_t guard = 0;
 };
 
-class Marks {
+class GuardWords {
  public:
   using Word = std::atomic<uint64_t>;
 
-  Marks();
+  GuardWords();
   // The word stays where it is until this object ends.
   Word& put();
   void take_away(Word& word) noexcept;
@@ -62,7 +62,7 @@ class Marks {
 uint64_t least_bytes_to_read();
 
 // What this process says of itself; least_bytes is least_bytes_to_read().
-Whereabouts whereabouts(const Marks::Word& mark);
+Whereabouts whereabouts(const GuardWords::Word& guard);
 // Whether this process can read the memory of the other one.
 bool reaches(const Whereabouts& mine, const Whereabouts& theirs) noexcept;
 

@@ -144,7 +144,7 @@ void Transport::start_readers() {
 
 // The receiver reads it no more, or in vain.
 void Transport::withdraw(Request& request) noexcept {
-  if (request.mark != nullptr) marks_.take_away(*std::exchange(request.mark, nullptr));
+  if (request.guard != nullptr) guard_words_.take_away(*std::exchange(request.guard, nullptr));
 }
 
 int32_t Transport::wait_for_reader(Request& request, Clock::time_point deadline) {

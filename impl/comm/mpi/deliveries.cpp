@@ -17,7 +17,7 @@ uint64_t name_of(int peer, uint32_t tag) {
 
 }  // namespace
 
-uint32_t Lanes::take(int peer) {
+uint32_t MpiTags::take(int peer) {
   Book& book = books_[peer];
   for (uint32_t tries = 0; tries < kMost; ++tries) {
     book.next = book.next % kMost + 1;
@@ -26,19 +26,19 @@ uint32_t Lanes::take(int peer) {
   return 0;
 }
 
-void Lanes::taken_back(int peer, uint32_t lane, uint64_t bytes_left) {
-  unanswered_[{peer, lane}] = bytes_left;
+void MpiTags::taken_back(int peer, uint32_t mpi_tag, uint64_t bytes_left) {
+  unanswered_[{peer, mpi_tag}] = bytes_left;
 }
 
-void Lanes::answered(int peer, uint32_t lane, bool sent, Wire& wire) {
-  const auto found = unanswered_.find({peer, lane});
+void MpiTags::answered(int peer, uint32_t mpi_tag, bool sent, Wire& wire) {
+  const auto found = unanswered_.find({peer, mpi_tag});
   if (found == unanswered_.end()) return;
   const uint64_t bytes = found->second;
   unanswered_.erase(found);
   if (sent) {
-    wire.drain(peer, lane, bytes);
+    wire.drain(peer, mpi_tag, bytes);
   } else {
-    give_back(peer, lane);
+    give_back(peer, mpi_tag);
   }
 }
 
@@ -68,8 +68,8 @@ void Deliveries::begin_receive(Request& request) {
     early_messages_.erase(early);
     return receive_short(request, message);
   }
-  request.lane = lanes_.take(request.peer);
-  if (request.lane == 0)
+  request.mpi_tag = mpi_tags_.take(request.peer);
+  if (request.mpi_tag == 0)
     return end(request, SHARDREC_TRANSPORT_FAILED,
                sentence("too many long messages of rank ", request.peer, " are under way"));
   moving_.insert(&request);
@@ -78,7 +78,7 @@ void Deliveries::begin_receive(Request& request) {
                         {.transport = number_,
                          .kind = FrameKind::kReady,
                          .tag = request.tag,
-                         .lane = request.lane,
+                         .mpi_tag = request.mpi_tag,
                          .bytes = request.bytes},
                         {}));
 }
@@ -99,7 +99,7 @@ void Deliveries::start_moving(Request& request, const Ready& ready) {
     return end(request, SHARDREC_TRANSPORT_FAILED,
                sentence("rank ", request.peer, " expects ", ready.bytes,
                         " bytes where this rank sends ", request.bytes));
-  request.lane = ready.lane;
+  request.mpi_tag = ready.mpi_tag;
   moving_.insert(&request);
   wire_.move(request);
 }
@@ -135,7 +135,7 @@ void Deliveries::delivered(int from, const FrameHead& head, std::span<const std:
       return receive_short(request, message);
     }
     case FrameKind::kReady: {
-      const Ready ready{.lane = head.lane, .bytes = head.bytes};
+      const Ready ready{.mpi_tag = head.mpi_tag, .bytes = head.bytes};
       const auto found = sends_.find(name);
       if (found == sends_.end()) {
         early_ready_.insert_or_assign(name, ready);
@@ -152,14 +152,14 @@ void Deliveries::moved(Request& request) {
   moving_.erase(&request);
   if (request.direction == Direction::kReceive) {
     if (request.parts_back == 0) {
-      lanes_.give_back(request.peer, request.lane);
+      mpi_tags_.give_back(request.peer, request.mpi_tag);
     } else {
-      lanes_.taken_back(request.peer, request.lane, Wire::bytes_left(request));
+      mpi_tags_.taken_back(request.peer, request.mpi_tag, Wire::bytes_left(request));
       wire_.send(make_frame(request.peer,
                             {.transport = number_,
                              .kind = FrameKind::kUnready,
                              .tag = request.tag,
-                             .lane = request.lane},
+                             .mpi_tag = request.mpi_tag},
                             {}));
     }
   }
@@ -168,12 +168,12 @@ void Deliveries::moved(Request& request) {
 
 void Deliveries::unready(int from, const FrameHead& head) {
   const auto found = early_ready_.find(name_of(from, head.tag));
-  const bool waited = found != early_ready_.end() && found->second.lane == head.lane;
+  const bool waited = found != early_ready_.end() && found->second.mpi_tag == head.mpi_tag;
   if (waited) early_ready_.erase(found);
   wire_.send(make_frame(from,
                         {.transport = number_,
                          .kind = FrameKind::kAnswer,
-                         .lane = head.lane,
+                         .mpi_tag = head.mpi_tag,
                          .bytes = waited ? 0U : 1U},
                         {}));
 }

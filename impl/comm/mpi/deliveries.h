@@ -16,16 +16,16 @@
 
 namespace shardrec::comm::mpi_plugin {
 
-// The lanes of long messages: MPI tags that the receiver chooses, per sender. If a receive was
-// cancelled, its lane is not used again until the sender has answered whether it had already sent. What
+// The MPI tags of long messages, which the receiver chooses, per sender. If a receive was
+// cancelled, its tag is not used again until the sender has answered whether it had already sent. What
 // it had sent is received and discarded, so that MPI gives the sender's memory back.
-class Lanes {
+class MpiTags {
  public:
-  uint32_t take(int peer);  // a free lane; 0 if there is none
-  void give_back(int peer, uint32_t lane) { books_[peer].busy.erase(lane); }
+  uint32_t take(int peer);  // a free MPI tag; 0 if there is none
+  void give_back(int peer, uint32_t mpi_tag) { books_[peer].busy.erase(mpi_tag); }
 
-  void taken_back(int peer, uint32_t lane, uint64_t bytes_left);
-  void answered(int peer, uint32_t lane, bool sent, Wire& wire);
+  void taken_back(int peer, uint32_t mpi_tag, uint64_t bytes_left);
+  void answered(int peer, uint32_t mpi_tag, bool sent, Wire& wire);
   size_t unanswered() const noexcept { return unanswered_.size(); }
 
  private:
@@ -40,8 +40,8 @@ class Lanes {
 
 class Deliveries {
  public:
-  Deliveries(Transport& transport, uint32_t number, Wire& wire, Lanes& lanes) noexcept
-      : transport_(transport), number_(number), wire_(wire), lanes_(lanes) {}
+  Deliveries(Transport& transport, uint32_t number, Wire& wire, MpiTags& mpi_tags) noexcept
+      : transport_(transport), number_(number), wire_(wire), mpi_tags_(mpi_tags) {}
 
   void say_hello();
   void begin(Request& request);
@@ -60,7 +60,7 @@ class Deliveries {
  private:
   // A long message whose receiver is ready before it is sent. The maps are by peer and tag.
   struct Ready {
-    uint32_t lane;
+    uint32_t mpi_tag;
     uint64_t bytes;
   };
 
@@ -74,7 +74,7 @@ class Deliveries {
   Transport& transport_;
   const uint32_t number_;
   Wire& wire_;
-  Lanes& lanes_;
+  MpiTags& mpi_tags_;
   std::unordered_map<uint64_t, Request*> receives_;  // short ones
   std::unordered_map<uint64_t, Request*> sends_;     // long ones whose receiver is not ready
   std::set<Request*> moving_;

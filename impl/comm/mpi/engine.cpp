@@ -237,7 +237,7 @@ void Engine::open_exchange(Transport& transport) {
     Deliveries& deliveries =
         *deliveries_
              .emplace(transport.number(),
-                      std::make_unique<Deliveries>(transport, transport.number(), wire_, lanes_))
+                      std::make_unique<Deliveries>(transport, transport.number(), wire_, mpi_tags_))
              .first->second;
     deliveries.say_hello();
     const auto mine = [&](const EarlyFrame& frame) {
@@ -284,7 +284,7 @@ void Engine::finish_closing() {
     const auto found = deliveries_.find(one.transport->number());
     if (found != deliveries_.end()) {
       if (found->second->under_way() > 0) return false;
-      const bool flushed = (wire_.frames_in_flight() == 0 && lanes_.unanswered() == 0) ||
+      const bool flushed = (wire_.frames_in_flight() == 0 && mpi_tags_.unanswered() == 0) ||
                            Clock::now() >= one.flush_by;
       if (!flushed && !broken_.load()) return false;
       deliveries_.erase(found);
@@ -371,7 +371,7 @@ void Engine::wait_for_finish() noexcept {
 
 void Engine::delivered(int from, const FrameHead& head, std::span<const std::byte> message) {
   if (head.kind == FrameKind::kAnswer)
-    return lanes_.answered(from, head.lane, head.bytes != 0, wire_);
+    return mpi_tags_.answered(from, head.mpi_tag, head.bytes != 0, wire_);
   const auto found = deliveries_.find(head.transport);
   if (found != deliveries_.end()) return found->second->delivered(from, head, message);
   if (head.transport >= seen_)
@@ -383,6 +383,6 @@ void Engine::moved(Request& request) {
   deliveries_.at(request.transport->number())->moved(request);
 }
 
-void Engine::drained(int peer, uint32_t lane) { lanes_.give_back(peer, lane); }
+void Engine::drained(int peer, uint32_t mpi_tag) { mpi_tags_.give_back(peer, mpi_tag); }
 
 }  // namespace shardrec::comm::mpi_plugin

@@ -88,7 +88,7 @@ class Engine final : private WireListener {
 
   void delivered(int from, const FrameHead& head, std::span<const std::byte> message) override;
   void moved(Request& request) override;
-  void drained(int peer, uint32_t lane) override;
+  void drained(int peer, uint32_t mpi_tag) override;
 
   std::mutex mutex_;
   std::condition_variable pushed_;
@@ -118,7 +118,7 @@ class Engine final : private WireListener {
   // Of the thread.
   std::vector<Command> taken_;
   Wire wire_;
-  Lanes lanes_;
+  MpiTags mpi_tags_;
   std::map<uint32_t, std::unique_ptr<Deliveries>> deliveries_;
   std::vector<EarlyFrame> early_;
   uint32_t seen_ = 0;  // transports opened so far

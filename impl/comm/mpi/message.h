@@ -3,8 +3,8 @@
 // A short message travels as a frame: a header and a copy of its bytes, on one tag of one communicator,
 // into a receive that is always posted. So MPI does not match by the transport's tags, of which it may
 // have too few, and to cancel a short message leaves nothing behind in MPI. A long message is not
-// copied. Its receiver first sends a frame that says it is ready, and on which lane: an MPI tag that
-// the receiver has chosen. Until then MPI knows neither the sender's memory nor the receiver's.
+// copied. Its receiver first sends a frame that says it is ready, and which MPI tag it has chosen. Until
+// then MPI knows neither the sender's memory nor the receiver's.
 #pragma once
 
 #include <condition_variable>
@@ -26,8 +26,8 @@ enum class Direction : uint8_t { kSend, kReceive };
 enum class FrameKind : uint32_t {
   kHello,       // the sender has opened this transport
   kMessage,     // a short message, whole
-  kReady,       // for a long message: receive posted, on this lane
-  kUnready,     // the receive on this lane was cancelled
+  kReady,       // for a long message: receive posted, on this MPI tag
+  kUnready,     // the receive on this MPI tag was cancelled
   kAnswer,      // to kUnready; bytes is 1 if the message had already been sent
   kGroupState,  // for the listener of the broadcast
 };
@@ -36,7 +36,7 @@ struct FrameHead {
   uint32_t transport = 0;  // index in opening order, within the process
   FrameKind kind = FrameKind::kHello;
   uint32_t tag = 0;
-  uint32_t lane = 0;
+  uint32_t mpi_tag = 0;
   uint64_t bytes = 0;  // of the message
 };
 
@@ -70,7 +70,7 @@ struct Request {
   Request* next_to_give_up = nullptr;
 
   // Of the engine's thread.
-  uint32_t lane = 0;
+  uint32_t mpi_tag = 0;
   int parts = 0;       // how many parts of the message MPI has
   int parts_back = 0;  // how many of them it has cancelled
   bool given_up = false;

@@ -104,20 +104,20 @@ void Wire::send(std::unique_ptr<Frame> frame) {
 }
 
 void Wire::move(Request& request) {
-  const auto lane = static_cast<int>(request.lane);
+  const auto mpi_tag = static_cast<int>(request.mpi_tag);
   for (uint64_t at = 0; at < request.bytes; at += kPart) {
     const auto count = static_cast<int>(std::min(kPart, request.bytes - at));
     make_room(handles_);
     make_room(flights_);
     MPI_Request handle = MPI_REQUEST_NULL;
     if (request.direction == Direction::kSend) {
-      check(
-          MPI_Isend(request.data + at, count, MPI_BYTE, request.peer, lane, communicator_, &handle),
-          "MPI_Isend");
+      check(MPI_Isend(request.data + at, count, MPI_BYTE, request.peer, mpi_tag, communicator_,
+                      &handle),
+            "MPI_Isend");
     } else {
-      check(
-          MPI_Irecv(request.data + at, count, MPI_BYTE, request.peer, lane, communicator_, &handle),
-          "MPI_Irecv");
+      check(MPI_Irecv(request.data + at, count, MPI_BYTE, request.peer, mpi_tag, communicator_,
+                      &handle),
+            "MPI_Irecv");
     }
     handles_.push_back(handle);
     flights_.push_back({.message = &request});
@@ -139,16 +139,16 @@ uint64_t Wire::bytes_left(const Request& request) noexcept {
   return request.bytes - (parts - static_cast<uint64_t>(request.parts_back)) * kPart;
 }
 
-void Wire::drain(int peer, uint32_t lane, uint64_t bytes) {
+void Wire::drain(int peer, uint32_t mpi_tag, uint64_t bytes) {
   for (uint64_t at = 0; at < bytes; at += kPart) {
     Flight flight{.drain = std::vector<std::byte>(std::min(kPart, bytes - at)),
                   .peer = peer,
-                  .lane = at + kPart < bytes ? 0 : lane};
+                  .mpi_tag = at + kPart < bytes ? 0 : mpi_tag};
     make_room(handles_);
     make_room(flights_);
     MPI_Request handle = MPI_REQUEST_NULL;
     check(MPI_Irecv(flight.drain.data(), static_cast<int>(flight.drain.size()), MPI_BYTE, peer,
-                    static_cast<int>(lane), communicator_, &handle),
+                    static_cast<int>(mpi_tag), communicator_, &handle),
           "MPI_Irecv");
     handles_.push_back(handle);
     flights_.push_back(std::move(flight));
@@ -200,7 +200,7 @@ bool Wire::poll_flights(WireListener& listener) {
     }
     if (flight.message == nullptr) {
       flight.drain = {};
-      if (flight.lane != 0) listener.drained(flight.peer, flight.lane);
+      if (flight.mpi_tag != 0) listener.drained(flight.peer, flight.mpi_tag);
       continue;
     }
     int cancelled = 0;

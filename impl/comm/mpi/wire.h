@@ -1,4 +1,4 @@
-// All calls of MPI: those for frames and those for long messages on lanes. Used by the engine's thread
+// All calls of MPI: those for frames and those for long messages. Used by the engine's thread
 // only. Throws plugin::Failure if MPI returns an error.
 #pragma once
 
@@ -22,7 +22,7 @@ class WireListener {
   virtual void delivered(int from, const FrameHead& head, std::span<const std::byte> message) = 0;
   // The last part of a long message is complete, or was cancelled.
   virtual void moved(Request& request) = 0;
-  virtual void drained(int peer, uint32_t lane) = 0;
+  virtual void drained(int peer, uint32_t mpi_tag) = 0;
 };
 
 class Wire {
@@ -47,7 +47,7 @@ class Wire {
   // Asks MPI to cancel what it has of a message. moved() is called when that is done.
   void take_back(Request& request);
   // Receives and discards what a peer sends.
-  void drain(int peer, uint32_t lane, uint64_t bytes);
+  void drain(int peer, uint32_t mpi_tag, uint64_t bytes);
   // How many bytes of a cancelled message its sender still sends, if it sends it.
   static uint64_t bytes_left(const Request& request) noexcept;
 
@@ -66,7 +66,7 @@ class Wire {
     Request* message = nullptr;
     std::vector<std::byte> drain{};
     int peer = 0;  // of a drain
-    uint32_t lane = 0;
+    uint32_t mpi_tag = 0;
   };
 
   void check(int result, const char* call) const;

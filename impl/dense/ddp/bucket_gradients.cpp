@@ -9,20 +9,20 @@
 
 namespace shardrec::dense {
 
-BucketGradients::BucketGradients(shardrec_dtype dtype, std::vector<GradientSlot> slots)
-    : dtype_(dtype), slots_(std::move(slots)) {}
+BucketGradients::BucketGradients(shardrec_dtype dtype, std::vector<BucketParameter> parameters)
+    : dtype_(dtype), parameters_(std::move(parameters)) {}
 
 void BucketGradients::for_each_run(const comm::OwnedRange& range,
                                    core::FunctionRef<void(const Run&)> body) const {
   const size_t size = core::dtype_size(dtype_);
-  for (size_t s = 0; s < slots_.size(); ++s) {
-    const GradientSlot& slot = slots_[s];
-    const int64_t begin = std::max(slot.offset, range.begin);
-    const int64_t end = std::min(slot.offset + slot.elements, range.begin + range.count);
+  for (size_t s = 0; s < parameters_.size(); ++s) {
+    const BucketParameter& parameter = parameters_[s];
+    const int64_t begin = std::max(parameter.offset, range.begin);
+    const int64_t end = std::min(parameter.offset + parameter.elements, range.begin + range.count);
     if (begin >= end) continue;
-    body({.slot = s,
-          .gradient = static_cast<std::byte*>(slot.gradient) +
-                      static_cast<size_t>(begin - slot.offset) * size,
+    body({.parameter = s,
+          .gradient = static_cast<std::byte*>(parameter.gradient) +
+                      static_cast<size_t>(begin - parameter.offset) * size,
           .begin = begin,
           .count = end - begin});
   }
@@ -33,7 +33,7 @@ void BucketGradients::read(const comm::OwnedRange& range, std::span<const char> 
   const size_t size = core::dtype_size(wire);
   for_each_run(range, [&](const Run& run) {
     std::byte* const to = out + static_cast<size_t>(run.begin - range.begin) * size;
-    if (used[run.slot] == 0) {
+    if (used[run.parameter] == 0) {
       std::memset(to, 0, static_cast<size_t>(run.count) * size);
     } else {
       convert(run.gradient, dtype_, to, wire, run.count);
@@ -45,7 +45,7 @@ void BucketGradients::write(const comm::OwnedRange& range, const std::byte* sums
                             shardrec_dtype wire, std::span<const char> written) const {
   const size_t size = core::dtype_size(wire);
   for_each_run(range, [&](const Run& run) {
-    if (written[run.slot] == 0) return;
+    if (written[run.parameter] == 0) return;
     convert(sums + static_cast<size_t>(run.begin - range.begin) * size, wire, run.gradient, dtype_,
             run.count);
   });

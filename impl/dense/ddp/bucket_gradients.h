@@ -16,7 +16,7 @@
 namespace shardrec::dense {
 
 // The gradient of a parameter of the bucket, in the bucket's order.
-struct GradientSlot {
+struct BucketParameter {
   void* gradient = nullptr;
   int64_t offset = 0;  // in the bucket
   int64_t elements = 0;
@@ -24,14 +24,14 @@ struct GradientSlot {
 
 class BucketGradients {
  public:
-  BucketGradients(shardrec_dtype dtype, std::vector<GradientSlot> slots);
+  BucketGradients(shardrec_dtype dtype, std::vector<BucketParameter> parameters);
 
-  size_t slots() const noexcept { return slots_.size(); }
+  size_t parameters() const noexcept { return parameters_.size(); }
   shardrec_dtype dtype() const noexcept { return dtype_; }
 
-  // Elements [begin, begin + count) of the bucket, all of one slot.
+  // Elements [begin, begin + count) of the bucket, all of one parameter.
   struct Run {
-    size_t slot = 0;
+    size_t parameter = 0;
     std::byte* gradient = nullptr;  // of the first of them
     int64_t begin = 0;
     int64_t count = 0;
@@ -39,16 +39,16 @@ class BucketGradients {
   // The runs of the range, in their order.
   void for_each_run(const comm::OwnedRange& range, core::FunctionRef<void(const Run&)> body) const;
 
-  // out: the range's elements, converted to the dtype wire; zeros for slots with used[slot] = 0.
+  // out: the range's elements, converted to the dtype wire; zeros for parameters with used[parameter] = 0.
   void read(const comm::OwnedRange& range, std::span<const char> used, shardrec_dtype wire,
             std::byte* out) const;
-  // Overwrites the range's elements with sums of the dtype wire, but for slots with written[slot] = 0.
+  // Overwrites the range's elements with sums of the dtype wire, but for parameters with written[parameter] = 0.
   void write(const comm::OwnedRange& range, const std::byte* sums, shardrec_dtype wire,
              std::span<const char> written) const;
 
  private:
   const shardrec_dtype dtype_;
-  const std::vector<GradientSlot> slots_;
+  const std::vector<BucketParameter> parameters_;
 };
 
 }  // namespace shardrec::dense

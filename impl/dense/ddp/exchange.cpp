@@ -26,11 +26,12 @@ comm::Operation sums_of(uint64_t bucket, int64_t elements) {
 }  // namespace
 
 BucketExchange::BucketExchange(const ExchangeShape& shape, BucketChannels& channels,
-                               uint64_t number, int64_t elements, std::vector<GradientSlot> slots)
+                               uint64_t number, int64_t elements,
+                               std::vector<BucketParameter> parameters)
     : shape_(shape),
       number_(number),
-      gradients_(shape.dtype, std::move(slots)),
-      format_(shape.wire, gradients_.slots(), shape.asks_who_used),
+      gradients_(shape.dtype, std::move(parameters)),
+      format_(shape.wire, gradients_.parameters(), shape.asks_who_used),
       ranges_{.count = elements,
               .ranks = shape.ranks,
               .grain = comm::line_grain(core::dtype_size(shape.wire))},
@@ -40,7 +41,7 @@ BucketExchange::BucketExchange(const ExchangeShape& shape, BucketChannels& chann
       all_gather_(channels.sums, shape.ranks),
       send_(static_cast<size_t>(shape.ranks)),
       inputs_(static_cast<size_t>(shape.ranks)),
-      written_(gradients_.slots(), 1) {
+      written_(gradients_.parameters(), 1) {
   outgoing_->resize(direct_ ? message_stride()
                             : static_cast<size_t>(shape_.ranks) * message_stride());
   if (!direct_) own_sums_->resize(format_.wire_bytes(part_of(shape_.rank).count));
@@ -97,7 +98,7 @@ void BucketExchange::add_up(RankSums& sums, const GradientScale& scale) {
   const comm::OwnedRange own = part_of(shape_.rank);
   if (direct_) {
     gradients_.for_each_run(own, [&](const BucketGradients::Run& run) {
-      if (written_[run.slot] == 0) return;
+      if (written_[run.parameter] == 0) return;
       sums.add_up(inputs_, shape_.wire, run.begin, run.count, scale, run.gradient, shape_.dtype);
     });
     return;

@@ -49,11 +49,11 @@ class BucketExchange {
  public:
   // The channels outlive this object.
   BucketExchange(const ExchangeShape& shape, BucketChannels& channels, uint64_t number,
-                 int64_t elements, std::vector<GradientSlot> slots);
+                 int64_t elements, std::vector<BucketParameter> parameters);
 
   using ScaleOf = core::FunctionRef<GradientScale(const BucketHeads&)>;
 
-  // used: by this rank, per slot; where it is 0 zeros are sent. Copies the gradients.
+  // used: by this rank, per parameter; where it is 0 zeros are sent. Copies the gradients.
   void post(const BucketHead& head, std::span<const char> used);
   // After post(). Waits for the peers. scale_of: by what the heads say. Without a verdict but kReady
   // nothing is written.
@@ -69,7 +69,7 @@ class BucketExchange {
   const BucketHeads& heads() const noexcept { return heads_; }
   bool direct() const noexcept { return direct_; }
   // After receive(): whether some rank has used it, where the ranks ask.
-  bool is_written(size_t slot) const noexcept { return written_[slot] != 0; }
+  bool is_written(size_t parameter) const noexcept { return written_[parameter] != 0; }
   // Sent to each peer, with gradients, both exchanges together.
   size_t bytes_per_peer() const noexcept;
 
@@ -95,7 +95,7 @@ class BucketExchange {
   std::shared_ptr<core::Scratch> own_sums_ = std::make_shared<core::Scratch>();
   std::vector<comm::ConstBytes> send_;
   std::vector<const std::byte*> inputs_;  // by rank; null: zeros
-  std::vector<char> written_;             // by slot
+  std::vector<char> written_;             // by parameter
   BucketHeads heads_;
 };
 

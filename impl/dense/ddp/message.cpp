@@ -30,8 +30,8 @@ void add(const BucketHead& head, int from, BucketHeads& heads) noexcept {
 
 }  // namespace
 
-BucketFormat::BucketFormat(shardrec_dtype wire, size_t slots, bool asks_who_used) noexcept
-    : wire_(wire), slots_(slots), map_bytes_(asks_who_used ? map_bytes(slots) : 0) {}
+BucketFormat::BucketFormat(shardrec_dtype wire, size_t parameters, bool asks_who_used) noexcept
+    : wire_(wire), parameters_(parameters), map_bytes_(asks_who_used ? map_bytes(parameters) : 0) {}
 
 size_t BucketFormat::wire_bytes(int64_t elements) const noexcept {
   return static_cast<size_t>(elements) * core::dtype_size(wire_);
@@ -43,7 +43,7 @@ comm::ConstBytes BucketFormat::write(const BucketHead& head, std::span<const cha
   std::memset(out, 0, bytes_before());
   std::memcpy(out, &head, sizeof head);
   std::byte* const map = out + kHeadBytes;
-  for (size_t s = 0; map_bytes_ != 0 && s < slots_; ++s) {
+  for (size_t s = 0; map_bytes_ != 0 && s < parameters_; ++s) {
     if (used[s] != 0) map[s / 8] |= std::byte{1} << (s % 8);
   }
   if (head.has_gradients == 0) return {out, bytes_before()};
@@ -66,7 +66,7 @@ BucketHeads BucketFormat::read(std::span<const comm::ConstBytes> messages, int64
                        bytes_before() + (has_gradients ? wire_bytes(elements) : 0));
     gradients[p] = has_gradients ? message.data() + bytes_before() : nullptr;
     const std::byte* const map = message.data() + kHeadBytes;
-    for (size_t s = 0; map_bytes_ != 0 && s < slots_; ++s) {
+    for (size_t s = 0; map_bytes_ != 0 && s < parameters_; ++s) {
       if ((map[s / 8] >> (s % 8) & std::byte{1}) != std::byte{0}) written[s] = 1;
     }
     add(head, static_cast<int>(p), heads);

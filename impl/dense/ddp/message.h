@@ -39,8 +39,8 @@ struct BucketHeads {
 // The messages of one bucket.
 class BucketFormat {
  public:
-  // wire: the dtype of gradients on their way. slots: parameters of the bucket.
-  BucketFormat(shardrec_dtype wire, size_t slots, bool asks_who_used) noexcept;
+  // wire: the dtype of gradients on their way. parameters: how many the bucket has.
+  BucketFormat(shardrec_dtype wire, size_t parameters, bool asks_who_used) noexcept;
 
   shardrec_dtype wire() const noexcept { return wire_; }
   size_t wire_bytes(int64_t elements) const noexcept;
@@ -48,13 +48,13 @@ class BucketFormat {
   size_t bytes_before() const noexcept { return kHeadBytes + map_bytes_; }
 
   // Writes a message with the gradients of `range`, or with none where the head says so, and returns
-  // its bytes. used: by this rank, per slot; where it is 0 zeros are sent.
+  // its bytes. used: by this rank, per parameter; where it is 0 zeros are sent.
   comm::ConstBytes write(const BucketHead& head, std::span<const char> used,
                          const BucketGradients& gradients, const comm::OwnedRange& range,
                          std::byte* out) const;
 
   // Reads what the ranks have sent, of `elements` elements each. gradients[r]: where those of rank r
-  // begin, null for zeros. written: per slot, 0 where all ranks say that they did not use it. Throws
+  // begin, null for zeros. written: per parameter, 0 where all ranks say that they did not use it. Throws
   // CORRUPT_DATA for a message of another size.
   BucketHeads read(std::span<const comm::ConstBytes> messages, int64_t elements,
                    std::span<const std::byte*> gradients, std::span<char> written) const;
@@ -64,8 +64,8 @@ class BucketFormat {
   static_assert(sizeof(BucketHead) <= kHeadBytes);
 
   const shardrec_dtype wire_;
-  const size_t slots_;
-  const size_t map_bytes_;  // of a bit per slot; 0: nobody asks
+  const size_t parameters_;
+  const size_t map_bytes_;  // of a bit per parameter; 0: nobody asks
 };
 
 }  // namespace shardrec::dense

@@ -35,7 +35,7 @@ Reducer::Reducer(std::shared_ptr<comm::Communicator> communicator, comm::Collect
       channels_{.parts = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense)),
                 .sums = comm::PipelinedChannel(communicator_->open_channel(comm::Purpose::kDense))},
       sums_(communicator_->size()),
-      places_(parameters_.size()),
+      bucket_of_(parameters_.size()),
       marks_(std::make_unique<std::atomic<Mark>[]>(parameters_.size())),
       ready_at_(parameters_.size(), kNever),
       used_before_(parameters_.size(), 0) {
@@ -64,22 +64,22 @@ void Reducer::lay_out(std::span<const int32_t> order) {
     const bool changes_nothing = shape.ranks == 1 && shape.wire == shape.dtype &&
                                  options_.factor == 1 && options_.unused != Unused::kZero;
     shape.carries_gradients = hook_ == nullptr && !changes_nothing;
-    std::vector<GradientSlot> slots;
+    std::vector<BucketParameter> in_bucket;
     for (size_t s = 0; s < bucket.parameters.size(); ++s) {
       const ReducedParameter& its = parameters_[static_cast<size_t>(bucket.parameters[s])];
-      slots.push_back(
+      in_bucket.push_back(
           {.gradient = its.gradient, .offset = bucket.offsets[s], .elements = its.elements});
     }
-    widest = std::max(widest, slots.size());
+    widest = std::max(widest, in_bucket.size());
     if (hook_ != nullptr) {
       largest =
           std::max(largest, bucket.elements * static_cast<int64_t>(core::dtype_size(bucket.dtype)));
     }
     statistics.buckets.push_back({.dtype = bucket.dtype,
-                                  .parameters = static_cast<int64_t>(slots.size()),
+                                  .parameters = static_cast<int64_t>(in_bucket.size()),
                                   .elements = bucket.elements});
     exchanges.push_back(std::make_unique<BucketExchange>(shape, channels_, exchanges.size(),
-                                                         bucket.elements, std::move(slots)));
+                                                         bucket.elements, std::move(in_bucket)));
   }
   hook_memory_.resize(static_cast<size_t>(largest));
   used_.resize(std::max(used_.size(), widest));
@@ -94,8 +94,8 @@ void Reducer::lay_out(std::span<const int32_t> order) {
   buckets_ = std::move(buckets);
   exchanges_ = std::move(exchanges);
   for (size_t b = 0; b < buckets_.size(); ++b) {
-    for (size_t s = 0; s < buckets_[b].parameters.size(); ++s) {
-      places_[static_cast<size_t>(buckets_[b].parameters[s])] = {static_cast<int32_t>(b), s};
+    for (const int64_t parameter : buckets_[b].parameters) {
+      bucket_of_[static_cast<size_t>(parameter)] = static_cast<int32_t>(b);
     }
   }
 }
@@ -217,7 +217,7 @@ void Reducer::mark(int64_t first, int64_t count, Mark mark) {
     }
     if (!sync_) continue;
     if (recording_) ready_at_[at] = marked_.fetch_add(1);
-    const auto bucket = static_cast<size_t>(places_[at].bucket);
+    const auto bucket = static_cast<size_t>(bucket_of_[at]);
     if (pending_[bucket].fetch_sub(1) != 1) continue;
     // The last one is left to end(), which comes at once: nothing is left to hide behind.
     if (complete_.fetch_add(1) + 1 == buckets_.size()) continue;

@@ -120,7 +120,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   // Throws INVALID_STATE where a step has begun.
   void require_idle(const char* call) const;
   int32_t bucket_of(int64_t parameter) const noexcept {
-    return places_[static_cast<size_t>(parameter)].bucket;
+    return bucket_of_[static_cast<size_t>(parameter)];
   }
   std::span<const Bucket> buckets() const noexcept { return buckets_; }
   // Between steps.
@@ -130,10 +130,6 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
   using Clock = std::chrono::steady_clock;
   enum class State : uint8_t { kIdle, kOpen, kEnded };
   enum class Mark : uint8_t { kNone, kReady, kUnused };
-  struct Place {
-    int32_t bucket = 0;
-    size_t slot = 0;
-  };
 
   void mark(int64_t first, int64_t count, Mark mark);
   void require_open(int64_t parameter, Mark mark) const;
@@ -179,7 +175,7 @@ class Reducer : public std::enable_shared_from_this<Reducer> {
 
   std::vector<Bucket> buckets_;
   std::vector<std::unique_ptr<BucketExchange>> exchanges_;
-  std::vector<Place> places_;  // by parameter
+  std::vector<int32_t> bucket_of_;  // by parameter
   core::Scratch hook_memory_;
   bool order_is_final_ = false;
 

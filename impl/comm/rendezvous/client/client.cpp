@@ -33,9 +33,9 @@ Client::Client(Connection connection, const Join& join)
       next_beat_(Clock::now()),
       left_(kRanks),
       lost_(kRanks),
-      beat_frame_(framed(Beat{})),
+      heartbeat_frame_(framed(Beat{})),
       goodbye_frame_(framed(Goodbye{})),
-      lost_without_words_(kRanks) {
+      lost_without_reason_(kRanks) {
   connection_.queue(framed(join));
 }
 
@@ -56,13 +56,13 @@ bool Client::is_over() noexcept {
 }
 
 void Client::turn() {
-  take_orders();
-  if (connected_) talk();
-  if (connected_) beat();
+  take_outgoing();
+  if (connected_) transfer_frames();
+  if (connected_) send_heartbeat();
   deliver();
 }
 
-void Client::take_orders() {
+void Client::take_outgoing() {
   std::unique_lock lock(mutex_);
   if (!connected_) {
     // Nothing to do before close() or listen().
@@ -71,12 +71,12 @@ void Client::take_orders() {
     ::poll(&alarm, 1, -1);
     return alarm_.hush();
   }
-  if (choked_) {
+  if (overflowed_) {
     lock.unlock();
     return end("it did not take what this rank announced");
   }
-  connection_.queue(orders_);
-  orders_.clear();
+  connection_.queue(outgoing_);
+  outgoing_.clear();
   if (closed_ && !goodbye_said_) {
     goodbye_said_ = Clock::now();
     connection_.queue(goodbye_frame_);
@@ -84,7 +84,7 @@ void Client::take_orders() {
 }
 
 // Sends, sleeps until there is something to do, and reads.
-void Client::talk() {
+void Client::transfer_frames() {
   if (!connection_.flush()) return end(connection_.how());
   auto until = next_beat_;
   if (goodbye_said_) until = std::min(until, *goodbye_said_ + kGoodbyeTime);
@@ -96,12 +96,12 @@ void Client::talk() {
   ::poll(waited.data(), waited.size(), static_cast<int>(std::clamp<int64_t>(pause, 0, 1000)));
   if (waited[1].revents != 0) alarm_.hush();
   if ((waited[0].revents & (POLLIN | POLLERR | POLLHUP)) == 0) return;
-  const bool open = connection_.receive(scratch_, [&](const Frame& frame) { hear(frame); });
+  const bool open = connection_.receive(scratch_, [&](const Frame& frame) { handle(frame); });
   if (!ending_.empty()) return end(ending_);
   if (!open) end(connection_.how());
 }
 
-void Client::hear(const Frame& frame) {
+void Client::handle(const Frame& frame) {
   heard_ = awake_.now();
   if (!ending_.empty()) return;
   switch (frame.kind) {
@@ -135,12 +135,12 @@ void Client::hear(const Frame& frame) {
       return answer(read<Reply>(frame.payload));
     case FrameKind::kGroupState: {
       const auto heard = read<GroupState>(frame.payload);
-      return tell({.rank = heard.from,
-                   .group_state = Bytes(heard.group_state.begin(), heard.group_state.end())});
+      return notify({.rank = heard.from,
+                     .group_state = Bytes(heard.group_state.begin(), heard.group_state.end())});
     }
     case FrameKind::kLost: {
       const auto lost = read<Lost>(frame.payload);
-      if (lost.rank != rank_) return tell_lost(lost.rank, lost.how);
+      if (lost.rank != rank_) return notify_lost(lost.rank, lost.how);
       ending_ = sentence("it has given up this rank ", rank_, ": ", lost.how);
       return;
     }
@@ -169,7 +169,7 @@ void Client::answer(const Reply& reply) {
   changed_.notify_all();
 }
 
-void Client::beat() {
+void Client::send_heartbeat() {
   const auto now = Clock::now();
   awake_.tick(now);
   if (awake_.now() - heard_ > silence_) {
@@ -178,7 +178,7 @@ void Client::beat() {
   if (goodbye_said_ && now - *goodbye_said_ >= kGoodbyeTime) return end("it did not say goodbye");
   if (now < next_beat_) return;
   next_beat_ = now + beat_interval(silence_);
-  connection_.queue(beat_frame_);
+  connection_.queue(heartbeat_frame_);
 }
 
 void Client::end(std::string_view how) noexcept {
@@ -196,30 +196,30 @@ void Client::end(std::string_view how) noexcept {
     changed_.notify_all();
   }
   alarm_.ring();  // the thread goes on, and tells what is left to tell
-  if (is_loss) tell_lost_server(how);
+  if (is_loss) notify_server_lost(how);
   connection_ = Connection(Socket());  // last: `how` may be its own
 }
 
-void Client::tell_lost_server(std::string_view how) noexcept {
+void Client::notify_server_lost(std::string_view how) noexcept {
   try {
-    tell_lost(
+    notify_lost(
         0, sentence("the connection to the rendezvous, which ends with rank 0's process, ended: ",
                     how));
   } catch (const std::bad_alloc&) {
-    tell_lost(0, no_words_);
+    notify_lost(0, no_reason_);
   }
 }
 
-void Client::tell_lost(int rank, std::string_view how) noexcept {
+void Client::notify_lost(int rank, std::string_view how) noexcept {
   const auto at = static_cast<size_t>(rank);
   if (lost_[at]) return;
   lost_[at] = true;
   note_gone(rank, how);
   try {
-    tell({.rank = rank, .lost = true, .how = std::string(how)});
+    notify({.rank = rank, .lost = true, .how = std::string(how)});
   } catch (const std::bad_alloc&) {
     const std::lock_guard lock(mutex_);
-    lost_without_words_[at] = true;
+    lost_without_reason_[at] = true;
   }
 }
 
@@ -234,39 +234,40 @@ void Client::note_gone(int rank, std::string_view how) noexcept {
   changed_.notify_all();
 }
 
-void Client::tell(News news) {
+void Client::notify(Notification news) {
   const std::lock_guard lock(mutex_);
-  const size_t bytes = news_bytes_ + news.group_state.size() + kNewsBytes;
+  const size_t bytes = notification_bytes_ + news.group_state.size() + kNewsBytes;
   if (bytes > kMostUnread && !news.lost) {
     fail(SHARDREC_OUT_OF_MEMORY, "this rank has not listened to what the others announced");
   }
-  news_.push_back(std::move(news));
-  news_bytes_ = bytes;
+  notifications_.push_back(std::move(news));
+  notification_bytes_ = bytes;
 }
 
 void Client::deliver() {
   for (;;) {
     const std::lock_guard telling(telling_);
-    News news;
+    Notification news;
     std::optional<int> wordless;
     std::shared_ptr<const Listener> listener;
     {
       const std::lock_guard lock(mutex_);
       if (listener_ == nullptr) return;
-      if (!news_.empty()) {
-        news = std::move(news_.front());
-        news_.pop_front();
-        news_bytes_ -= news.group_state.size() + kNewsBytes;
+      if (!notifications_.empty()) {
+        news = std::move(notifications_.front());
+        notifications_.pop_front();
+        notification_bytes_ -= news.group_state.size() + kNewsBytes;
       } else {
-        const auto first = std::find(lost_without_words_.begin(), lost_without_words_.end(), true);
-        if (first == lost_without_words_.end()) return;
+        const auto first =
+            std::find(lost_without_reason_.begin(), lost_without_reason_.end(), true);
+        if (first == lost_without_reason_.end()) return;
         *first = false;
-        wordless = static_cast<int>(first - lost_without_words_.begin());
+        wordless = static_cast<int>(first - lost_without_reason_.begin());
       }
       listener = listener_;
     }
     if (wordless) {
-      listener->lost(*wordless, no_words_);
+      listener->lost(*wordless, no_reason_);
     } else if (news.lost) {
       listener->lost(news.rank, news.how);
     } else {

@@ -34,25 +34,28 @@ namespace shardrec::comm::rendezvous {
 
 class Client final : public remote::StateBroadcast {
  public:
-  // The connection has proved who it is (connect.h). Nothing happens before run().
+  // connection: both of its ends have proved to know the secret (connect.h). The client does nothing
+  // before run().
   Client(Connection connection, const Join& join);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // The thread's work: until close(), and goodbye is said and heard. After the connection has ended
-  // it still tells a listener what became of the others. Where memory runs out the connection ends;
-  // that this thread ends after close(), and that it tells the loss of a rank, needs none.
+  // The work of the client's thread. It returns when close() was called and both ends have said
+  // goodbye. If the connection ends before, the thread goes on to notify the listener. If memory runs
+  // out, the connection ends; to return after close(), and to notify a listener of a lost rank, needs
+  // no memory.
   void run() noexcept;
 
-  // Once: blocks until the group has formed. Throws what the server refused it with, PEER_FAILED
-  // when the connection broke, TIMEOUT naming the ranks that are missing. On an error the rank is
-  // out.
+  // Blocks until the group has formed; is called once. Throws the server's refusal, PEER_FAILED if
+  // the connection broke, or TIMEOUT with the names of the ranks that are missing. After an error this
+  // rank is no member of the group.
   Formed wait_until_formed(Clock::time_point deadline);
 
   // This end of the connection: an address under which the server's machine reaches this one.
   const Address& local_address() const noexcept { return local_address_; }
 
-  // How long nothing may be heard of a rank, as the server has it. Once the group has formed.
+  // For how long a rank may be silent before the server regards it as lost. Valid once the group has
+  // formed.
   double silence_seconds() const noexcept {
     return std::chrono::duration<double>(silence_).count();
   }
@@ -77,7 +80,7 @@ class Client final : public remote::StateBroadcast {
     Bytes value{};
   };
   // What the listener will be notified of.
-  struct News {
+  struct Notification {
     int rank = 0;
     bool lost = false;
     Bytes group_state{};
@@ -85,22 +88,22 @@ class Client final : public remote::StateBroadcast {
   };
 
   void turn();
-  void take_orders();
-  void talk();
-  void hear(const Frame& frame);
+  void take_outgoing();
+  void transfer_frames();
+  void handle(const Frame& frame);
   void answer(const Reply& reply);
-  void beat();
-  // Of the connection. `how` is left out where there is no memory for it.
+  void send_heartbeat();
+  // Ends the connection. `how`, the reason, is left out if there is no memory for it.
   void end(std::string_view how) noexcept;
-  void tell_lost(int rank, std::string_view how) noexcept;
-  void tell_lost_server(std::string_view how) noexcept;
+  void notify_lost(int rank, std::string_view how) noexcept;
+  void notify_server_lost(std::string_view how) noexcept;
   void note_gone(int rank, std::string_view how) noexcept;
-  void tell(News news);
+  void notify(Notification news);
   bool is_over() noexcept;
   void deliver();
 
-  void order(ConstBytes frame);  // under mutex_
-  template <class Message>       // Set or Get
+  void enqueue(ConstBytes frame);  // under mutex_
+  template <class Message>         // Set or Get
   Bytes ask(Message question, Clock::time_point deadline);
   std::string missing() const;  // under mutex_
 
@@ -121,8 +124,8 @@ class Client final : public remote::StateBroadcast {
   // By rank: has said goodbye; was reported as lost.
   std::vector<bool> left_;
   std::vector<bool> lost_;
-  // Made beforehand: a rank that has no memory left still says that it lives, and goodbye.
-  const Bytes beat_frame_;
+  // Made beforehand, so that a rank without memory still sends heartbeats and says goodbye.
+  const Bytes heartbeat_frame_;
   const Bytes goodbye_frame_;
 
   Alarm alarm_;
@@ -131,10 +134,10 @@ class Client final : public remote::StateBroadcast {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Under mutex_.
-  Bytes orders_;         // frames that the connection has not taken yet
-  bool choked_ = false;  // there were too many: the connection ends
-  bool closed_ = false;  // by close()
-  bool ended_ = false;   // the connection has, and how
+  Bytes outgoing_;           // frames that the connection has not taken yet
+  bool overflowed_ = false;  // there were too many: the connection ends
+  bool closed_ = false;      // by close()
+  bool ended_ = false;       // the connection has, and how
   std::string how_;
   std::optional<Formed> formed_;
   std::optional<Refused> refused_;
@@ -143,11 +146,11 @@ class Client final : public remote::StateBroadcast {
   std::string gone_how_;
   std::map<uint64_t, Question> questions_;
   uint64_t next_question_ = 1;
-  std::deque<News> news_;
-  size_t news_bytes_ = 0;
+  std::deque<Notification> notifications_;
+  size_t notification_bytes_ = 0;
   // Losses for which there was no memory in the queue, by rank. Reported after the queue.
-  std::vector<bool> lost_without_words_;
-  const std::string no_words_ = "there is no memory left on this rank to say why";
+  std::vector<bool> lost_without_reason_;
+  const std::string no_reason_ = "there is no memory left on this rank to say why";
   std::shared_ptr<const Listener> listener_;
 
   // Held while a function of the listener runs. Taken before mutex_.

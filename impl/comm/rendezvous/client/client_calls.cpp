@@ -76,21 +76,21 @@ void Client::announce(ConstBytes group_state) noexcept {
   if (closed_ || ended_) return;
   try {
     if (group_state.size() > kMostGroupStateBytes) {
-      choked_ = true;
+      overflowed_ = true;
     } else {
-      order(framed(Announce{.group_state = group_state}));
+      enqueue(framed(Announce{.group_state = group_state}));
     }
   } catch (const std::exception&) {
-    choked_ = true;  // what cannot be sent ends the connection, which the other ranks notice
+    overflowed_ = true;  // what cannot be sent ends the connection, which the other ranks notice
   }
   alarm_.ring();
 }
 
-void Client::order(ConstBytes frame) {
-  if (orders_.size() + frame.size() > kMostUnread) {
-    choked_ = true;
+void Client::enqueue(ConstBytes frame) {
+  if (outgoing_.size() + frame.size() > kMostUnread) {
+    overflowed_ = true;
   } else {
-    orders_.insert(orders_.end(), frame.begin(), frame.end());
+    outgoing_.insert(outgoing_.end(), frame.begin(), frame.end());
   }
   alarm_.ring();
 }
@@ -116,7 +116,7 @@ Bytes Client::ask(Message question, Clock::time_point deadline) {
   question.id = next_question_++;
   if (!closed_ && !ended_) {
     questions_[question.id];
-    order(framed(question));
+    enqueue(framed(question));
   }
   // Who waits for a value waits for a rank.
   constexpr bool kWaitsForRanks = Message::kKind == FrameKind::kGet;
@@ -142,7 +142,7 @@ Bytes Client::ask(Message question, Clock::time_point deadline) {
                   where, ": ", how_),
          {.rank = 0});
   }
-  order(framed(Forget{.id = question.id}));
+  enqueue(framed(Forget{.id = question.id}));
   if (kWaitsForRanks && gone_) {
     fail(SHARDREC_PEER_FAILED,
          sentence("rank ", *gone_, " is gone, which ends the wait for ", where, ": ", gone_how_),

@@ -7,19 +7,20 @@
 
 namespace shardrec::comm::rendezvous {
 
-// How long to believe in a server.
+// When a rank regards a server that does not answer as gone.
 struct Belief {
-  // It listens, or did: nobody listening for half a second, and silence, mean that it is gone.
+  // Whether the server is known to have started. If it has, it is gone once nobody has listened at its
+  // address for half a second.
   bool has_started = false;
-  // Else it may start later than its ranks: so long nobody may listen while its host answers.
+  // If it has not, it may start later than its ranks: for how long nobody need listen at its address.
   double seconds_until_start = 60;
 };
 
-// Tries again until the deadline while nobody listens, the name is unknown or the connection
-// breaks; not longer than `belief` allows: then it throws ServerGone (rendezvous.h). Throws TIMEOUT
-// with the last reason; at once INVALID_ARGUMENT or UNSUPPORTED where somebody else listens there
-// (handshake.h), and IO_ERROR where there are no random numbers. Blocks; a name that has to be
-// looked up may take longer than the deadline.
+// Tries again until the deadline if nobody listens, the name is unknown or the connection breaks. If
+// the server is gone, as `belief` has it, throws ServerGone (rendezvous.h). Throws TIMEOUT with the
+// last reason, INVALID_ARGUMENT or UNSUPPORTED at once if another program listens at the address
+// (handshake.h), and IO_ERROR if the system has no random numbers. Blocks; the lookup of a name may
+// take longer than the deadline.
 Connection connect(const Token& token, int rank, Clock::time_point deadline, const Belief& belief);
 
 }  // namespace shardrec::comm::rendezvous

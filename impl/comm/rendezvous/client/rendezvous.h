@@ -29,7 +29,7 @@ class GroupComplete : public core::Error {
       : Error(SHARDREC_INVALID_STATE, std::move(sentence), {.rank = rank, .operation = "join"}) {}
 };
 
-// Nobody is at the address of a token.
+// No server listens at the address of the token.
 class ServerGone : public core::Error {
  public:
   explicit ServerGone(std::string sentence)
@@ -38,10 +38,10 @@ class ServerGone : public core::Error {
 
 struct JoinOptions {
   double seconds = 1800;
-  // As the launcher said; 0: it said nothing.
+  // The number that the launcher gave; 0 if it gave none.
   int ranks_on_host = 0;
-  // How long to ask again where the group is complete: its server may be about to end and the next
-  // one, at the same address, to start.
+  // For how long to try again if the group is complete already: its server may be about to end, and
+  // the next one to start at the same address.
   double seconds_for_next_group = 0;
   // How long to look for the server (connect.h).
   Belief belief{};
@@ -50,7 +50,7 @@ struct JoinOptions {
 struct Meeting {
   remote::RankLayout layout;
   std::shared_ptr<Client> client;
-  // Where this process runs it and nobody else keeps it: destroyed after the client.
+  // Not null if this process runs the server and nothing else keeps it. Destroyed after the client.
   std::shared_ptr<Server> server;
 };
 

@@ -19,13 +19,13 @@
 
 namespace shardrec::comm::rendezvous {
 
-// The connections to the ranks. Neither calls the job.
+// The connections to the ranks. Its functions do not call the job.
 class RankConnections {
  public:
   virtual ~RankConnections() = default;
   // Frames to one rank arrive in the order of these calls.
   virtual void send(int rank, ConstBytes frame) = 0;
-  // Closes the connection to a rank to which nothing more is sent and of which nothing is wanted.
+  // Closes the connection to a rank, to and from which no more frames are needed.
   virtual void close(int rank) = 0;
 };
 
@@ -38,20 +38,20 @@ class Job {
 
   // A rank asks to join. Returns why it is refused, for this rank alone.
   std::optional<Refused> join(const Join& join, Time now);
-  // A frame of a rank that is in. Throws CORRUPT_DATA: the rank is to be reported broken.
+  // A frame of a rank that has joined. Throws CORRUPT_DATA; the caller then calls broken().
   void hear(int rank, const Frame& frame, Time now);
-  // The connection of a rank that is in has ended: there is no way to it any more.
+  // The connection of a rank that has joined has ended.
   void broken(int rank, const std::string& how);
-  // Sends heartbeats and notices silent ranks. turned_away: connections with another secret, so
-  // far.
+  // Sends heartbeats, and regards silent ranks as lost. turned_away: how many connections had another
+  // secret so far.
   void beat(Time now, uint32_t turned_away);
-  // The server ends.
+  // The server is about to end.
   void end();
-  // The server cannot let anybody in any more, and says why: a group that has not formed never
-  // will.
+  // The server can accept no more connections, for the reason `why`. If the group has not formed, it
+  // ends for all ranks.
   void give_up(const std::string& why);
 
-  // Ranks that are in and neither gone nor lost.
+  // How many ranks have joined and have neither left nor been lost.
   int present() const noexcept { return present_; }
   bool formed() const noexcept { return formed_; }
   bool failed() const noexcept { return failure_.has_value(); }
@@ -71,7 +71,7 @@ class Job {
   template <class Message>
   void tell_all(const Message& message, int but = -1);
   Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
-  // Also of a rank that nothing is kept of, as when memory ran out while it joined.
+  // May be asked of any rank: of one that the job has no record of, too.
   bool is_present(int rank) const {
     return rank < size() && members_[static_cast<size_t>(rank)].state == State::kPresent;
   }

@@ -21,15 +21,15 @@ class ServerLoop final : private RankConnections {
  public:
   ServerLoop(Listener listener, milliseconds silence);
 
-  // Until stop(); then it waits a little for the ranks to say goodbye, tells those that are left,
-  // and returns within 2 * kGoodbyeTime. Where memory runs out it returns at once, and every
+  // Serves until stop(). Then it waits a little for the ranks to say goodbye, notifies those that have
+  // not, and returns within 2 * kGoodbyeTime. If memory runs out it returns at once, and every
   // connection ends.
   void run() noexcept;
   // Any thread.
   void stop() noexcept;
 
-  // Any thread: ranks that are in; connections that have not proved to know the secret, and how
-  // many were refused because they do not.
+  // Counts, for any thread: ranks that have joined; connections that have not yet proved to know the
+  // secret; connections that were refused because they do not know it.
   int joined() const noexcept { return joined_.load(); }
   size_t unauthenticated() const noexcept { return unauthenticated_.load(); }
   uint32_t turned_away() const noexcept { return turned_away_.load(); }
@@ -40,7 +40,7 @@ class ServerLoop final : private RankConnections {
     Connection connection;
     int rank = 0;
     bool member = false;
-    bool closing = false;  // when all is sent
+    bool closing = false;  // closed when all its frames are sent
     bool finished = false;
     bool dirty = false;
     std::string broken{};

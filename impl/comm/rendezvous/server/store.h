@@ -18,9 +18,9 @@ class Store {
     uint64_t id;
   };
 
-  // Replaces what is there; `woken` gets the ranks that waited for it. False when there is no room.
+  // Replaces the value of the key. `woken` gets the ranks that waited for it. False if there is no room.
   bool set(const std::string& key, ConstBytes value, std::vector<Waiter>& woken);
-  // Null when it is not there; then the waiter is noted, unless its rank waits for too many.
+  // Null if the key has no value; the waiter is then noted, unless its rank waits for too many keys.
   const Bytes* get(const std::string& key, Waiter waiter, bool& noted);
   void forget(int rank, uint64_t id);
   void forget_all(int rank);
