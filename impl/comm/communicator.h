@@ -11,7 +11,7 @@
 // their own. Hence the two ends of a message's life:
 //   release(ticket)   the reader is done with the views
 //   reclaim(ticket)   waits until every reader is done; after it the sender may overwrite
-// Sent memory is kept alive through `owner` until then, so that a rank may destroy its objects
+// Sent memory is kept alive through `keep_alive` until then, so that a rank may destroy its objects
 // while peers still read.
 //
 // Failures: any call throws core::Error with PEER_FAILED, TIMEOUT, MISMATCH or ABORTED, naming rank
@@ -73,11 +73,11 @@ class Channel {
   virtual ~Channel() = default;
 
   // Publishes this rank's part of the next exchange. send has one entry per rank (own rank
-  // included; entries may be empty). The memory behind send stays unchanged until reclaim(); owner
+  // included; entries may be empty). The memory behind send stays unchanged until reclaim(); keep_alive
   // is held until then. Up to kMostInFlight exchanges may be posted and not yet reclaimed. Does not
   // block.
   virtual Ticket post(const Operation& operation, std::span<const ConstBytes> send,
-                      std::shared_ptr<const void> owner) = 0;
+                      std::shared_ptr<const void> keep_alive) = 0;
 
   // Blocks until every rank's message of this exchange is there, then sets received[p] to the
   // message of rank p, valid until release(). An exchange is received at most once, in posting

@@ -141,12 +141,12 @@ class RecordedChannel final : public Channel {
   void attach(std::shared_ptr<Channel> channel) noexcept { channel_ = std::move(channel); }
 
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
-              std::shared_ptr<const void> owner) override {
+              std::shared_ptr<const void> keep_alive) override {
     uint64_t bytes = 0;
     for (size_t to = 0; to < send.size(); ++to) bytes += to == rank_ ? 0 : send[to].size();
     const uint64_t number = recorder_->begin(purpose_, posted_, operation.name, bytes);
     return watched(number, [&] {
-      const Ticket ticket = channel_->post(operation, send, std::move(owner));
+      const Ticket ticket = channel_->post(operation, send, std::move(keep_alive));
       numbers_[ticket.sequence % numbers_.size()] = number;
       posted_ = ticket.sequence + 1;
       return ticket;

@@ -10,9 +10,9 @@ AllGather::AllGather(PipelinedChannel& channel, int ranks)
     : exchange_(channel, ranks), send_(static_cast<size_t>(ranks)) {}
 
 void AllGather::start(const Operation& operation, ConstBytes mine,
-                      std::shared_ptr<const void> owner) {
+                      std::shared_ptr<const void> keep_alive) {
   std::fill(send_.begin(), send_.end(), mine);
-  exchange_.start(operation, send_, std::move(owner));
+  exchange_.start(operation, send_, std::move(keep_alive));
 }
 
 std::span<const ConstBytes> AllGather::finish() {

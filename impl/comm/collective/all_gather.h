@@ -24,8 +24,8 @@ class AllGather {
   AllGather(PipelinedChannel& channel, int ranks);
 
   // Posts `mine` for all ranks; releases what this object still shows. The memory behind `mine`
-  // stays unchanged until reclaim(); owner keeps it alive until then.
-  void start(const Operation& operation, ConstBytes mine, std::shared_ptr<const void> owner);
+  // stays unchanged until reclaim(); keep_alive is held until then.
+  void start(const Operation& operation, ConstBytes mine, std::shared_ptr<const void> keep_alive);
   // As Channel::has_arrived(). Needs start().
   bool has_arrived() const noexcept { return exchange_.has_arrived(); }
   // The messages of all ranks, in rank order; valid until release() or the next start().

@@ -10,10 +10,10 @@ AllToAll::AllToAll(PipelinedChannel& channel, int ranks)
     : channel_(channel), received_(static_cast<size_t>(ranks)) {}
 
 void AllToAll::start(const Operation& operation, std::span<const ConstBytes> send,
-                     std::shared_ptr<const void> owner) {
+                     std::shared_ptr<const void> keep_alive) {
   release();
   operation_ = operation;
-  ticket_ = channel_.post(operation, send, std::move(owner));
+  ticket_ = channel_.post(operation, send, std::move(keep_alive));
   is_started_ = true;
 }
 

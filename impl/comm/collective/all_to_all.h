@@ -25,9 +25,9 @@ class AllToAll {
   AllToAll(PipelinedChannel& channel, int ranks);
 
   // Posts send[r] for rank r; releases what this object still shows. The memory behind send stays
-  // unchanged until reclaim(); owner keeps it alive until then.
+  // unchanged until reclaim(); keep_alive is held until then.
   void start(const Operation& operation, std::span<const ConstBytes> send,
-             std::shared_ptr<const void> owner);
+             std::shared_ptr<const void> keep_alive);
   // As Channel::has_arrived(). Needs start().
   bool has_arrived() const noexcept { return channel_.has_arrived(ticket_); }
   // The messages of all ranks, in rank order; valid until release() or the next start(). Until then

@@ -70,7 +70,7 @@ struct Collectives::State {
     for (auto& buffer : outgoing) buffer = std::make_shared<core::Scratch>();
   }
 
-  // Memory that the next exchange may send, kept alive by its owner.
+  // Memory that the next exchange may send, with what keeps it alive.
   std::byte* stage(size_t bytes) {
     reclaim_older();
     return outgoing[channel.posted() % 2]->resize(bytes);
@@ -94,9 +94,9 @@ struct Collectives::State {
   }
 
   std::span<const ConstBytes> gather(const Operation& operation, ConstBytes mine,
-                                     std::shared_ptr<const void> owner) {
+                                     std::shared_ptr<const void> keep_alive) {
     prepare();
-    all_gather.start(operation, mine, std::move(owner));
+    all_gather.start(operation, mine, std::move(keep_alive));
     return all_gather.finish();
   }
   // Returns when every rank has come.
@@ -106,9 +106,9 @@ struct Collectives::State {
   }
   std::span<const ConstBytes> exchange_all(const Operation& operation,
                                            std::span<const ConstBytes> messages,
-                                           std::shared_ptr<const void> owner) {
+                                           std::shared_ptr<const void> keep_alive) {
     prepare();
-    exchange.start(operation, messages, std::move(owner));
+    exchange.start(operation, messages, std::move(keep_alive));
     return exchange.finish();
   }
 
@@ -159,7 +159,7 @@ void Collectives::broadcast(const Operation& operation, int root, std::span<std:
 
 template <class T>
 void Collectives::all_reduce(const Operation& operation, Reduction reduction, std::span<T> data,
-                             std::shared_ptr<const void> owner) {
+                             std::shared_ptr<const void> keep_alive) {
   refuse_mean_of_integers<T>(operation, reduction);
   State& s = *state_;
   const Operation reduce = marked(operation, Sort::kReduce, data.size(), arguments<T>(reduction));
@@ -175,11 +175,11 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
   const OwnedRanges ranges{.count = static_cast<int64_t>(data.size()),
                            .ranks = static_cast<int64_t>(s.size),
                            .grain = line_grain(sizeof(T))};
-  const bool in_place = owner != nullptr;
+  const bool in_place = keep_alive != nullptr;
   const ConstBytes source = in_place ? bytes : s.stage_copy(bytes);
   s.prepare();
   s.reduce_scatter.start(reduce, ranges, source, sizeof(T),
-                         in_place ? std::move(owner) : s.staged());
+                         in_place ? std::move(keep_alive) : s.staged());
   s.reduce_scatter.wait();  // the memory that stage() waits for is then free
 
   const auto own = static_cast<size_t>(ranges.of(static_cast<int64_t>(s.rank)).count);
@@ -199,7 +199,7 @@ void Collectives::all_reduce(const Operation& operation, Reduction reduction, st
 template <class T>
 std::span<const T> Collectives::reduce_scatter(const Operation& operation, Reduction reduction,
                                                std::span<const T> data,
-                                               std::shared_ptr<const void> owner) {
+                                               std::shared_ptr<const void> keep_alive) {
   refuse_mean_of_integers<T>(operation, reduction);
   State& s = *state_;
   if (data.size() % s.size != 0) {
@@ -210,12 +210,13 @@ std::span<const T> Collectives::reduce_scatter(const Operation& operation, Reduc
   }
   const OwnedRanges equal_parts{.count = static_cast<int64_t>(data.size()),
                                 .ranks = static_cast<int64_t>(s.size)};
-  const bool in_place = owner != nullptr;
+  const bool in_place = keep_alive != nullptr;
   const ConstBytes bytes = std::as_bytes(data);
   const ConstBytes source = in_place ? bytes : s.stage_copy(bytes);
   s.prepare();
   s.reduce_scatter.start(marked(operation, Sort::kScatter, data.size(), arguments<T>(reduction)),
-                         equal_parts, source, sizeof(T), in_place ? std::move(owner) : s.staged());
+                         equal_parts, source, sizeof(T),
+                         in_place ? std::move(keep_alive) : s.staged());
   const std::span<T> out = s.result.resize_as<T>(data.size() / s.size);
   s.reduce_scatter.finish<T>(reduction, out);
   if (in_place) s.reduce_scatter.reclaim();

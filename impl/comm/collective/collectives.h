@@ -4,8 +4,8 @@
 // the rank number, ((0+1)+(2+3))+((4+5)+6), in the tensor's own dtype, on one rank, and everybody
 // gets that rank's bits (or adds them in the same order itself, when they are few).
 //
-// After an error the communicator is dead, and memory given with an owner may still be read by
-// peers until they have dropped the owner.
+// After an error the communicator is dead, and memory given with a keep_alive may still be read by
+// peers until they have dropped that.
 #pragma once
 
 #include <cstddef>
@@ -41,17 +41,17 @@ class Collectives {
   void broadcast(const Operation& operation, int root, std::span<std::byte> data);
 
   // Reduces in place. T: float, double, int32_t, int64_t. Sizes are equal (else MISMATCH). With an
-  // owner that keeps data alive, peers read data where it is; without one, they read a copy.
+  // keep_alive that owns data, peers read data where it is; without one, they read a copy.
   template <class T>
   void all_reduce(const Operation& operation, Reduction reduction, std::span<T> data,
-                  std::shared_ptr<const void> owner = nullptr);
+                  std::shared_ptr<const void> keep_alive = nullptr);
 
   // Reduces; rank r gets the r-th of size() equal parts (data.size() divisible by it), valid until
-  // the next call on this object. owner: as above.
+  // the next call on this object. keep_alive: as above.
   template <class T>
   std::span<const T> reduce_scatter(const Operation& operation, Reduction reduction,
                                     std::span<const T> data,
-                                    std::shared_ptr<const void> owner = nullptr);
+                                    std::shared_ptr<const void> keep_alive = nullptr);
 
   // Memory for the messages of the next call, which must be all_to_all(); valid until that call.
   std::span<std::byte> stage(size_t bytes);

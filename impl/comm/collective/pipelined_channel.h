@@ -20,7 +20,7 @@ class PipelinedChannel {
 
   // As Channel::post(). May wait until the peers have released what was posted kMost exchanges ago.
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
-              std::shared_ptr<const void> owner);
+              std::shared_ptr<const void> keep_alive);
   bool has_arrived(Ticket ticket) const noexcept { return channel_->has_arrived(ticket); }
   void receive(Ticket ticket, std::span<ConstBytes> received) {
     channel_->receive(ticket, received);

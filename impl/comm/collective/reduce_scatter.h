@@ -26,15 +26,15 @@ class ReduceScatter {
   // The channel outlives this object.
   ReduceScatter(PipelinedChannel& channel, int ranks);
 
-  // Posts parts[r] for rank r. The memory behind the parts stays unchanged until reclaim(); owner
-  // keeps it alive until then.
+  // Posts parts[r] for rank r. The memory behind the parts stays unchanged until reclaim(); keep_alive
+  // is held until then.
   void start(const Operation& operation, std::span<const ConstBytes> parts,
-             std::shared_ptr<const void> owner) {
-    exchange_.start(operation, parts, std::move(owner));
+             std::shared_ptr<const void> keep_alive) {
+    exchange_.start(operation, parts, std::move(keep_alive));
   }
   // The same, of a vector whose elements have element_size bytes: rank r gets ranges.of(r).
   void start(const Operation& operation, const OwnedRanges& ranges, ConstBytes vector,
-             size_t element_size, std::shared_ptr<const void> owner);
+             size_t element_size, std::shared_ptr<const void> keep_alive);
 
   // As Channel::has_arrived(). Needs start().
   bool has_arrived() const noexcept { return exchange_.has_arrived(); }

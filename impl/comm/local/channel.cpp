@@ -38,7 +38,7 @@ LocalChannel::~LocalChannel() {
 }
 
 Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes> send,
-                          std::shared_ptr<const void> owner) {
+                          std::shared_ptr<const void> keep_alive) {
   const uint64_t sequence = next_;
   check({.rank = rank_, .operation = operation.name, .sequence = sequence});
   if (send.size() != static_cast<size_t>(rings_->ranks())) {
@@ -53,7 +53,7 @@ Ticket LocalChannel::post(const Operation& operation, std::span<const ConstBytes
                               "most ", kMostInFlight, " may be in flight"));
   }
   group_->set_last_seen(rank_, operation.name);
-  rings_->publish(rank_, sequence, operation, send, std::move(owner));
+  rings_->publish(rank_, sequence, operation, send, std::move(keep_alive));
   ++next_;
   // If two ranks differ, the one that publishes later notices it here, before it arrives. So no rank
   // can receive a mismatched exchange.

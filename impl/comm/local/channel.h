@@ -28,7 +28,7 @@ class LocalChannel final : public Channel {
   LocalChannel& operator=(const LocalChannel&) = delete;
 
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
-              std::shared_ptr<const void> owner) override;
+              std::shared_ptr<const void> keep_alive) override;
   void receive(Ticket ticket, std::span<ConstBytes> received) override;
   bool has_arrived(Ticket ticket) noexcept override;
   void release(Ticket ticket) noexcept override;

@@ -19,13 +19,14 @@ bool Rings::has_room(int rank, uint64_t sequence) const noexcept {
 }
 
 void Rings::publish(int rank, uint64_t sequence, const Operation& operation,
-                    std::span<const ConstBytes> send, std::shared_ptr<const void> owner) noexcept {
+                    std::span<const ConstBytes> send,
+                    std::shared_ptr<const void> keep_alive) noexcept {
   Ring& own = ring(rank);
   Slot& slot = own.slots[slot_of(sequence)];
   std::copy(send.begin(), send.end(),
             own.messages.begin() + static_cast<std::ptrdiff_t>(entry(sequence, 0)));
   slot.operation = operation;
-  slot.owner = std::move(owner);
+  slot.keep_alive = std::move(keep_alive);
   slot.readers.store(static_cast<uint32_t>(rings_.size()), std::memory_order_relaxed);
   own.posted.store(sequence + 1);
   // Who closes at this moment sees the message and releases it, or is seen here.
@@ -66,7 +67,7 @@ void Rings::release_one(int reader, int sender, uint64_t sequence) noexcept {
   } while (!mark.compare_exchange_weak(known, sequence + 1));
   Slot& slot = from.slots[slot_of(sequence)];
   if (slot.readers.fetch_sub(1) != 1) return;
-  slot.owner.reset();
+  slot.keep_alive.reset();
   slot.drained.store(sequence + 1);
   from.wake_up.wake_if(WaitFor::kRelease);
 }

@@ -36,7 +36,7 @@ class Rings {
   // Puts exchange `sequence` (the rank's next) where peers can compare it. It cannot be received
   // yet.
   void publish(int rank, uint64_t sequence, const Operation& operation,
-               std::span<const ConstBytes> send, std::shared_ptr<const void> owner) noexcept;
+               std::span<const ConstBytes> send, std::shared_ptr<const void> keep_alive) noexcept;
   // Counts the rank in; the last one wakes who waits for the exchange.
   void arrive(int rank, uint64_t sequence) noexcept;
 
@@ -66,7 +66,7 @@ class Rings {
 
   struct Slot {
     Operation operation;
-    std::shared_ptr<const void> owner;
+    std::shared_ptr<const void> keep_alive;
     std::atomic<uint32_t> readers{0};  // who have not released it
     std::atomic<uint64_t> drained{0};  // number of exchanges up to the last one that all released
   };

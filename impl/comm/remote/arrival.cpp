@@ -15,7 +15,7 @@ bool RemoteChannel::settle_sends(InFlightExchange& exchange) {
     transfers.ask_sending();
     if (transfers.sent()) continue;
     if (group_->stopped_receiving(peer, number_, exchange.sequence)) {
-      link_state_->abandon_sending(transfers, exchange.owner);
+      link_state_->abandon_sending(transfers, exchange.keep_alive);
     } else {
       settled = false;
     }

@@ -24,7 +24,7 @@ RemoteChannel::~RemoteChannel() {
   for (auto& exchange : ring_) {
     if (exchange == nullptr) continue;
     for (PeerTransfers& transfers : exchange->by_peer) {
-      link_state_->abandon_sending(transfers, exchange->owner);
+      link_state_->abandon_sending(transfers, exchange->keep_alive);
       link_state_->abandon_receiving(transfers);
     }
   }
@@ -39,10 +39,10 @@ void RemoteChannel::close() noexcept {
     try {
       if (settle_sends(*at(n))) continue;
       const bool borrowed =
-          at(n)->owner == nullptr && std::any_of(at(n)->by_peer.begin(), at(n)->by_peer.end(),
-                                                 [](const PeerTransfers& transfers) {
-                                                   return transfers.sending[1].pending();
-                                                 });
+          at(n)->keep_alive == nullptr && std::any_of(at(n)->by_peer.begin(), at(n)->by_peer.end(),
+                                                      [](const PeerTransfers& transfers) {
+                                                        return transfers.sending[1].pending();
+                                                      });
       if (!borrowed) {
         for (PeerTransfers& transfers : at(n)->by_peer) link_state_->abandon_receiving(transfers);
         link_state_->defer_destroy(std::move(at(n)), group_, last->channel);
@@ -173,7 +173,7 @@ void RemoteChannel::send(InFlightExchange& exchange, std::span<const ConstBytes>
   }
 }
 
-// A message without an owner is in memory that is only borrowed, and the transfer may outlive the
+// A message without a keep_alive is in memory that is only borrowed, and the transfer may outlive the
 // group. So a group that was made by a split sends copies of its long messages.
 std::shared_ptr<const void> RemoteChannel::copy_of(std::span<const ConstBytes> send_to,
                                                    std::vector<ConstBytes>& copies) const {
@@ -191,17 +191,17 @@ std::shared_ptr<const void> RemoteChannel::copy_of(std::span<const ConstBytes> s
 }
 
 Ticket RemoteChannel::post(const Operation& operation, std::span<const ConstBytes> send_to,
-                           std::shared_ptr<const void> owner) {
+                           std::shared_ptr<const void> keep_alive) {
   const std::lock_guard lock(turn_);
   check_post(operation, send_to);
   std::vector<ConstBytes> copies;
-  if (owner == nullptr) owner = copy_of(send_to, copies);
+  if (keep_alive == nullptr) keep_alive = copy_of(send_to, copies);
   if (!copies.empty()) send_to = copies;
   const uint64_t n = posted_.load();
   InFlightExchange& exchange = find_or_make(n);
   InFlightExchange& ahead = find_or_make(n + 1);
   exchange.operation = operation;
-  exchange.owner = std::move(owner);
+  exchange.keep_alive = std::move(keep_alive);
   exchange.own = send_to[static_cast<size_t>(group_->rank())];
   try {
     ask_envelopes(exchange);

@@ -39,7 +39,7 @@ class RemoteChannel final : public Channel, public Endpoint {
   void attach(uint32_t number) noexcept;
 
   Ticket post(const Operation& operation, std::span<const ConstBytes> send,
-              std::shared_ptr<const void> owner) override;
+              std::shared_ptr<const void> keep_alive) override;
   void receive(Ticket ticket, std::span<ConstBytes> received) override;
   bool has_arrived(Ticket ticket) noexcept override;
   void release(Ticket ticket) noexcept override;

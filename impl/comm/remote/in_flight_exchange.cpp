@@ -57,7 +57,7 @@ void InFlightExchange::clear() noexcept {
     transfers.inbound = PeerTransfers::Inbound::kNothing;
     transfers.view = {};
   }
-  owner.reset();
+  keep_alive.reset();
   own = {};
   reclaimed = false;
   released = false;

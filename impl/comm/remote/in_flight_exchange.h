@@ -73,12 +73,11 @@ struct InFlightExchange {
 
   uint64_t sequence = 0;
   Operation operation{};
-  std::shared_ptr<const void> owner{};
+  std::shared_ptr<const void> keep_alive{};
   ConstBytes own{};  // the rank's message to itself
   bool reclaimed = false;
   bool released = false;
-  std::vector<PeerTransfers>
-      by_peer;  // of the own rank: done. They end before the owner of what they send.
+  std::vector<PeerTransfers> by_peer;  // of the own rank: done. They end before keep_alive.
 };
 
 }  // namespace shardrec::comm::remote

@@ -218,17 +218,17 @@ void LinkState::keep(Kept kept) noexcept {
 }
 
 void LinkState::abandon_sending(PeerTransfers& transfers,
-                                const std::shared_ptr<const void>& owner) noexcept {
+                                const std::shared_ptr<const void>& keep_alive) noexcept {
   // Envelopes are short, and harmless to give up.
-  if (owner != nullptr) {
-    keep({.owner = owner, .memory = {}, .transfer = std::move(transfers.sending[1])});
+  if (keep_alive != nullptr) {
+    keep({.keep_alive = keep_alive, .memory = {}, .transfer = std::move(transfers.sending[1])});
   }
   transfers.drop_sending();
 }
 
 void LinkState::abandon_receiving(PeerTransfers& transfers) noexcept {
   if (transfers.inbound != PeerTransfers::Inbound::kMessage) return;
-  keep({.owner = nullptr,
+  keep({.keep_alive = nullptr,
         .memory = std::move(transfers.message),
         .transfer = std::move(transfers.receiving)});
 }
@@ -248,7 +248,7 @@ void LinkState::sweep() noexcept {
       const bool failed = transfers.sending[0].failed() || transfers.sending[1].failed();
       if (failed || group.dead() ||
           group.stopped_receiving(rank, unsent.channel, unsent.exchange->sequence)) {
-        abandon_sending(transfers, unsent.exchange->owner);
+        abandon_sending(transfers, unsent.exchange->keep_alive);
       }
     }
   }

@@ -77,8 +77,9 @@ class LinkState {
   // Abandons a transfer that nobody waits for any more. The transfer continues in the memory that it
   // uses until it is complete, because to cancel it may close the connection, which other groups use
   // too. It is cancelled if the group of all ranks is dead, or if the memory is only borrowed (no
-  // owner).
-  void abandon_sending(PeerTransfers& transfers, const std::shared_ptr<const void>& owner) noexcept;
+  // keep_alive).
+  void abandon_sending(PeerTransfers& transfers,
+                       const std::shared_ptr<const void>& keep_alive) noexcept;
   void abandon_receiving(PeerTransfers& transfers) noexcept;
   // Notifies the other ranks of this rank's progress on a channel that it has closed.
   void tell(const Group& group, const Progress& progress) noexcept;
@@ -92,7 +93,7 @@ class LinkState {
 
   // The transfer is destroyed before its memory.
   struct Kept {
-    std::shared_ptr<const void> owner;
+    std::shared_ptr<const void> keep_alive;
     core::Scratch memory;
     Transfer transfer;
   };

@@ -65,7 +65,7 @@ void RemoteChannel::reclaim(Ticket ticket) {
   InFlightExchange* exchange = find(ticket, "reclaim");
   if (exchange == nullptr || exchange->reclaimed) return;
   wait(*exchange, WaitFor::kRelease);
-  exchange->owner.reset();
+  exchange->keep_alive.reset();
   exchange->reclaimed = true;
   recycle_if_over(*exchange);
 }
