@@ -8,6 +8,7 @@
 #include <random>
 
 #include "embedding/half_matrix.h"
+#include "support/bytes_in_use.h"
 #include "support/counted_allocations.h"
 #include "support/ranks.h"
 
@@ -272,18 +273,8 @@ TEST(Steady, TheCountSeesAnAllocation) {
 }
 #endif
 
-// Memory that is freed goes back to the system at once, so that what is resident is what is in use.
-[[maybe_unused]] const int kNoHoarding = mallopt(M_MMAP_THRESHOLD, 64 << 10);
-
-// Resident memory of the process, bytes.
-int64_t resident() {
-  int64_t pages = 0;
-  int64_t ignored = 0;
-  FILE* file = std::fopen("/proc/self/statm", "r");
-  if (file == nullptr || std::fscanf(file, "%ld %ld", &ignored, &pages) != 2) pages = -1;
-  if (file != nullptr) std::fclose(file);
-  return pages * 4096;
-}
+// Of the process: bytes that it has allocated or mapped.
+int64_t bytes_taken() { return bytes_in_use() + mapped_bytes; }
 
 class Memory : public ::testing::TestWithParam<std::tuple<shardrec_sharding, int>> {};
 
@@ -291,8 +282,7 @@ TEST_P(Memory, StaysWithinTheBoundOfTheDesign) {
   const auto [kind, ranks] = GetParam();
   const Load load{
       .tables = 4, .rows = 20000, .dim = 64, .batch = 16384 / ranks, .length = 10, .kind = kind};
-  malloc_trim(0);
-  const int64_t before = resident();
+  const int64_t before = bytes_taken();
   std::barrier meeting(ranks);
   std::atomic<int64_t> table_bytes{0};
   std::atomic<int64_t> peak{0};
@@ -309,7 +299,7 @@ TEST_P(Memory, StaysWithinTheBoundOfTheDesign) {
           SR_OK(shardrec_collection_stat_i64(tables, SHARDREC_STAT_IDS_RECEIVED, &value));
           ids += value / 3;
           meeting.arrive_and_wait();
-          if (rank == 0) peak = resident();
+          if (rank == 0) peak = bytes_taken();
           meeting.arrive_and_wait();
         });
   });
