@@ -78,10 +78,10 @@ void expect_same_numbers(const std::vector<float>& a, const std::vector<float>& 
 }  // namespace
 
 void expect_same_run(const Outcome& a, const Outcome& b) {
-  EXPECT_EQ(a.outputs, b.outputs);
-  EXPECT_EQ(a.sequences, b.sequences);
-  EXPECT_EQ(a.tables, b.tables);
-  EXPECT_EQ(a.states, b.states);
+  expect_same_bits(a.outputs, b.outputs, "output");
+  expect_same_bits(a.sequences, b.sequences, "sequence");
+  expect_same_bits(a.tables, b.tables, "table");
+  expect_same_bits(a.states, b.states, "state");
 }
 
 void expect_promises(const Scenario& scenario, const Deal& deal, const Outcome& one,

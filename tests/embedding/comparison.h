@@ -2,6 +2,8 @@
 // Failures are those of the current test.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <functional>
 #include <random>
 #include <string>
@@ -12,10 +14,21 @@
 
 namespace shardrec::test {
 
+// Bit by bit: 0 is not -0, and a NaN is a NaN (support/one_nan.h).
 void expect_same_bits(const std::vector<float>& a, const std::vector<float>& b,
                       const std::string& what);
 
-// Two ways to the same numbers: equal outputs, sequences, tables and states.
+// The same for lists of lists.
+template <class List>
+void expect_same_bits(const std::vector<List>& a, const std::vector<List>& b,
+                      const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  for (size_t i = 0; i < a.size(); ++i) {
+    expect_same_bits(a[i], b[i], what + " " + std::to_string(i));
+  }
+}
+
+// Two ways to the same bits: those of outputs, sequences, tables and states.
 void expect_same_run(const Outcome& a, const Outcome& b);
 
 // A run on many ranks and the one-rank run: the same bits where they are promised.

@@ -56,20 +56,7 @@ TEST_P(Promises, ThreadsAndInstructionSetsGiveTheSameBits) {
       const Outcome other = train(scenario, deal);
       if (HasFatalFailure()) break;
       EXPECT_LE(other.threads_seen, threads);
-      for (size_t t = 0; t < scenario.tables.size(); ++t) {
-        expect_same_bits(first.tables[t], other.tables[t], "table");
-        for (size_t k = 0; k < first.states[t].size(); ++k) {
-          expect_same_bits(first.states[t][k], other.states[t][k], "state");
-        }
-      }
-      for (size_t s = 0; s < scenario.steps.size(); ++s) {
-        for (size_t i = 0; i < scenario.steps[s].size(); ++i) {
-          expect_same_bits(first.outputs[s][i], other.outputs[s][i], "output");
-          for (size_t f = 0; f < scenario.features.size(); ++f) {
-            expect_same_bits(first.sequences[s][i][f], other.sequences[s][i][f], "sequence");
-          }
-        }
-      }
+      expect_same_run(first, other);
     }
   }
   compute::force_cpu_kernels(nullptr);
