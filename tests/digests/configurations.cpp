@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
+#include <map>
+#include <set>
+#include <utility>
 
 #include "embedding/variations.h"
 
@@ -327,6 +331,32 @@ std::vector<Configuration> configurations() {
     }
   }
   return all;
+}
+
+std::vector<size_t> spread_of_configurations() {
+  constexpr size_t kCount = 30;
+  using Choice = Configuration::Choice;
+  constexpr size_t Choice::* kParts[] = {&Choice::optimizer, &Choice::sharding, &Choice::storage,
+                                         &Choice::pooling,   &Choice::shape,    &Choice::input,
+                                         &Choice::forward,   &Choice::backward};
+  const auto all = configurations();
+  std::map<std::pair<size_t, size_t>, int> chosen;  // how often, by part and index
+  std::set<size_t> spread;
+  while (spread.size() < kCount) {
+    // The next one's parts have been chosen least often.
+    std::pair<int, size_t> least{std::numeric_limits<int>::max(), 0};
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (spread.contains(i)) continue;
+      int often = 0;
+      for (size_t p = 0; p < std::size(kParts); ++p) often += chosen[{p, all[i].choice.*kParts[p]}];
+      least = std::min(least, {often, i});
+    }
+    spread.insert(least.second);
+    for (size_t p = 0; p < std::size(kParts); ++p) {
+      ++chosen[{p, all[least.second].choice.*kParts[p]}];
+    }
+  }
+  return {spread.begin(), spread.end()};
 }
 
 }  // namespace shardrec::test

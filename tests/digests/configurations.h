@@ -4,6 +4,7 @@
 // Numbers are drawn as integers and scaled, so that every machine draws the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -39,5 +40,10 @@ struct Configuration {
 
 // Always the same ones in the same order.
 std::vector<Configuration> configurations();
+
+// Indexes of 30 of them, ascending: each optimizer, kind of sharding, type of table and so on is among them about
+// as often as any other of its kind. For engines and back ends, whose arithmetic is that of all: they differ in the
+// ways of messages and in who waits for whom.
+std::vector<size_t> spread_of_configurations();
 
 }  // namespace shardrec::test

@@ -29,13 +29,10 @@ uint64_t digest_in_threads(const Configuration& configuration) {
   return digests[0];
 }
 
-TEST(Configurations, AreManyAndOfEveryKind) {
-  const auto all = configurations();
-  EXPECT_GE(all.size(), 300U);
-  std::set<std::string> names;
-  std::map<std::string, int> parts;  // how many have them, by place in the name
-  for (const Configuration& configuration : all) {
-    names.insert(configuration.name);
+// How many have each part of a name, by its place there.
+std::map<std::string, int> count_parts(const std::vector<Configuration>& configurations) {
+  std::map<std::string, int> parts;
+  for (const Configuration& configuration : configurations) {
     size_t place = 0;
     for (size_t at = 0; at != std::string::npos; ++place) {
       const size_t end = configuration.name.find_first_of("/+", at);
@@ -43,20 +40,48 @@ TEST(Configurations, AreManyAndOfEveryKind) {
       at = end == std::string::npos ? end : end + 1;
     }
   }
+  return parts;
+}
+
+constexpr size_t kParts = 8 + 9 + 5 + 4 + 5 + 9 + 4 + 4;
+
+TEST(Configurations, AreManyAndOfEveryKind) {
+  const auto all = configurations();
+  EXPECT_GE(all.size(), 300U);
+  std::set<std::string> names;
+  for (const Configuration& configuration : all) names.insert(configuration.name);
   EXPECT_EQ(names.size(), all.size());
-  EXPECT_EQ(parts.size(), 8U + 9 + 5 + 4 + 5 + 9 + 4 + 4);
+  const auto parts = count_parts(all);
+  EXPECT_EQ(parts.size(), kParts);
   for (const auto& [part, count] : parts) EXPECT_GE(count, 10) << part;
 }
 
-// One for each optimizer, so that it can be seen how far they are.
+TEST(Configurations, TheirSpreadIsSmallAndOfEveryKind) {
+  const auto all = configurations();
+  std::vector<Configuration> few;
+  for (const size_t i : spread_of_configurations()) few.push_back(all[i]);
+  EXPECT_EQ(few.size(), 30U);
+  const auto parts = count_parts(few);
+  EXPECT_EQ(parts.size(), kParts);
+  for (const auto& [part, count] : parts) EXPECT_GE(count, 2) << part;
+}
+
+constexpr int kOptimizers = 8;
+constexpr int kSpread = -1;
+
+// The spread, and the others of each optimizer, so that it can be seen how far they are.
 class RecordedDigests : public ::testing::TestWithParam<int> {
  protected:
-  static constexpr size_t kOptimizers = 8;
-
-  // Some where a sanitizer slows them down.
-  bool takes(size_t index) const {
-    return index % (SHARDREC_SANITIZED ? 5 * kOptimizers : kOptimizers) ==
-           static_cast<size_t>(GetParam());
+  // Some of the others where a sanitizer slows them down.
+  static std::vector<size_t> chosen(size_t count) {
+    const auto spread = spread_of_configurations();
+    if (GetParam() == kSpread) return spread;
+    std::vector<size_t> others;
+    for (auto i = static_cast<size_t>(GetParam()); i < count;
+         i += SHARDREC_SANITIZED ? 9 * kOptimizers : kOptimizers) {
+      if (!std::binary_search(spread.begin(), spread.end(), i)) others.push_back(i);
+    }
+    return others;
   }
 };
 
@@ -64,26 +89,32 @@ TEST_P(RecordedDigests, AreWhatTheyWere) {
   const auto all = configurations();
   const auto recorded = recorded_digests();
   ASSERT_EQ(recorded.size(), all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    ASSERT_EQ(recorded[i].first, all[i].name);
-    if (!takes(i)) continue;
+  for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(recorded[i].first, all[i].name);
+  for (const size_t i : chosen(all.size())) {
     const uint64_t digest = digest_in_threads(all[i]);
     EXPECT_EQ(core::to_hex(digest), core::to_hex(recorded[i].second)) << all[i].name;
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Spread, RecordedDigests, ::testing::Values(kSpread));
+INSTANTIATE_TEST_SUITE_P(Others, RecordedDigests, ::testing::Range(0, kOptimizers));
+
 // The least and the most that this processor has.
-TEST_P(RecordedDigests, AreThoseOfTheScalarKernelsToo) {
+class ScalarDigests : public ::testing::TestWithParam<int> {};
+
+TEST_P(ScalarDigests, AreThoseOfAllKernels) {
   const auto all = configurations();
   const auto recorded = recorded_digests();
   ASSERT_EQ(recorded.size(), all.size());
   compute::force_cpu_kernels(&compute::cpu_kernels_at(0));
-  for (size_t i = static_cast<size_t>(GetParam()); i < all.size(); i += kOptimizers * 3) {
+  for (auto i = static_cast<size_t>(GetParam()); i < all.size(); i += 3 * kOptimizers) {
     const uint64_t digest = digest_in_threads(all[i]);
     EXPECT_EQ(core::to_hex(digest), core::to_hex(recorded[i].second)) << all[i].name;
   }
   compute::force_cpu_kernels(nullptr);
 }
+
+INSTANTIATE_TEST_SUITE_P(Turns, ScalarDigests, ::testing::Range(0, kOptimizers));
 
 TEST(DigestRecorder, WritesWhereItIsAsked) {
   const char* path = std::getenv("SHARDREC_RECORD_DIGESTS");
@@ -94,8 +125,6 @@ TEST(DigestRecorder, WritesWhereItIsAsked) {
   }
   EXPECT_TRUE(file.flush());
 }
-
-INSTANTIATE_TEST_SUITE_P(Turns, RecordedDigests, ::testing::Range(0, 8));
 
 }  // namespace
 }  // namespace shardrec::test
