@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capi_test.h"
+#include "support/eventually.h"
 
 namespace shardrec::test {
 namespace {
@@ -38,11 +39,9 @@ std::string operation_of_last_error() {
 // Waits until a call of another thread is inside an exclusive entry of the communicator. The probe
 // itself is one for a moment, hence barrier_despite_probes().
 void wait_until_busy(shardrec_comm* comm) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (shardrec_comm_all_reduce(comm, nullptr, SHARDREC_REDUCTION_SUM) != SHARDREC_BUSY) {
-    ASSERT_LT(std::chrono::steady_clock::now(), end) << "the other thread never entered";
-    std::this_thread::yield();
-  }
+  ASSERT_TRUE(eventually([&] {
+    return shardrec_comm_all_reduce(comm, nullptr, SHARDREC_REDUCTION_SUM) == SHARDREC_BUSY;
+  })) << "the other thread never entered";
 }
 
 shardrec_status barrier_despite_probes(shardrec_comm* comm) {
@@ -308,9 +307,8 @@ TEST(Comm, OperationsTellWhoWasWaitedFor) {
   EXPECT_TRUE(contains(operations(mine), "\"operations\": []")) << operations(mine);
   ASSERT_OK(shardrec_comm_set_f64(mine, SHARDREC_COMM_STEP_SECONDS, 0.5));
   std::thread waiting([&] { EXPECT_EQ(shardrec_comm_barrier(mine), SHARDREC_TIMEOUT); });
-  while (!contains(operations(mine), "\"waiting\"")) {  // read beside the call
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  // Read beside the call.
+  EXPECT_TRUE(eventually([&] { return contains(operations(mine), "\"waiting\""); }));
   EXPECT_TRUE(contains(operations(mine), "\"end_seconds\": null")) << operations(mine);
   waiting.join();
   const std::string after = operations(mine);

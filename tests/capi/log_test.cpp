@@ -2,6 +2,7 @@
 #include "core/log.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -12,6 +13,8 @@
 #include "capi_test.h"
 #include "core/error.h"
 #include "shardrec/native.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 
 namespace shardrec::test {
 namespace {
@@ -84,8 +87,8 @@ TEST_F(Log, NextWaitsNoLongerThanTheTimeout) {
 }
 
 TEST_F(Log, NextReturnsWhenAMessageArrives) {
-  std::thread writer([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::thread writer([reader = gettid()] {
+    EXPECT_TRUE(eventually([&] { return is_asleep(reader); }));
     core::log(SHARDREC_LOG_ERROR, 0, "here");
   });
   const auto begin = Clock::now();
@@ -152,16 +155,18 @@ TEST_F(Log, TheFormerSinkIsNoLongerRunningWhenSetSinkReturns) {
   struct State {
     std::atomic<bool> inside{false};
     std::atomic<bool> entered{false};
+    const pid_t caller = gettid();  // of set_sink
   } state;
   const auto sink = [](void* context, shardrec_log_level, int32_t, const char*) {
     auto* shared = static_cast<State*>(context);
     shared->inside.store(true);
     shared->entered.store(true);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_TRUE(eventually([&] { return is_asleep(shared->caller); }));
     shared->inside.store(false);
   };
   EXPECT_OK(shardrec_log_set_sink(sink, &state));
   std::thread writer([] { core::log(SHARDREC_LOG_ERROR, -1, "slow"); });
+  // Asked without sleeping: the sink waits for this thread to sleep.
   while (!state.entered.load()) std::this_thread::yield();
   EXPECT_OK(shardrec_log_set_sink(nullptr, nullptr));
   EXPECT_FALSE(state.inside.load());

@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -14,6 +14,8 @@
 #include "capi_test.h"
 #include "core/log.h"
 #include "shardrec/native.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 
 namespace shardrec::test {
 namespace {
@@ -23,10 +25,9 @@ namespace {
 int exit_code_of_child(const std::function<int()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body());
-  for (int i = 0; i < 2000; ++i) {
-    int state = 0;
-    if (waitpid(child, &state, WNOHANG) == child) return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  int state = 0;
+  if (eventually([&] { return waitpid(child, &state, WNOHANG) == child; }, 20)) {
+    return WIFEXITED(state) ? WEXITSTATUS(state) : -1;
   }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
@@ -102,8 +103,12 @@ TEST(Fork, TheParentMayForkWhileItsThreadsAreInsideCalls) {
   Comm second;
   ASSERT_OK(shardrec_comm_create_local(group, 0, first.out()));
   ASSERT_OK(shardrec_comm_create_local(group, 1, second.out()));
-  std::thread waiting([&] { EXPECT_OK(shardrec_comm_barrier(first)); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::atomic<pid_t> waiter{0};
+  std::thread waiting([&] {
+    waiter = gettid();
+    EXPECT_OK(shardrec_comm_barrier(first));
+  });
+  EXPECT_TRUE(eventually([&] { return is_asleep(waiter); }));
   EXPECT_EQ(exit_code_of_child(
                 [&] { return shardrec_comm_barrier(second) == SHARDREC_INVALID_STATE ? 0 : 1; }),
             0);
@@ -117,23 +122,33 @@ class Exit : public ::testing::Test {
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
+// What the other thread is doing.
+std::atomic<pid_t> waiter{0};
+std::atomic<int> calls{0};
+
+void exit_while_waiter_sleeps() {
+  std::exit(eventually([] { return is_asleep(waiter); }) ? 7 : 3);
+}
+
 void exit_while_another_thread_waits_in_a_barrier() {
   shardrec_local* group = nullptr;
   shardrec_comm* comm = nullptr;
   if (shardrec_local_create(2, 2, &group) != SHARDREC_OK) std::exit(1);
   if (shardrec_comm_create_local(group, 0, &comm) != SHARDREC_OK) std::exit(2);
-  std::thread([comm] { shardrec_comm_barrier(comm); }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::exit(7);
+  std::thread([comm] {
+    waiter = gettid();
+    shardrec_comm_barrier(comm);
+  }).detach();
+  exit_while_waiter_sleeps();
 }
 
 void exit_while_another_thread_waits_for_a_message() {
   std::thread([] {
+    waiter = gettid();
     char* text = nullptr;
     shardrec_log_next(600000, nullptr, nullptr, &text);
   }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::exit(7);
+  exit_while_waiter_sleeps();
 }
 
 void exit_while_another_thread_makes_calls() {
@@ -145,10 +160,10 @@ void exit_while_another_thread_makes_calls() {
       shardrec_model_add_table(model, "t", 10, 4, nullptr, nullptr);  // refused
       shardrec_model_destroy(&model);
       core::log(SHARDREC_LOG_ERROR, 0, "message");
+      ++calls;
     }
   }).detach();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  std::exit(7);
+  std::exit(eventually([] { return calls > 100; }) ? 7 : 3);
 }
 
 TEST_F(Exit, EndsCleanlyWhileAnotherThreadWaitsInABarrier) {

@@ -6,16 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
+#include "support/eventually.h"
 #include "support/process_tree.h"
 
 namespace shardrec::checkpoint_faults {
@@ -23,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kDeadline{60};  // beyond that a job hangs
+constexpr double kDeadline = 60;  // seconds; beyond that a job hangs
 
 int code_of(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -108,8 +107,7 @@ bool Job::wait_until_stopped() {
 void Job::go_on() { kill(processes_[0], SIGCONT); }
 
 bool Job::wait() {
-  const auto deadline = std::chrono::steady_clock::now() + kDeadline;
-  for (;;) {
+  const auto collect = [&] {
     bool over = true;
     for (size_t i = 0; i < processes_.size(); ++i) {
       int status = 0;
@@ -119,10 +117,9 @@ bool Job::wait() {
       }
       over = over && processes_[i] < 0;
     }
-    if (over) return hung_.empty();
-    if (std::chrono::steady_clock::now() > deadline) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return over;
+  };
+  if (test::eventually(collect, kDeadline)) return hung_.empty();
   for (pid_t& process : processes_) {
     if (process < 0) continue;
     hung_ += test::describe_tree(process);

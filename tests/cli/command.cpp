@@ -7,19 +7,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
+#include "support/eventually.h"
 #include "support/process_tree.h"
 
 namespace shardrec::cli::test {
-
-using Clock = std::chrono::steady_clock;
 
 nlohmann::json Finished::json() const {
   const size_t end = out.find_last_not_of('\n');
@@ -77,16 +74,11 @@ void Running::kill_at_once() const { kill(process_, SIGKILL); }
 Finished Running::wait(double seconds) {
   int status = 0;
   std::string hung;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-  while (waitpid(process_, &status, WNOHANG) != process_) {
-    if (Clock::now() < deadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-      continue;
-    }
+  if (!shardrec::test::eventually([&] { return waitpid(process_, &status, WNOHANG) == process_; },
+                                  seconds)) {
     hung = shardrec::test::describe_tree(process_);
     shardrec::test::kill_tree(process_);
     waitpid(process_, &status, 0);
-    break;
   }
   const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   std::string err = read_file(err_path_);

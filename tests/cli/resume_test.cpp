@@ -2,14 +2,13 @@
 // would have come to without a stop.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "command.h"
 #include "command/numbers.h"
 #include "saved_model.h"
+#include "support/eventually.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -64,10 +63,8 @@ class Resume : public testing::Test {
                    void (Running::*by)() const) const {
     const Scratch output;
     Running running(output, arguments);
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-    while (!fs::exists(path(directory) + "/LATEST") && std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    EXPECT_TRUE(
+        shardrec::test::eventually([&] { return fs::exists(path(directory) + "/LATEST"); }, 100));
     (running.*by)();
     return running.wait();
   }

@@ -9,6 +9,7 @@
 #include "command.h"
 #include "serve/latencies.h"
 #include "serve/serve_load.h"
+#include "support/eventually.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -90,13 +91,10 @@ TEST(ServeBench, RefreshesWhileItGoesOnAndEndsInOrderWhenInterrupted) {
   train("train", scratch.path("run"));
   Running served(files, {"serve-bench", scratch.path("run"), "--refresh-every", "0.02", "--threads",
                          "2", "--seconds", "300", "--calls", "predict"});
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (read_file(files.path("stdout")).find("opened in") == std::string::npos &&
-         std::chrono::steady_clock::now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(shardrec::test::eventually(
+      [&] { return read_file(files.path("stdout")).find("opened in") != std::string::npos; }));
   train("resume", scratch.path("run"));
+  // Only its report, at the end, says which checkpoint its answers came from.
   std::this_thread::sleep_for(std::chrono::seconds(1));
   served.interrupt();
   const Finished result = served.wait(20);

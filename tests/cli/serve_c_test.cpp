@@ -7,13 +7,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <optional>
 
 #include "bench/bench_ids.h"
 #include "command.h"
 #include "serve/served_model.h"
+#include "support/eventually.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -86,12 +86,10 @@ class Service {
  public:
   explicit Service(const std::string& directory, int threads)
       : running_(scratch_, {directory, "0", std::to_string(threads)}, "", SHARDREC_SERVE_C) {
-    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (std::sscanf(read_file(scratch_.path("stdout")).c_str(), "listening on port %d\n",
-                       &port_) != 1 &&
-           std::chrono::steady_clock::now() < give_up) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    EXPECT_TRUE(shardrec::test::eventually([&] {
+      return std::sscanf(read_file(scratch_.path("stdout")).c_str(), "listening on port %d\n",
+                         &port_) == 1;
+    }));
   }
   [[nodiscard]] int port() const { return port_; }
   Running& running() { return running_; }

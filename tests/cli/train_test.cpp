@@ -2,16 +2,15 @@
 // plan loads, bad lines, interrupts.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "command.h"
 #include "data/click_log.h"
 #include "saved_model.h"
+#include "support/eventually.h"
 
 namespace shardrec::cli::test {
 namespace {
@@ -195,9 +194,8 @@ TEST_F(Train, InterruptEndsInOrderAndSaves) {
                   {"train", "--format", "criteo", "--data", log(), "--ranks", "2", "--epochs",
                    "1000000", "--batch", "64", "--json", "--save", folder.path("checkpoint")});
   // The first epoch's end is a line on standard error.
-  for (int i = 0; i < 600 && running.err().find("epoch 1/") == std::string::npos; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
+  EXPECT_TRUE(shardrec::test::eventually(
+      [&] { return running.err().find("epoch 1/") != std::string::npos; }));
   running.interrupt();
   const Finished result = running.wait();
   EXPECT_EQ(result.exit_code, 130) << result.err;

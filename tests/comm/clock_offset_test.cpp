@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/remote/envelope.h"
+#include "support/eventually.h"
 #include "support/memory_link.h"
 #include "world.h"
 
@@ -42,7 +43,7 @@ std::vector<Measured> measure(MemoryLink& link, int ranks, double seconds, const
       const auto communicator =
           make_communicator(link.layout(rank), carrier, link.state_broadcast(rank));
       own.error = error_of([&] {
-        if (!before(rank)) return;
+        if (!before(rank, *communicator)) return;
         own.clock = measure_clock(*communicator, *carrier, {.seconds = seconds, .now = [rank] {
                                                               return true_time() + ahead(rank);
                                                             }});
@@ -58,7 +59,7 @@ TEST(ClockOffset, IsFoundWithinItsUncertaintyOnEveryLink) {
   const support::MemoryLinkOptions links[] = {{}, {.rendezvous = true}, {.delay = 0.002}};
   for (const auto& options : links) {
     const auto link = MemoryLink::make(4, options);
-    const auto all = measure(*link, 4, 20, [](int) { return true; });
+    const auto all = measure(*link, 4, 20, [](int, Communicator&) { return true; });
     for (int rank = 0; rank < 4; ++rank) {
       const Measured& own = all[static_cast<size_t>(rank)];
       ASSERT_TRUE(own.clock.has_value()) << own.error->sentence();
@@ -74,7 +75,7 @@ TEST(ClockOffset, IsFoundWithinItsUncertaintyOnEveryLink) {
 
 TEST(ClockOffset, TheFastestRoundTripIsBelieved) {
   const auto link = MemoryLink::make(2, {.delay = 0.02, .seed = 7});
-  const auto all = measure(*link, 2, 20, [](int) { return true; });
+  const auto all = measure(*link, 2, 20, [](int, Communicator&) { return true; });
   ASSERT_TRUE(all[1].clock.has_value());
   // Eight round trips of two delays in [0, 20) ms each: their mean is 20 ms, the least far below.
   EXPECT_LT(all[1].clock->uncertainty, 8'000'000);
@@ -83,8 +84,12 @@ TEST(ClockOffset, TheFastestRoundTripIsBelieved) {
 TEST(ClockOffset, ARankThatDoesNotAnswerEndsItOnAll) {
   const auto link = MemoryLink::make(3);
   const auto start = std::chrono::steady_clock::now();
-  const auto all = measure(*link, 3, 0.3, [](int rank) {
-    if (rank == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
+  const auto all = measure(*link, 3, 0.3, [](int rank, Communicator& communicator) {
+    // Silent until it is told that rank 0 has given up.
+    if (rank == 1) {
+      EXPECT_TRUE(
+          test::eventually([&] { return error_of([&] { communicator.check(); }).has_value(); }));
+    }
     return rank != 1;
   });
   ASSERT_TRUE(all[0].error.has_value());
@@ -97,7 +102,7 @@ TEST(ClockOffset, ARankThatDoesNotAnswerEndsItOnAll) {
 TEST(ClockOffset, ALostRankEndsItAtOnce) {
   const auto link = MemoryLink::make(3);
   const auto start = std::chrono::steady_clock::now();
-  const auto all = measure(*link, 3, 60, [&](int rank) {
+  const auto all = measure(*link, 3, 60, [&](int rank, Communicator&) {
     if (rank == 2) link->cut(2);
     return rank != 2;
   });

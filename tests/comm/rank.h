@@ -2,7 +2,9 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -11,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/asleep.h"
+#include "support/eventually.h"
 #include "world.h"
 
 namespace shardrec::comm {
@@ -34,12 +38,16 @@ inline void receive(Channel& channel, int world, Ticket ticket) {
   channel.receive(ticket, received);
 }
 
-// Starts `call` in a thread, gives it time to fall asleep, runs `event`, returns what call threw.
+// Starts `call` in a thread, runs `event` when that thread sleeps, returns what call threw.
 inline core::Error thrown_while_waiting(const std::function<void()>& call,
                                         const std::function<void()>& event) {
   std::optional<core::Error> error;
-  std::thread waiter([&] { error = error_of(call); });
-  std::this_thread::sleep_for(milliseconds(20));
+  std::atomic<pid_t> thread{0};
+  std::thread waiter([&] {
+    thread = gettid();
+    error = error_of(call);
+  });
+  EXPECT_TRUE(test::eventually([&] { return test::is_asleep(thread); }));
   event();
   const auto start = SteadyClock::now();
   waiter.join();

@@ -13,6 +13,7 @@
 
 #include "comm/collective/collectives.h"
 #include "core/log.h"
+#include "support/eventually.h"
 #include "world.h"
 
 namespace shardrec::comm {
@@ -95,16 +96,21 @@ TEST(Recorder, AFailureNamesThePeerAndIsToldToTheLogOnce) {
   while (core::next_log(std::chrono::milliseconds(0))) {
   }
   Recorders recorders;
-  const Errors errors = recorders.run(2, [](Communicator& comm) {
+  std::atomic<bool> is_over{false};
+  const Errors errors = recorders.run(2, [&](Communicator& comm) {
     comm.set_deadlines({.step = 0.2});
     Collectives collectives(comm.open_channel(Purpose::kControl), comm.rank(), comm.size());
     collectives.barrier({.name = "begin", .kind = 1});
-    if (comm.rank() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    if (comm.rank() == 1) {
+      EXPECT_TRUE(test::eventually([&] { return is_over.load(); }));
+      return;
+    }
     for (int again = 0; again < 2; ++again) {
       const auto error = error_of([&] { collectives.barrier({.name = "forward", .kind = 2}); });
       ASSERT_TRUE(error.has_value());
       EXPECT_EQ(error->status(), SHARDREC_TIMEOUT);
     }
+    is_over = true;
   });
   const json all = operations(*recorders.all[0]);
   ASSERT_GE(all.size(), 2u);

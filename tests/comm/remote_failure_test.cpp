@@ -1,7 +1,9 @@
 // How a communicator between processes dies: every rank is told, in time, by name, for good.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +13,8 @@
 
 #include "core/log.h"
 #include "rank.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 #include "support/memory_link.h"
 
 namespace shardrec::comm {
@@ -31,13 +35,13 @@ struct World {
 
 // What a rank's every call throws soon, though nobody waits for anything.
 core::Error told(Communicator& comm) {
-  const auto start = SteadyClock::now();
-  while (seconds_since(start) < 20) {
-    if (const auto error = error_of([&] { comm.check(); })) return *error;
-    std::this_thread::sleep_for(milliseconds(1));
-  }
-  ADD_FAILURE() << "rank " << comm.rank() << " was told nothing";
-  return {SHARDREC_OK, "nothing"};
+  std::optional<core::Error> error;
+  EXPECT_TRUE(test::eventually([&] {
+    error = error_of([&] { comm.check(); });
+    return error.has_value();
+  })) << "rank "
+      << comm.rank() << " was told nothing";
+  return error.value_or(core::Error(SHARDREC_OK, "nothing"));
 }
 
 void step(Rank& rank, int world) {
@@ -73,7 +77,9 @@ TEST(RemoteEngine, TheLastBarrierIsOverWhenAnotherRankHasLeft) {
   Operation last{.name = "close", .kind = 3};
   last.last = true;
   std::optional<core::Error> error;
+  std::atomic<pid_t> waits{0};
   std::thread waiter([&] {
+    waits = gettid();
     error = error_of([&] {
       Channel& channel = *world[1].channel;
       const Ticket ticket = post(channel, 3, last);
@@ -83,7 +89,7 @@ TEST(RemoteEngine, TheLastBarrierIsOverWhenAnotherRankHasLeft) {
       world[1].comm->leave();
     });
   });
-  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(test::eventually([&] { return test::is_asleep(waits); }));
   const auto start = SteadyClock::now();
   world[0].comm->leave();
   waiter.join();
@@ -109,6 +115,7 @@ TEST(RemoteEngine, ABrokenConnectionIsReportedAsThePeersEndIfThatIsAnnounced) {
   const auto error = thrown_while_waiting([&] { step(world[0], 2); },
                                           [&] {
                                             world.link->break_connections(1, "broken pipe");
+                                            // Told late on purpose, as by another connection.
                                             std::this_thread::sleep_for(milliseconds(50));
                                             world.link->tell_loss(1, "its process ended");
                                           });
@@ -147,7 +154,7 @@ TEST(RemoteEngine, PeerDestroyedEndsAWaitInReceiveWithPeerFailed) {
 TEST(RemoteEngine, PeerDestroyedBeforeThePostEndsALaterWaitAtOnce) {
   World world(2);
   world[1].comm.reset();
-  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_TRUE(test::eventually([&] { return world.link->unheard(0) == 0; }));
   world[0].comm->check();  // nobody has needed it yet
   const auto start = SteadyClock::now();
   const auto error = error_of([&] { step(world[0], 2); });
@@ -195,8 +202,8 @@ TEST(RemoteEngine, WhatADestroyedChannelHasNotReadCountsAsRead) {
   const ConstBytes bytes = bytes_of(*large);
   const Ticket ticket =
       world[0].channel->post(kForward, std::vector<ConstBytes>{bytes, bytes}, large);
-  std::thread closer([&] {
-    std::this_thread::sleep_for(milliseconds(20));
+  std::thread closer([&, reclaims = gettid()] {
+    EXPECT_TRUE(test::eventually([&] { return test::is_asleep(reclaims); }));
     world[1].channel.reset();
   });
   world[0].channel->reclaim(ticket);
@@ -219,7 +226,7 @@ TEST(RemoteEngine, OrderlyLeaveAndThenTheEndHarmNobodyUntilSomebodyWaitsForTheRa
   world[1].comm.reset();
   world[1].channel.reset();
   world.link->cut(1);
-  std::this_thread::sleep_for(milliseconds(30));
+  EXPECT_TRUE(test::eventually([&] { return world.link->unheard(0) == 0; }));
   world[0].comm->check();
   const auto error = error_of([&] { step(world[0], 2); });
   ASSERT_TRUE(error);
@@ -367,10 +374,10 @@ TEST(RemoteEngine, ALongWaitWarnsOncePerWaitNamingTheLateRanks) {
   world[0].comm->set_deadlines({.step = 60, .setup = 60, .warn = 0.02});
   post(*world[1].channel, 3);
   std::thread waiter([&] { receive(*world[0].channel, 3, post(*world[0].channel, 3)); });
-  std::this_thread::sleep_for(milliseconds(120));
+  const auto message = core::next_log(std::chrono::seconds(60));
+  EXPECT_FALSE(core::next_log(milliseconds(100))) << "it has warned once";
   post(*world[2].channel, 3);
   waiter.join();
-  const auto message = core::next_log(milliseconds(0));
   ASSERT_TRUE(message);
   EXPECT_EQ(message->level, SHARDREC_LOG_WARNING);
   EXPECT_EQ(message->rank, 0);

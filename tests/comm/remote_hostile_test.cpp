@@ -14,6 +14,7 @@
 #include "comm/remote/envelope.h"
 #include "comm/remote/group_state.h"
 #include "rank.h"
+#include "support/eventually.h"
 #include "support/memory_link.h"
 
 namespace shardrec::comm {
@@ -44,6 +45,9 @@ struct Siege {
   }
   void announce(const GroupState& group_state) {
     state_broadcast->announce(write_group_state(group_state).view());
+  }
+  void wait_until_heard() const {
+    EXPECT_TRUE(test::eventually([&] { return link->unheard(0) == 0; }));
   }
 
   std::shared_ptr<MemoryLink> link;
@@ -137,7 +141,7 @@ TEST(HostilePeer, GroupStatesThatAreNoneAreNotHeard) {
     progress.progress[0] = {.channel = channel << 20, .closed = true, .posted = UINT64_MAX};
     if (channel != 0) siege.announce(progress);
   }
-  std::this_thread::sleep_for(milliseconds(100));
+  siege.wait_until_heard();
   siege.zero->comm->check();
   EXPECT_EQ(siege.answer(written(honest()), 20).status(), SHARDREC_OK);
 }
@@ -148,7 +152,7 @@ TEST(HostilePeer, ProgressThatWasNeverMadeEndsInATimeout) {
   progress.progress[0] = {.channel = 1, .closed = true, .posted = UINT64_MAX, .received = 5};
   siege.announce(progress);
   siege.announce({.sort = GroupState::Sort::kDeparture, .presence = remote::Presence::kLeft});
-  std::this_thread::sleep_for(milliseconds(30));
+  siege.wait_until_heard();
   siege.zero->comm->set_deadlines({.step = 0.05, .setup = 60, .warn = 30});
   const auto error =
       error_of([&] { receive(*siege.zero->channel, 2, post(*siege.zero->channel, 2)); });
@@ -202,7 +206,11 @@ TEST(LostPeer, AtAnyMessageEndsAllOthersNamingIt) {
 
 TEST(LostPeer, OfAPartKillsThatPartAndTheWholeButNoOtherPart) {
   const auto link = MemoryLink::make(4);
-  std::atomic<int> ready{0};
+  std::atomic<int> left{0};
+  std::atomic<bool> is_cut{false};
+  const auto all_heard = [&] {
+    return link->unheard(0) + link->unheard(1) + link->unheard(2) == 0;
+  };
   const auto errors = run_joined(
       4, [&](int rank) { return link->join(rank); },
       [&](Communicator& comm) {
@@ -212,15 +220,15 @@ TEST(LostPeer, OfAPartKillsThatPartAndTheWholeButNoOtherPart) {
         inside.barrier(kForward);
         Collectives(comm.open_channel(Purpose::kControl), comm.rank(), 4).barrier(kForward);
         comm.leave();
-        std::this_thread::sleep_for(milliseconds(50));
-        if (++ready == 4) link->cut(3);
-        while (ready.load() < 4) std::this_thread::yield();
+        if (++left == 4) {
+          EXPECT_TRUE(test::eventually(all_heard));
+          link->cut(3);
+          is_cut = true;
+        }
+        EXPECT_TRUE(test::eventually([&] { return is_cut && all_heard(); }));
         if (comm.rank() == 3) return;
         const auto error = error_of([&] {
-          for (int i = 0; i < 20; ++i) {
-            inside.barrier(kForward);
-            std::this_thread::sleep_for(milliseconds(5));
-          }
+          for (int i = 0; i < 20; ++i) inside.barrier(kForward);
         });
         if (comm.rank() < 2) {
           EXPECT_FALSE(error) << error->sentence();

@@ -1,11 +1,16 @@
 // What ranks tell each other through the rendezvous, and the ends of clients and servers.
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 
 #include "comm/rendezvous/client/client.h"
 #include "comm/rendezvous/protocol/layout.h"
 #include "rendezvous.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
@@ -164,8 +169,12 @@ TEST(RendezvousStore, ValuesAreSharedAndWaitedFor) {
   auto meetings = meet(server.token(), 2);
   std::string large(kMostValueBytes, '\0');
   for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<char>(i * 31);
-  std::thread waiting([&] { EXPECT_EQ(text_of(meetings[1].client->get("later", in(20))), large); });
-  std::this_thread::sleep_for(milliseconds(50));
+  std::atomic<pid_t> waiter{0};
+  std::thread waiting([&] {
+    waiter = gettid();
+    EXPECT_EQ(text_of(meetings[1].client->get("later", in(60))), large);
+  });
+  EXPECT_TRUE(test::eventually([&] { return test::is_asleep(waiter); }));
   meetings[0].client->set("later", bytes(large), in(20));
   waiting.join();
   meetings[1].client->set("k", bytes("1"), in(20));
@@ -208,9 +217,18 @@ TEST(RendezvousStore, CloseAndTheServersEndEndEveryWait) {
   auto meetings = meet(server->token(), 2);
   std::optional<core::Error> closed;
   std::optional<core::Error> ended;
-  std::thread first([&] { closed = error_of([&] { meetings[0].client->get("never", in(60)); }); });
-  std::thread second([&] { ended = error_of([&] { meetings[1].client->get("never", in(60)); }); });
-  std::this_thread::sleep_for(milliseconds(100));
+  std::array<std::atomic<pid_t>, 2> waiters{};
+  std::thread first([&] {
+    waiters[0] = gettid();
+    closed = error_of([&] { meetings[0].client->get("never", in(60)); });
+  });
+  std::thread second([&] {
+    waiters[1] = gettid();
+    ended = error_of([&] { meetings[1].client->get("never", in(60)); });
+  });
+  for (const std::atomic<pid_t>& waiter : waiters) {
+    EXPECT_TRUE(test::eventually([&] { return test::is_asleep(waiter); }));
+  }
   const auto start = Clock::now();
   meetings[0].client->close();
   first.join();
@@ -227,9 +245,12 @@ TEST(RendezvousStore, WhoWaitsForAValueIsToldThatARankIsGone) {
   Server server({});
   auto meetings = meet(server.token(), 3);
   std::optional<core::Error> error;
-  std::thread waiting(
-      [&] { error = error_of([&] { meetings[1].client->get("of rank 2", in(60)); }); });
-  std::this_thread::sleep_for(milliseconds(50));
+  std::atomic<pid_t> waiter{0};
+  std::thread waiting([&] {
+    waiter = gettid();
+    error = error_of([&] { meetings[1].client->get("of rank 2", in(60)); });
+  });
+  EXPECT_TRUE(test::eventually([&] { return test::is_asleep(waiter); }));
   const auto start = Clock::now();
   meetings[2] = {};
   waiting.join();
@@ -250,9 +271,7 @@ TEST(RendezvousStore, ARankMayNotWaitForKeysWithoutEnd) {
       if (error->status() == SHARDREC_OUT_OF_MEMORY) ++refused;
     });
   }
-  for (int i = 0; i < 1000 && refused.load() < 5; ++i) {
-    std::this_thread::sleep_for(milliseconds(10));
-  }
+  EXPECT_TRUE(test::eventually([&] { return refused.load() >= 5; }));
   EXPECT_EQ(refused.load(), 5);
   meetings[0].client->close();
   for (auto& thread : threads) thread.join();

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +13,8 @@
 
 #include "comm/rendezvous/client/token_file.h"
 #include "rendezvous.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
@@ -165,9 +167,12 @@ class ByFile : public testing::Test {
   // Of ranks that come one by one, the last one first.
   std::vector<std::optional<core::Error>> meet(int size, double seconds) const {
     std::vector<std::optional<core::Error>> errors(static_cast<size_t>(size));
+    std::vector<std::atomic<pid_t>> waiters(static_cast<size_t>(size));
     std::vector<std::thread> threads;
     for (int rank = size; rank-- > 0;) {
+      std::atomic<pid_t>& waiter = waiters[static_cast<size_t>(rank)];
       threads.emplace_back([&, rank] {
+        waiter = gettid();
         Environment mine = environment(rank, size);
         errors[static_cast<size_t>(rank)] = error_of([&] {
           const Meeting meeting = from_environment({.seconds = seconds}, mine.reader());
@@ -175,7 +180,8 @@ class ByFile : public testing::Test {
           EXPECT_EQ(meeting.layout.size, size);
         });
       });
-      std::this_thread::sleep_for(milliseconds(60));
+      // Rank 0 finds all others.
+      EXPECT_TRUE(rank == 0 || test::eventually([&] { return test::is_asleep(waiter); }));
     }
     for (auto& thread : threads) thread.join();
     return errors;

@@ -25,6 +25,7 @@ TEST(Rendezvous, TheServerMayStartLaterThanItsRanks) {
   const Token token = Server({.job = "late", .secret = kSecret}).token();
   std::optional<Server> server;
   std::thread late([&] {
+    // Late on purpose, and nothing shows that a rank has been refused by then.
     std::this_thread::sleep_for(milliseconds(400));
     server.emplace(ServerOptions{.port = token.port, .job = "late", .secret = kSecret});
   });
@@ -128,6 +129,7 @@ TEST(Rendezvous, TheNextGroupAtTheSameAddressIsWaitedForWhereAsked) {
   const Token token = first->token();
   auto meetings = meet(token, 2);
   std::thread next([&] {
+    // Late on purpose, and nothing shows that a rank has been told to wait by then.
     std::this_thread::sleep_for(milliseconds(300));
     meetings.clear();
     first.reset();

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "rank_process.h"
+#include "support/eventually.h"
 
 namespace shardrec::comm::rendezvous {
 namespace {
@@ -43,7 +44,6 @@ Losses strike(int victim, int number) {
     outcomes[i].meeting->client->listen(ears[i].listener());
   }
   EXPECT_EQ(process->line(), "joined");
-  std::this_thread::sleep_for(milliseconds(100));
   const auto struck = Clock::now();
   process->signal(number);
   Losses result;
@@ -86,9 +86,7 @@ TEST(RendezvousLiveness, ARankKilledWhileTheGroupFormsEndsItForAll) {
   Process victim(server.token().text(), "2", "3");
   std::optional<core::Error> error;
   std::thread waiting([&] { error = try_join(server.token(), 0, 3, {.seconds = 60}).error; });
-  for (int i = 0; i < 2000 && server.loop().joined() < 2; ++i) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
+  EXPECT_TRUE(test::eventually([&] { return server.loop().joined() == 2; }));
   const auto struck = Clock::now();
   victim.signal(SIGKILL);
   waiting.join();
@@ -107,11 +105,11 @@ TEST(RendezvousLiveness, AGroupThatIsStoppedAsAWholeLosesNobody) {
   ASSERT_EQ(other.line(), "joined");
   server.signal(SIGSTOP);
   other.signal(SIGSTOP);
+  // Longer than the silence that a rank is lost after.
   std::this_thread::sleep_for(milliseconds(2500));
   server.signal(SIGCONT);
   other.signal(SIGCONT);
-  std::this_thread::sleep_for(milliseconds(700));
-  EXPECT_EQ(other.line(0.1), "");
+  EXPECT_EQ(other.line(0.8), "");
   EXPECT_EQ(server.line(0.1), "");
   EXPECT_EQ(other.finish(), 0);
   EXPECT_EQ(server.finish(), 0);
@@ -149,6 +147,7 @@ class Relay {
     const Socket far = Socket::connect(look_up(to_.host, to_.port, why).front());
     std::vector<std::byte> bytes(65536);
     while (!over_) {
+      // The delay that a relay adds.
       std::this_thread::sleep_for(milliseconds(1));
       if (holds) continue;
       for (const auto& [from, to] : {std::pair(&near, &far), std::pair(&far, &near)}) {
@@ -186,9 +185,10 @@ TEST(RendezvousLiveness, APartitionIsSeenFromBothSidesWithinFiveSecondsAndADelay
       outcomes[rank].meeting->client->listen(ears[rank].listener());
     }
     relay.holds = true;
+    // Held up on purpose, for less than the silence that a rank is lost after.
     std::this_thread::sleep_for(milliseconds(2000));
     relay.holds = false;
-    std::this_thread::sleep_for(milliseconds(1000));
+    ASSERT_TRUE(ears[0].losses(1, 1).empty()) << "two seconds are no loss";
     for (Ear& ear : ears) ASSERT_TRUE(ear.losses(1, 0).empty()) << "two seconds are no loss";
     relay.holds = true;
     const auto cut = Clock::now();

@@ -14,17 +14,16 @@
 
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
-#include <thread>
 
 #include "comm/rendezvous/client/rendezvous.h"
 #include "comm/rendezvous/server/server_loop.h"
+#include "support/eventually.h"
 
 namespace {
 
@@ -64,7 +63,9 @@ void say_what_comes_of(Call call) {
 void without_random(int ranks) {
   const Server server({});
   say(server.token().text());
-  while (server.loop().joined() < ranks) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (!shardrec::test::eventually([&] { return server.loop().joined() >= ranks; })) {
+    throw std::runtime_error("the ranks did not join");
+  }
   deny({SYS_getrandom}, ENOSYS);
   say_what_comes_of([] { random_name(); });
   deny({SYS_openat}, EACCES);

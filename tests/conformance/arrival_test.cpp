@@ -2,26 +2,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "comm/message_texts.h"
 #include "conformance/engine.h"
+#include "support/eventually.h"
 
 namespace shardrec::comm {
 namespace {
 
-// Asks until the exchange has arrived, for at most a minute.
 bool arrives(Channel& channel, Ticket ticket) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point end = Clock::now() + std::chrono::minutes(1);
-  while (!channel.has_arrived(ticket)) {
-    if (Clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
+  return test::eventually([&] { return channel.has_arrived(ticket); });
 }
 
 // The late rank posts when all others have asked: it waits for them on another channel.

@@ -243,6 +243,7 @@ TEST_P(CollectiveConformance, BarrierReturnsOnlyWhenEveryRankHasEntered) {
       std::vector<int64_t> mine;
       for (int round = 0; round < kRounds; ++round) {
         if (round % comm.size() == comm.rank()) {
+          // Late on purpose: the others wait for it.
           std::this_thread::sleep_for(std::chrono::microseconds(200));
         }
         mine.push_back(Clock::now().time_since_epoch().count());

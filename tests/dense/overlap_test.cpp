@@ -2,18 +2,17 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "comm/world.h"
 #include "dense/ddp/ddp.h"
 #include "dense/host_parameters.h"
+#include "support/eventually.h"
 #include "support/forwarding.h"
 
 namespace shardrec::dense {
@@ -49,14 +48,8 @@ class CountingRank final : public test::ForwardingRank {
   std::atomic<int>& launched_;
 };
 
-// Waits for at most half a minute.
 bool reaches(const std::atomic<int>& count, int value) {
-  const auto start = std::chrono::steady_clock::now();
-  while (count.load() < value) {
-    if (comm::seconds_since(start) > 30) return false;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-  return true;
+  return test::eventually([&] { return count.load() >= value; });
 }
 
 DdpOptions one_parameter_per_bucket() {
@@ -90,7 +83,7 @@ TEST(DdpOverlap, ABucketIsLaunchedWhileTheMessagesOfAnOlderOneHaveNotCome) {
              ddp.mark_ready(0, 1);
              is_tested = true;
            } else {
-             while (!is_tested.load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+             EXPECT_TRUE(test::eventually([&] { return is_tested.load(); }));
              ddp.begin(true);
              for (int p = kBuckets; p-- > 0;) ddp.mark_ready(p, 1);
            }

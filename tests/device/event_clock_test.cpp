@@ -41,6 +41,7 @@ class EventClocks : public HeldStreamsTest {
   }
   void hold(const Stream& stream) { hold_(stream.number()); }
   void go_on_later() {
+    // The time that the clocks are to count.
     std::this_thread::sleep_for(kHeld);
     go_on_();
   }

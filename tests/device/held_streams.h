@@ -28,6 +28,7 @@ class HeldStreamsTest : public DeviceTest {
   template <class Call>
   void go_on_during(const Call& call) {
     std::thread later([&] {
+      // Late on purpose: the call may wait without sleeping, which nothing shows.
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       go_on_();
     });

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 
+#include "support/eventually.h"
 #include "support/ranks.h"
 
 namespace shardrec::test {
@@ -475,7 +476,7 @@ TEST(BadBatches, ARankThatNeverComesEndsTheOthersAtTheDeadline) {
     own.good_step();
     SR_OK(shardrec_comm_set_f64(comm, SHARDREC_COMM_STEP_SECONDS, 0.3));
     if (rank == 1) {
-      while (waiting.load() != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_TRUE(test::eventually([&] { return waiting.load() == 0; }));
     } else {
       Batch batch;
       SR_EXPECT_OK(batch.begin(own.lookup));

@@ -7,13 +7,14 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <thread>
 
 #include "comm/local/local_group.h"
 #include "core/error.h"
 #include "embedding/exchange/wire.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 
 namespace shardrec::embedding {
 namespace {
@@ -25,19 +26,6 @@ Message message_of(Lending* lending) {
   Message message;
   std::memcpy(message.data(), &header, sizeof header);
   return message;
-}
-
-// Returns when the kernel says that a thread of this process sleeps, or when it has come through.
-void wait_until_asleep(const std::atomic<pid_t>& thread, const std::atomic<bool>& through) {
-  while (thread == 0) std::this_thread::yield();
-  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
-  while (!through) {
-    std::string text;
-    std::getline(std::ifstream(path), text);
-    const size_t name_end = text.rfind(')');  // "123 (name) S ..."
-    if (name_end != std::string::npos && text.substr(name_end + 2, 1) == "S") return;
-    std::this_thread::yield();
-  }
 }
 
 TEST(Lending, IsTakenBackWhenNobodyReadsAnyMore) {
@@ -59,7 +47,7 @@ TEST(Lending, IsTakenBackWhenNobodyReadsAnyMore) {
       second.take_back();
       taken_back = true;
     });
-    wait_until_asleep(lender_id, taken_back);
+    EXPECT_TRUE(test::eventually([&] { return taken_back || test::is_asleep(lender_id); }));
     EXPECT_FALSE(taken_back);
   }
   lender.join();

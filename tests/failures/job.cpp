@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
-#include <thread>
 #include <utility>
 
+#include "support/eventually.h"
 #include "support/process_tree.h"
 
 namespace shardrec::failures {
@@ -114,8 +114,8 @@ bool Job::collect() {
 bool Job::wait(double seconds) {
   const auto start = Clock::now();
   const int victim = options_.trouble.rank;
-  bool over = false;
-  while (!(over = collect()) && seconds_since(start) < seconds) {
+  const auto ends = [&] {
+    if (collect()) return true;
     // mpirun waits for a rank that is stopped.
     if (options_.engine == "mpi" && options_.trouble.signal == SIGSTOP) {
       bool ended = true;
@@ -125,8 +125,9 @@ bool Job::wait(double seconds) {
       const pid_t process = ended ? report(victim).process : 0;
       if (process > 0) kill(process, SIGKILL);
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
+    return false;
+  };
+  const bool over = test::eventually(ends, seconds);
   seconds_ = seconds_since(start);
   for (const pid_t process : processes_) {
     if (!over && process > 0) hung_ += test::describe_tree(process);

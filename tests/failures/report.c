@@ -33,6 +33,7 @@ void rest(double seconds) {
   struct timespec pause;
   pause.tv_sec = (time_t)seconds;
   pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
+  /* For trouble at random times, and for what this process asks for again and again. */
   nanosleep(&pause, NULL);
 }
 

@@ -1,9 +1,9 @@
 // A job on several hosts has the numbers of one process, and hosts meet only as they are told to.
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "fixture.h"
+#include "support/eventually.h"
 
 namespace shardrec::hosts {
 namespace {
@@ -55,11 +55,9 @@ TEST_F(Hosts, APartitionBetweenTwoOthersEndsTheJobInFiveSeconds) {
   Arguments endless = train("gloo", 5, "row_wise", "");
   endless.insert(endless.end(), {"--epochs", "100000"});
   Job job(hosts(), 5, endless);
-  const auto give_up = Clock::now() + std::chrono::seconds(30);
-  while (job.rank(0).err().find("epoch 2/") == std::string::npos && Clock::now() < give_up) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ASSERT_LT(Clock::now(), give_up) << "training has not begun";
+  ASSERT_TRUE(test::eventually([&] {
+    return job.rank(0).err().find("epoch 2/") != std::string::npos;
+  })) << "training has not begun";
   bridge().part({1, 2});
   const auto finished = expect_end_in_time(job);
   for (size_t rank = 0; rank < finished.size(); ++rank) {

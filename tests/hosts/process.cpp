@@ -5,10 +5,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <thread>
 #include <utility>
 
 #include "namespaces.h"
+#include "support/eventually.h"
 
 namespace shardrec::hosts {
 namespace {
@@ -67,16 +67,14 @@ void Process::signal(int number) const {
 }
 
 std::optional<Finished> Process::wait(Clock::time_point deadline) {
-  for (;;) {
-    int status = 0;
-    if (waitpid(process_, &status, WNOHANG) == process_) {
-      process_ = 0;
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      return Finished{code, out(), err()};
-    }
-    if (Clock::now() >= deadline) return std::nullopt;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  int status = 0;
+  const double seconds = std::chrono::duration<double>(deadline - Clock::now()).count();
+  if (!test::eventually([&] { return waitpid(process_, &status, WNOHANG) == process_; }, seconds)) {
+    return std::nullopt;
   }
+  process_ = 0;
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return Finished{code, out(), err()};
 }
 
 std::string Process::out() const { return cli::test::read_file(files_ + ".out"); }

@@ -3,9 +3,9 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "fixture.h"
+#include "support/eventually.h"
 
 namespace shardrec::hosts {
 namespace {
@@ -44,11 +44,8 @@ TEST_F(Weathers, APartitionIsToldToEveryRankWithARankOfTheOtherSide) {
   Arguments endless = train("gloo", 4, "grid", "");
   endless.insert(endless.end(), {"--epochs", "100000"});
   Job job(hosts(), 4, endless);
-  const auto give_up = Clock::now() + std::chrono::seconds(30);
-  while (relay.traffic().payload_bytes < 1'000'000 && Clock::now() < give_up) {
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  ASSERT_LT(Clock::now(), give_up) << "training has not begun";
+  ASSERT_TRUE(test::eventually([&] { return relay.traffic().payload_bytes >= 1'000'000; }))
+      << "training has not begun";
   relay.cut();
   const auto finished = expect_end_in_time(job);
   for (size_t rank = 0; rank < finished.size(); ++rank) {

@@ -156,6 +156,7 @@ void copy_much_later() {
   one.run(fill, 1, 64, 0, in, 1);
   while (cudaStreamQuery(two.stream()) == cudaErrorNotReady) {
   }
+  // Not asked, as the second stream was: that would be an order.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   // The host enters the first stream again, and learns nothing by it.
   one.run(fill, 1, 1, 0, one.allocate<int>(1), 2);

@@ -200,6 +200,7 @@ TEST(Events, MeasureTimeUnlessTheyWereToldNotTo) {
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
   check(cudaEventRecord(start, queue.stream()));
+  // The time that is measured.
   check(cudaLaunchHostFunc(
       queue.stream(), [](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(3)); },
       nullptr));

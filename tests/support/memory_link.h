@@ -99,6 +99,11 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
+  // Of group states and losses that are for the rank: how many its listener is not through with.
+  int unheard(int rank) {
+    const std::lock_guard lock(mutex_);
+    return boxes_[static_cast<size_t>(rank)].unheard;
+  }
   uint64_t bytes_sent() {
     const std::lock_guard lock(mutex_);
     return bytes_sent_;
@@ -135,6 +140,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
   };
   struct Box {
     std::deque<Mail> mails;
+    int unheard = 0;  // mails, and the one that is with the listener
     bool closed = false;
   };
 
@@ -220,6 +226,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
         } else if (listener_.heard) {
           listener_.heard(mail.from, mail.bytes);
         }
+        link_->count_heard(rank_);
       }
     }
 
@@ -372,6 +379,7 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
       if (before.from == mail.from) mail.ready = std::max(mail.ready, before.ready);
     }
     mails.push_back(std::move(mail));
+    ++boxes_[static_cast<size_t>(to)].unheard;
     ends_[static_cast<size_t>(to)].mail.notify_all();
   }
   bool next(int rank, Mail& mail) {
@@ -392,6 +400,10 @@ class MemoryLink : public std::enable_shared_from_this<MemoryLink> {
         return true;
       }
     }
+  }
+  void count_heard(int rank) {
+    const std::lock_guard lock(mutex_);
+    --boxes_[static_cast<size_t>(rank)].unheard;
   }
   void close(int rank) {
     const std::lock_guard lock(mutex_);

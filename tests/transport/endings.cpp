@@ -2,11 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <memory>
 #include <thread>
 
 #include "core/error.h"
+#include "support/asleep.h"
+#include "support/eventually.h"
 #include "transport/scenarios.h"
 
 namespace shardrec::comm::remote {
@@ -47,12 +50,14 @@ void cancel(const Job& job) {
   const Bytes sent(8 << 20);
   auto third = transport.carrier->send(peer, 3, sent);  // more than is taken without a receiver
   std::atomic<int> ended{0};
+  std::array<std::atomic<pid_t>, 3> waiters{};
   std::vector<std::string> errors(3);
   {
     std::vector<std::jthread> waiting;
     int i = 0;
     for (Request* request : {first.get(), second.get(), third.get()}) {
       waiting.emplace_back([&, request, i] {
+        waiters[static_cast<size_t>(i)] = gettid();
         try {
           expect_outcome(request->wait(kDeadline), Outcome::kCancelled, "a cancelled wait");
         } catch (const std::exception& error) {
@@ -62,13 +67,14 @@ void cancel(const Job& job) {
       });
       ++i;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    for (const std::atomic<pid_t>& waiter : waiters) {
+      expect(test::eventually([&] { return test::is_asleep(waiter); }), "a wait does not wait");
+    }
     expect(ended == 0, "a wait ended before it was cancelled");
     const Stopwatch watch;
     transport.carrier->cancel();
-    while (ended < 3 && watch.seconds() < 10)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    expect(watch.seconds() < 1, "cancel took " + std::to_string(watch.seconds()) + " s");
+    expect(test::eventually([&] { return ended == 3; }, 10) && watch.seconds() < 1,
+           "cancel took " + std::to_string(watch.seconds()) + " s");
   }
   for (const std::string& error : errors) expect(error.empty(), error);
   expect_outcome(first->wait(5), Outcome::kCancelled, "a wait after cancel");
@@ -97,9 +103,9 @@ void forget(const Job& job) {
     std::fill(many.begin(), many.end(), kOwn);
     try {
       transport.carrier->send(1, 6, {})->wait(1);
-    } catch (const core::Error&) {  // the connection may be gone
+      transport.carrier->receive(1, 7, {})->wait(5);  // rank 1 has sent what it could
+    } catch (const core::Error&) {                    // the connection may be gone
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
     const auto untouched = [](std::byte byte) { return byte == kOwn; };
     expect(std::all_of(few.begin(), few.end(), untouched), "a short message came after all");
     expect(std::all_of(many.begin(), many.end(), untouched), "a long message came after all");
@@ -112,6 +118,7 @@ void forget(const Job& job) {
     try {
       transport.carrier->receive(0, 6, go)->wait(5);
       transport.carrier->send(0, 5, many)->wait(1);
+      transport.carrier->send(0, 7, {})->wait(1);
     } catch (const core::Error&) {  // rank 0 has given up what it was to receive
     }
   }
@@ -154,6 +161,7 @@ void silent(const Job& job) {
   Transport transport = open_job(job);
   meet(transport, 100);
   if (transport.rank == 0) {
+    // Silent on purpose, for longer than the others take.
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return;
   }

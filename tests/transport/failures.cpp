@@ -7,15 +7,16 @@
 #include <fstream>
 #include <memory>
 #include <system_error>
-#include <thread>
 
 #include "core/error.h"
+#include "support/eventually.h"
 #include "transport/scenarios.h"
 
 namespace shardrec::comm::remote {
 namespace {
 
-constexpr double kSoon = 1;  // seconds after a death
+constexpr double kSoon = 1;      // seconds after a death
+constexpr uint32_t kPosted = 8;  // the sender has posted what the other is to find
 
 void meet(Transport& transport, int without, uint32_t tag) {
   std::vector<std::unique_ptr<Request>> requests;
@@ -48,23 +49,31 @@ void killed(const Job& job, bool half_through) {
     std::vector<std::unique_ptr<Request>> requests;
     for (int peer = 1; half_through && peer < transport.size; ++peer) {
       requests.push_back(transport.carrier->receive(peer, 1, memory));
+      requests.push_back(transport.carrier->send(peer, kPosted, {}));
       requests.push_back(transport.carrier->send(peer, 2, other));
     }
     const volatile std::byte& quarter = memory[memory.size() / 4];
     for (const Stopwatch watch; half_through && quarter == std::byte{0};)
       expect(watch.seconds() < kDeadline, "nothing arrives");
-    if (!half_through) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    for (int peer = 1; !half_through && peer < transport.size; ++peer) {
+      expect_outcome(transport.carrier->receive(peer, kPosted, {})->wait(kDeadline), Outcome::kDone,
+                     "what a rank posted");
+    }
     kill(getpid(), SIGKILL);
     return;
   }
   Bytes nothing(1000);
   std::unique_ptr<Request> never, send, receive;
-  // Rank 0 is to be ready by now.
-  if (half_through) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (half_through) {
+    expect_outcome(transport.carrier->receive(0, kPosted, {})->wait(kDeadline), Outcome::kDone,
+                   "what rank 0 posted");
+  }
+  std::unique_ptr<Request> posted;
   try {
     never = transport.carrier->receive(0, 4, nothing);
     if (half_through) send = transport.carrier->send(0, 1, other);
     receive = transport.carrier->receive(0, 2, memory);  // may read until rank 0 dies
+    if (!half_through) posted = transport.carrier->send(0, kPosted, {});
   } catch (const core::Error& error) {
     expect(half_through && error.parts().rank == 0, error.what());
     throw TooLate();
@@ -194,9 +203,7 @@ void heard_later(const Job& job) {
   const auto get = store.get;
   store.get = [&](const std::string& key, double seconds) {
     const bool silent = job.rank == 2 && key.starts_with("gloo/1/");
-    while (silent && !heard() && watch.seconds() < kDeadline) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    if (silent) expect(test::eventually(heard, kDeadline), "rank 0 has not heard of it");
     if (heard()) core::fail(SHARDREC_PEER_FAILED, "rank 2 is silent", {.rank = 2});
     return get(key, seconds);
   };

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "comm/remote/transport.h"
 #include "core/error.h"
+#include "support/eventually.h"
 
 namespace shardrec::comm::remote {
 
@@ -36,12 +35,8 @@ inline TransportStore file_store(const std::filesystem::path& folder) {
           .get =
               [folder](const std::string& key, double seconds) {
                 const auto path = store_path(folder, key);
-                const auto end =
-                    std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-                while (!std::filesystem::exists(path)) {
-                  if (std::chrono::steady_clock::now() >= end)
-                    core::fail(SHARDREC_TIMEOUT, "nobody has set " + key);
-                  std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                if (!test::eventually([&] { return std::filesystem::exists(path); }, seconds)) {
+                  core::fail(SHARDREC_TIMEOUT, "nobody has set " + key);
                 }
                 std::ifstream file(path, std::ios::binary);
                 const std::vector<char> text((std::istreambuf_iterator<char>(file)), {});

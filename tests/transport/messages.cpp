@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "support/eventually.h"
 #include "transport/scenarios.h"
 
 namespace shardrec::comm::remote {
@@ -178,11 +179,14 @@ void late(const Job& job) {
     // Done or not yet is all that asking says.
     Bytes more(10);
     const auto asked = transport.carrier->receive(1, 10, more);
+    expect_outcome(asked->wait(0), Outcome::kTimeout, "asking for what is not sent");
+    expect_outcome(transport.carrier->send(1, 2, {})->wait(kDeadline), Outcome::kDone, "go");
     Result result;
-    const Stopwatch watch;
-    do {
+    const bool answered = test::eventually([&] {
       result = asked->wait(0);
-    } while (result.outcome == Outcome::kTimeout && watch.seconds() < kDeadline);
+      return result.outcome != Outcome::kTimeout;
+    });
+    expect(answered, "a message does not come");
     expect_outcome(result, Outcome::kDone, "asking");
     expect_outcome(asked->wait(0), Outcome::kDone, "asking again");
   } else if (transport.rank == 1) {
@@ -190,7 +194,7 @@ void late(const Job& job) {
     expect_outcome(transport.carrier->receive(0, 1, go)->wait(kDeadline), Outcome::kDone, "go");
     const Bytes sent = pattern(1, 0, 9, size), more = pattern(1, 0, 10, 10);
     expect_outcome(transport.carrier->send(0, 9, sent)->wait(kDeadline), Outcome::kDone, "send");
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    expect_outcome(transport.carrier->receive(0, 2, go)->wait(kDeadline), Outcome::kDone, "go");
     expect_outcome(transport.carrier->send(0, 10, more)->wait(kDeadline), Outcome::kDone, "send");
   }
   barrier(transport, 0);
@@ -233,14 +237,13 @@ void group_states(const Job& job) {
                    [](char letter) { return static_cast<std::byte>(letter); });
     transport.state_broadcast->announce(bytes);
   }
-  const Stopwatch watch;
-  for (bool all = false; !all && watch.seconds() < 10;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const bool all = test::eventually([&] {
     const std::lock_guard lock(mutex);
-    all = static_cast<int>(heard.size()) == transport.size - 1 &&
-          std::all_of(heard.begin(), heard.end(),
-                      [](const auto& entry) { return entry.second == "one two three"; });
-  }
+    return static_cast<int>(heard.size()) == transport.size - 1 &&
+           std::all_of(heard.begin(), heard.end(),
+                       [](const auto& entry) { return entry.second == "one two three"; });
+  });
+  expect(all, "not all was heard");
   barrier(transport, 0);
   transport.state_broadcast->listen({});
   for (int peer = 0; peer < transport.size; ++peer) {

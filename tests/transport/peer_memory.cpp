@@ -4,16 +4,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <vector>
 
+#include "support/asleep.h"
+#include "support/eventually.h"
 #include "transport/scenarios.h"
 
 namespace shardrec::comm::remote {
@@ -21,6 +21,7 @@ namespace {
 
 constexpr size_t kLarge = size_t{64} << 20;  // far more than a connection holds
 constexpr uint32_t kBack = 9;
+constexpr uint32_t kOffered = 8;
 
 bool reads_peer_memory() {
   const char* least = std::getenv("SHARDREC_GLOO_DIRECT_BYTES");
@@ -56,7 +57,7 @@ void read_while_stopped(const Job& job) {
     return;
   }
   const auto process = static_cast<pid_t>(receive_number(transport, 1, 1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until it has stopped
+  expect(test::eventually([&] { return test::is_stopped(process); }), "rank 1 has not stopped");
   Bytes received(kLarge);
   const auto request = transport.carrier->receive(1, 5, received);
   const Outcome outcome = request->wait(1).outcome;
@@ -99,12 +100,13 @@ void given_up(const Job& job) {
     Bytes memory(kLarge / 8);
     if (transport.rank == 1) {
       if (round % 2 == 0) receive_number(transport, 0, kBack);
-      expect_outcome(transport.carrier->send(0, tag, memory)->wait(kDeadline), Outcome::kDone,
-                     "what nobody wants any more");
+      const auto request = transport.carrier->send(0, tag, memory);
+      if (round % 2 != 0) send_number(transport, 0, kOffered, tag);
+      expect_outcome(request->wait(kDeadline), Outcome::kDone, "what nobody wants any more");
       continue;
     }
     // Asked for before it is offered, given up then; or read at once, and nobody waits for it.
-    if (round % 2 != 0) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (round % 2 != 0) receive_number(transport, 1, kOffered);
     transport.carrier->receive(1, tag, memory).reset();
     if (round % 2 == 0) send_number(transport, 1, kBack, 0);
   }

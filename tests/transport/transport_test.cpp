@@ -15,11 +15,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "support/eventually.h"
 #include "transport/scenarios.h"
 
 namespace shardrec::comm::remote {
@@ -45,18 +45,20 @@ std::vector<int> run_all(const std::vector<std::vector<std::string>>& commands, 
   }
   std::vector<int> statuses(children.size(), -1);
   std::vector<bool> ended(children.size(), false);
-  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
-  for (size_t left = children.size(); left > 0;) {
-    const bool over = Clock::now() >= deadline;
+  const auto collect = [&] {
+    bool over = true;
     for (size_t i = 0; i < children.size(); ++i) {
-      if (ended[i]) continue;
-      if (over) kill(children[i], SIGKILL);
-      if (waitpid(children[i], &statuses[i], over ? 0 : WNOHANG) != children[i]) continue;
-      if (over) statuses[i] = -1;
-      ended[i] = true;
-      --left;
+      if (!ended[i]) ended[i] = waitpid(children[i], &statuses[i], WNOHANG) == children[i];
+      over = over && ended[i];
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return over;
+  };
+  if (test::eventually(collect, seconds)) return statuses;
+  for (size_t i = 0; i < children.size(); ++i) {
+    if (ended[i]) continue;
+    kill(children[i], SIGKILL);
+    waitpid(children[i], &statuses[i], 0);
+    statuses[i] = -1;
   }
   return statuses;
 }
