@@ -66,8 +66,7 @@ Collection::Collection(std::shared_ptr<comm::Communicator> communicator, const p
     counters_.clock = backend_->time_operations(counters_.nanoseconds);
   });
   check_agreement(plan);
-  const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_),
-                            options_.host_root);
+  const GatheredNeeds needs(*collectives_, kCreate, rank, host_bytes(*layout_, options_));
   comm::agree(*collectives_, kCreate, [&] { needs.check(); });
   comm::agree(*collectives_, kCreate, [&] {
     for (const int32_t part : layout_->parts_of(rank)) {

@@ -36,7 +36,7 @@ void check_room(std::span<const MemoryNeed> ranks, size_t own, const core::Memor
 class GatheredNeeds {
  public:
   GatheredNeeds(comm::Collectives& collectives, const comm::Operation& operation, int rank,
-                uint64_t bytes, const std::string& root);
+                uint64_t bytes, const std::string& root = {});
   // As check_room(). Not collective: its result differs from rank to rank.
   void check() const { check_room(ranks_, own_, room_); }
 

@@ -34,7 +34,7 @@ void require_room(const MeshRanks& own, const plan::Model& model, const plan::Pl
     }
   } catch (const core::Error&) {  // a plan that the collection refuses, in its own words
   }
-  const embedding::GatheredNeeds needs(own.ranks, own.operation, own.world.rank(), bytes, "");
+  const embedding::GatheredNeeds needs(own.ranks, own.operation, own.world.rank(), bytes);
   comm::agree(own.ranks, own.operation, [&] { needs.check(); });
 }
 

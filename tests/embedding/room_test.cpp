@@ -87,7 +87,7 @@ plan::Plan one_each(const plan::Model& model) {
 }
 
 // What both ranks got from making collections of `rows` rows each.
-comm::Errors make(int64_t rows, const std::string& root) {
+comm::Errors make(int64_t rows) {
   const auto group = comm::local::make_group(2, 2);
   const plan::Model model = two_tables(rows);
   const plan::Plan plan = one_each(model);
@@ -95,7 +95,7 @@ comm::Errors make(int64_t rows, const std::string& root) {
       2, [&](int rank) { return comm::local::join(group, rank); },
       [&](comm::Communicator& comm) {
         const std::shared_ptr<comm::Communicator> same(&comm, [](comm::Communicator*) {});
-        const Collection made(same, model, plan, {.threads = 1, .host_root = root});
+        const Collection made(same, model, plan, {.threads = 1});
       });
 }
 
@@ -103,29 +103,45 @@ TEST(Room, RanksThatTogetherNeedMoreThanTheMachineHasAreRefusedAlike) {
   std::string root = testing::TempDir() + "room.XXXXXX";
   ASSERT_NE(::mkdtemp(root.data()), nullptr);
   fs::create_directories(root + "/proc");
-  constexpr int64_t kRows = 4096;  // 256 KiB per rank
+  constexpr uint64_t kEach = 256 << 10;
   for (const auto& [kibibytes, enough] : {std::pair(511, false), std::pair(512, true)}) {
     std::ofstream(root + "/proc/meminfo") << "MemAvailable: " << kibibytes << " kB\n";
-    for (const auto& error : make(kRows, root)) {
+    for (const auto& error : comm::run_ranks(2, [&](comm::Communicator& comm) {
+           comm::Collectives collectives(comm.open_channel(comm::Purpose::kControl), comm.rank(),
+                                         comm.size());
+           GatheredNeeds(collectives, {.name = "create"}, comm.rank(), kEach, root).check();
+         })) {
       EXPECT_EQ(error.has_value(), !enough) << (error ? error->sentence() : "");
       if (!error) continue;
       EXPECT_EQ(error->status(), SHARDREC_OUT_OF_MEMORY);
-      EXPECT_EQ(error->parts().value, 2 * kRows * 64);
+      EXPECT_EQ(error->parts().value, 2 * kEach);
       EXPECT_EQ(error->parts().limit, kibibytes * 1024);
     }
   }
   fs::remove_all(root);
 }
 
+// Each rank's table would have room, both together have none by far.
+TEST(Room, TablesThatTogetherNeedMoreThanThisMachineHasAreRefusedAlike) {
+  const uint64_t left = core::memory_room().least();
+  if (left == core::MemoryRoom::kUnknown) GTEST_SKIP() << "the system does not say what is left";
+  const auto rows = static_cast<int64_t>(left / 10 * 9 / 64);
+  for (const auto& error : make(rows)) {
+    ASSERT_TRUE(error);
+    EXPECT_EQ(error->status(), SHARDREC_OUT_OF_MEMORY) << error->sentence();
+    EXPECT_EQ(error->parts().value, 2 * rows * 64);
+  }
+}
+
 // Runs in a cgroup of 128 MiB: two ranks of 100 MiB each would be killed.
 TEST(RoomInCgroup, DISABLED_TablesBeyondTheLimitAreRefused) {
   constexpr int64_t kRows = (int64_t{100} << 20) / 64;
-  for (const auto& error : make(kRows, "")) {
+  for (const auto& error : make(kRows)) {
     ASSERT_TRUE(error);
     EXPECT_EQ(error->status(), SHARDREC_OUT_OF_MEMORY) << error->sentence();
     EXPECT_NE(error->sentence().find("cgroup"), std::string::npos) << error->sentence();
   }
-  for (const auto& error : make(kRows / 10, "")) {
+  for (const auto& error : make(kRows / 10)) {
     EXPECT_FALSE(error) << error->sentence();
   }
 }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,7 +30,6 @@ struct CollectionOptions {
   // is meant, where the back end is one of devices.
   std::string_view backend = compute::default_backend();
   int32_t device = -1;
-  std::string host_root = {};  // of core/host.h, for tests
 
   bool on_host() const { return compute::backend_named(backend).on_host; }
 };
