@@ -103,7 +103,7 @@ shardrec_status shardrec_plan_add_box(shardrec_plan* plan, int32_t table, int32_
   return guard([&] {
     const auto use = enter(plan, Access::kExclusive);
     plan::add_box(use->plan, use->model, table,
-                  {.rank = rank, .row = row, .rows = rows, .col = col, .cols = cols});
+                  {.rank = rank, .cells = {.row = row, .rows = rows, .col = col, .cols = cols}});
   });
 }
 
@@ -146,10 +146,10 @@ shardrec_status shardrec_plan_box(const shardrec_plan* plan, int32_t table, int3
     const auto use = enter(plan, Access::kExclusive);
     const plan::Box& found = plan::find_box(use->plan, use->model, table, box);
     give(out_rank, found.rank);
-    give(out_row, found.row);
-    give(out_rows, found.rows);
-    give(out_col, found.col);
-    give(out_cols, found.cols);
+    give(out_row, found.cells.row);
+    give(out_rows, found.cells.rows);
+    give(out_col, found.cells.col);
+    give(out_cols, found.cells.cols);
   });
 }
 

@@ -10,16 +10,16 @@ namespace shardrec::plan {
 namespace {
 
 // A model has at most 2^58 elements, and an optimizer two floats for each: no sum overflows.
-Bytes bytes_of_shape(const Model& model, size_t table, int64_t rows, int64_t cols,
+Bytes bytes_of_shape(const Model& model, size_t table, const Rectangle& cells,
                      bool keeps_row_values) {
   Bytes bytes;
-  bytes.weights = rows * cols * static_cast<int64_t>(core::dtype_size(model.tables[table].dtype));
+  bytes.weights = cells.area() * static_cast<int64_t>(core::dtype_size(model.tables[table].dtype));
   for (const OptimizerState& state :
        states_of(model.optimizer_of(static_cast<int32_t>(table)).kind)) {
     if (!state.by_row) {
-      bytes.states += rows * cols * 4;
+      bytes.states += cells.area() * 4;
     } else if (keeps_row_values) {
-      bytes.states += rows * 4;
+      bytes.states += cells.rows * 4;
     }
   }
   return bytes;
@@ -31,11 +31,11 @@ bool keeps_own_row_values(const Model& model, size_t table) {
 }
 
 bool is_first_of_its_rows(const std::vector<Box>& boxes, size_t box) {
-  return std::none_of(boxes.begin(), boxes.begin() + static_cast<ptrdiff_t>(box),
-                      [&](const Box& other) {
-                        return other.row == boxes[box].row && other.rows == boxes[box].rows &&
-                               other.rank == boxes[box].rank;
-                      });
+  return std::none_of(
+      boxes.begin(), boxes.begin() + static_cast<ptrdiff_t>(box), [&](const Box& other) {
+        return other.cells.row == boxes[box].cells.row &&
+               other.cells.rows == boxes[box].cells.rows && other.rank == boxes[box].rank;
+      });
 }
 
 }  // namespace
@@ -47,22 +47,22 @@ std::vector<Bytes> bytes_of_boxes(const Plan& plan, const Model& model, size_t t
   std::vector<Bytes> bytes;
   bytes.reserve(plan.tables[table].boxes.size());
   for (const Box& box : plan.tables[table].boxes) {
-    if (box.row != row) seen.clear();
-    row = box.row;
-    const bool first = seen.emplace(box.rank, box.rows).second;
-    bytes.push_back(bytes_of_shape(model, table, box.rows, box.cols, by_box || first));
+    if (box.cells.row != row) seen.clear();
+    row = box.cells.row;
+    const bool first = seen.emplace(box.rank, box.cells.rows).second;
+    bytes.push_back(bytes_of_shape(model, table, box.cells, by_box || first));
   }
   return bytes;
 }
 
 Bytes bytes_of_box(const Plan& plan, const Model& model, size_t table, size_t box) {
   const std::vector<Box>& boxes = plan.tables[table].boxes;
-  return bytes_of_shape(model, table, boxes[box].rows, boxes[box].cols,
+  return bytes_of_shape(model, table, boxes[box].cells,
                         keeps_own_row_values(model, table) || is_first_of_its_rows(boxes, box));
 }
 
 Bytes bytes_of_whole(const Model& model, size_t table) {
-  return bytes_of_shape(model, table, model.tables[table].rows, model.tables[table].dim, true);
+  return bytes_of_shape(model, table, model.tables[table].cells(), true);
 }
 
 }  // namespace shardrec::plan

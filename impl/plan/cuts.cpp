@@ -1,7 +1,6 @@
 #include "plan/cuts.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 namespace shardrec::plan {
@@ -61,7 +60,7 @@ std::vector<Box> cut_rows(const Table& table, std::span<const int32_t> ranks) {
   for (size_t part = 0; part < ranks.size(); ++part) {
     const Range rows = row_cut(table.rows, std::ssize(ranks), static_cast<int64_t>(part));
     if (rows.size == 0) break;
-    boxes.push_back({ranks[part], rows.first, rows.size, 0, table.dim});
+    boxes.push_back({ranks[part], {rows.first, rows.size, 0, table.dim}});
   }
   return boxes;
 }
@@ -71,7 +70,7 @@ std::vector<Box> cut_columns(const Table& table, std::span<const int32_t> ranks)
   for (size_t part = 0; part < ranks.size(); ++part) {
     const Range cols = column_cut(table.dim, std::ssize(ranks), static_cast<int64_t>(part));
     if (cols.size == 0) break;
-    boxes.push_back({ranks[part], 0, table.rows, cols.first, cols.size});
+    boxes.push_back({ranks[part], {0, table.rows, cols.first, cols.size}});
   }
   return boxes;
 }
@@ -83,14 +82,13 @@ std::vector<Box> cut_grid(const Table& table, const RankPool& pool,
     const Range cols = column_cut(table.dim, std::ssize(nodes), static_cast<int64_t>(part));
     if (cols.size == 0) break;
     for (Box box : cut_rows(table, pool.of_node(nodes[part]))) {
-      box.col = cols.first;
-      box.cols = cols.size;
+      box.cells.col = cols.first;
+      box.cells.cols = cols.size;
       boxes.push_back(box);
     }
   }
-  std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
-    return std::tie(a.row, a.col) < std::tie(b.row, b.col);
-  });
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Box& a, const Box& b) { return before(a.cells, b.cells); });
   return boxes;
 }
 
@@ -134,8 +132,7 @@ std::optional<shardrec_sharding> recognise(const TablePlan& plan, const Table& t
   if (boxes.empty()) return std::nullopt;
   const Box& box = boxes.front();
   if (boxes.size() == 1) {
-    const bool whole = box.rows == table.rows && box.cols == table.dim;
-    return whole ? std::optional(SHARDREC_SHARDING_TABLE_WISE) : std::nullopt;
+    return box.cells == table.cells() ? std::optional(SHARDREC_SHARDING_TABLE_WISE) : std::nullopt;
   }
   const RankPool pool(topology, table.limits.ranks);
   if (boxes == cut_rows(table, pool.ranks())) return SHARDREC_SHARDING_ROW_WISE;

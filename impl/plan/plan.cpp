@@ -1,7 +1,6 @@
 #include "plan/plan.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "core/error.h"
 #include "plan/model/names.h"
@@ -55,11 +54,11 @@ void add_box(Plan& plan, const Model& model, int32_t table, const Box& box) {
   }
   check_box(about, plan.topology, box);
   for (const Box& other : own.boxes) {
-    if (overlap(box, other)) fail_overlap(about, other, box);
+    if (!intersect(box.cells, other.cells).empty()) fail_overlap(about, other, box);
   }
-  const auto place = std::upper_bound(
-      own.boxes.begin(), own.boxes.end(), box,
-      [](const Box& a, const Box& b) { return std::tie(a.row, a.col) < std::tie(b.row, b.col); });
+  const auto place =
+      std::upper_bound(own.boxes.begin(), own.boxes.end(), box,
+                       [](const Box& a, const Box& b) { return before(a.cells, b.cells); });
   own.boxes.insert(place, box);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/model/model.h"
+#include "plan/model/rectangle.h"
 #include "shardrec/options.h"
 
 namespace shardrec::plan {
@@ -24,20 +25,17 @@ struct Topology {
   }
 };
 
-// Rows [row, row + rows) x columns [col, col + cols) of a table, owned by one rank.
+// Cells of a table, owned by one rank.
 struct Box {
   int32_t rank = 0;
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  Rectangle cells = {};
 
   bool operator==(const Box&) const = default;
 };
 
 struct TablePlan {
   bool replicated = false;  // on every rank; then no boxes
-  std::vector<Box> boxes;   // ordered by (row, col); pairwise disjoint
+  std::vector<Box> boxes;   // in the order of before(); pairwise disjoint
   // How a replicated table keeps in step; never AUTO.
   shardrec_replication replication = SHARDREC_REPLICATION_SAMPLES;
 

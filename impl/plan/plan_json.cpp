@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -25,10 +24,10 @@ Box read_box(const JsonValue& json) {
   json.expect_keys({"rank", "row", "rows", "col", "cols"});
   Box box;
   box.rank = static_cast<int32_t>(json.at("rank").integer(0, INT32_MAX));
-  box.row = json.at("row").integer(0, INT64_MAX);
-  box.rows = json.at("rows").integer(1, INT64_MAX);
-  box.col = json.at("col").integer(0, INT64_MAX);
-  box.cols = json.at("cols").integer(1, INT64_MAX);
+  box.cells.row = json.at("row").integer(0, INT64_MAX);
+  box.cells.rows = json.at("rows").integer(1, INT64_MAX);
+  box.cells.col = json.at("col").integer(0, INT64_MAX);
+  box.cells.cols = json.at("cols").integer(1, INT64_MAX);
   return box;
 }
 
@@ -81,7 +80,8 @@ void read_table(const JsonValue& json, const Table& table, const Topology& topol
     at_place(*box, [&] { check_box(table, topology, plan.boxes.back()); });
   }
   std::sort(plan.boxes.begin(), plan.boxes.end(), [](const Box& a, const Box& b) {
-    return std::tie(a.row, a.col, a.rank) < std::tie(b.row, b.col, b.rank);
+    return a.cells.row == b.cells.row && a.cells.col == b.cells.col ? a.rank < b.rank
+                                                                    : before(a.cells, b.cells);
   });
   at_place(json, [&] { check_table_tiling(table, topology, plan); });
 }
@@ -109,10 +109,10 @@ std::string plan_to_json(const Plan& plan, const Model& model) {
     for (const Box& box : plan.tables[i].boxes) {
       json.begin_object();
       json.key("rank").integer(box.rank);
-      json.key("row").integer(box.row);
-      json.key("rows").integer(box.rows);
-      json.key("col").integer(box.col);
-      json.key("cols").integer(box.cols);
+      json.key("row").integer(box.cells.row);
+      json.key("rows").integer(box.cells.rows);
+      json.key("col").integer(box.cells.col);
+      json.key("cols").integer(box.cells.cols);
       json.end_object();
     }
     json.end_array();

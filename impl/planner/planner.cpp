@@ -38,15 +38,15 @@ class Weights {
 
   int64_t of_table(size_t table) const {
     const Table& shape = model_.tables[table];
-    return of_box(table, {.rows = shape.rows, .cols = shape.dim});
+    return of_cells(table, shape.cells());
   }
-  int64_t of_box(size_t table, const Box& box) const {
+  int64_t of_cells(size_t table, const plan::Rectangle& cells) const {
     const Table& shape = model_.tables[table];
-    if (profile_ == nullptr) return box.rows * box.cols * element_bytes(shape);
+    if (profile_ == nullptr) return cells.area() * element_bytes(shape);
     const Optimizer& optimizer = shape.optimizer ? *shape.optimizer : model_.optimizer;
-    const int64_t time = picoseconds_per_sample(shape, optimizer, features_[table], box.cols,
+    const int64_t time = picoseconds_per_sample(shape, optimizer, features_[table], cells.cols,
                                                 bag_length_, *profile_);
-    const double part = static_cast<double>(box.rows) / static_cast<double>(shape.rows);
+    const double part = static_cast<double>(cells.rows) / static_cast<double>(shape.rows);
     return std::max<int64_t>(1, std::llround(static_cast<double>(time) * part));
   }
 
@@ -70,7 +70,7 @@ class Loads {
 
   void add(size_t table, const std::vector<Box>& boxes, const Weights& weights) {
     for (const Box& box : boxes) {
-      const int64_t weight = weights.of_box(table, box);
+      const int64_t weight = weights.of_cells(table, box.cells);
       const int32_t node = topology_.node_of(box.rank);
       move(ranks_, rank_weight_, box.rank, weight, 1);
       move(nodes_, node_weight_, node, weight, topology_.ranks_of_node(node));
@@ -165,7 +165,7 @@ std::vector<Box> place(const Placing& placing, const Loads& loads) {
   const auto node = [&] { return pool.of_node(loads.least_nodes(pool, 1).front()); };
   switch (placing.kind) {
     case SHARDREC_SHARDING_TABLE_WISE:
-      return {{loads.least_ranks(pool.ranks(), 1).front(), 0, table.rows, 0, table.dim}};
+      return {{loads.least_ranks(pool.ranks(), 1).front(), table.cells()}};
     case SHARDREC_SHARDING_ROW_WISE:
       return plan::cut_rows(table, pool.ranks());
     case SHARDREC_SHARDING_COLUMN_WISE:

@@ -45,7 +45,7 @@ class TableReader {
         checkpoint::copy_rows(
             chunk.data(), width,
             served.memory->data + static_cast<size_t>(row) * row_bytes +
-                static_cast<size_t>(box->col) * compute::element_bytes(served.element),
+                static_cast<size_t>(box->cells.col) * compute::element_bytes(served.element),
             static_cast<int64_t>(row_bytes), rows, width);
       });
     }
@@ -63,7 +63,7 @@ class TableReader {
     }
     // A column at which any box begins is where a slice does.
     std::map<int64_t, ColumnSlice> slices;
-    for (const ManifestTensor* box : boxes) slices[box->col].col = box->col;
+    for (const ManifestTensor* box : boxes) slices[box->cells.col].col = box->cells.col;
     for (auto slice = slices.begin(); slice != slices.end(); ++slice) {
       const auto next = std::next(slice);
       slice->second.cols = (next == slices.end() ? table.dim : next->first) - slice->first;
@@ -72,11 +72,11 @@ class TableReader {
       for_each_chunk(*box, [](int64_t, int64_t, std::span<const std::byte>) {});
       const std::byte* data = map_file(*box, served);
       for (auto& [col, slice] : slices) {
-        if (col < box->col || col >= box->col + box->cols) continue;
-        slice.ranges.push_back({.first = box->row,
-                                .data = data + static_cast<size_t>(col - box->col) *
+        if (col < box->cells.col || col >= box->cells.end_col()) continue;
+        slice.ranges.push_back({.first = box->cells.row,
+                                .data = data + static_cast<size_t>(col - box->cells.col) *
                                                    compute::element_bytes(served.element),
-                                .stride = box->cols});
+                                .stride = box->cells.cols});
       }
     }
     for (auto& [col, slice] : slices) {
@@ -101,7 +101,7 @@ class TableReader {
                   served.memory->data + static_cast<size_t>(row) * stride);
     };
     if (std::all_of(boxes.begin(), boxes.end(),
-                    [&](const ManifestTensor* box) { return box->cols == table.dim; })) {
+                    [&](const ManifestTensor* box) { return box->cells.cols == table.dim; })) {
       for (const ManifestTensor* box : boxes) {
         for_each_chunk(*box, [&](int64_t row, int64_t rows, std::span<const std::byte> chunk) {
           encode(row, rows, chunk.data());
@@ -128,14 +128,14 @@ class TableReader {
   // Calls take(first row, rows, bytes) for the chunks of a box, each verified.
   template <class Take>
   void for_each_chunk(const ManifestTensor& box, Take take) {
-    const int64_t row_bytes = box.layout.row_bytes(box.cols);
-    for (int64_t number = 0; number * box.chunk_rows < box.rows; ++number) {
+    const int64_t row_bytes = box.layout.row_bytes(box.cells.cols);
+    for (int64_t number = 0; number * box.chunk_rows < box.cells.rows; ++number) {
       const int64_t first = number * box.chunk_rows;
-      const int64_t rows = std::min(box.chunk_rows, box.rows - first);
+      const int64_t rows = std::min(box.chunk_rows, box.cells.rows - first);
       const auto chunk = buffer_.resize_as<std::byte>(static_cast<size_t>(rows * row_bytes));
       files_.read(box.stored, first * row_bytes, chunk);
       files_.check_chunk(box, number, chunk);
-      take(box.row + first, rows, std::span<const std::byte>(chunk));
+      take(box.cells.row + first, rows, std::span<const std::byte>(chunk));
       if (control_ != nullptr) control_->advance(rows * row_bytes);
     }
   }

@@ -98,8 +98,8 @@ void ReplicaSync::average_pieces(embedding::Collection& collection) {
     const int64_t width = piece.row_width();
     const auto columns = static_cast<size_t>(width);
     const int64_t most = compute::rows_at_once(columns * sizeof(float));
-    for (int64_t first = 0; first < piece.rows; first += most) {
-      const int64_t rows = std::min(most, piece.rows - first);
+    for (int64_t first = 0; first < piece.cells.rows; first += most) {
+      const int64_t rows = std::min(most, piece.cells.rows - first);
       const std::span<float> values = rows_.resize_as<float>(static_cast<size_t>(rows) * columns);
       const compute::RowTransfer to_host{.from = {piece.at_row(first), piece.element, piece.stride},
                                          .to = {values.data(), compute::Element::kFloat32, columns},

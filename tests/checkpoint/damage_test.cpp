@@ -124,7 +124,7 @@ TEST_F(Damage, ManifestsThatDoNotHoldEveryCellOnceAreRefused) {
   expect_manifest_refused([](Manifest& m) { m.tensors.erase(m.tensors.begin()); }, "exactly once");
   expect_manifest_refused([](Manifest& m) { m.tensors.erase(m.tensors.begin() + 1); },
                           "state/sum exactly once");
-  expect_manifest_refused([](Manifest& m) { m.tensors[2].row = 2; }, "overlap");
+  expect_manifest_refused([](Manifest& m) { m.tensors[2].cells.row = 2; }, "overlap");
   expect_manifest_refused(
       [](Manifest& m) {
         m.tensors.push_back(m.tensors[0]);
@@ -167,11 +167,11 @@ TEST_F(Damage, ManifestsOfImpossibleNumbersAreRefused) {
                           "tables[0].rows");
   expect_manifest_refused([](Manifest& m) { tables_of(m)[0].dim = 65537; }, "tables[0].dim");
   expect_manifest_refused([](Manifest& m) { tables_of(m).push_back(tables_of(m)[0]); }, "twice");
-  expect_manifest_refused([](Manifest& m) { m.tensors[0].row = -1; }, "tensors[0].row");
-  expect_manifest_refused([](Manifest& m) { m.tensors[0].rows = int64_t{1} << 40; },
+  expect_manifest_refused([](Manifest& m) { m.tensors[0].cells.row = -1; }, "tensors[0].row");
+  expect_manifest_refused([](Manifest& m) { m.tensors[0].cells.rows = int64_t{1} << 40; },
                           "tensors[0].rows");
-  expect_manifest_refused([](Manifest& m) { m.tensors[0].col = 3; }, "tensors[0].col");
-  expect_manifest_refused([](Manifest& m) { m.tensors[0].cols = 0; }, "tensors[0].cols");
+  expect_manifest_refused([](Manifest& m) { m.tensors[0].cells.col = 3; }, "tensors[0].col");
+  expect_manifest_refused([](Manifest& m) { m.tensors[0].cells.cols = 0; }, "tensors[0].cols");
   expect_manifest_refused([](Manifest& m) { m.tensors[0].chunk_rows += 1; },
                           "tensors[0].chunk_rows");
   expect_manifest_refused([](Manifest& m) { m.tensors[0].checksums.push_back(1); },

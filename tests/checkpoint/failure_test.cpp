@@ -171,7 +171,7 @@ TEST_F(Failure, PiecesThatMissACellAreNeverACheckpoint) {
   expect_all(save_all(model_, hole, scratch_.path(), 1), SHARDREC_INTERNAL, "table \"t0\"");
   EXPECT_EQ(left_in(scratch_.path()), std::vector<std::string>{});
   plan::Plan twice = plan_;
-  twice.tables[1].boxes[0].rows += 1;
+  twice.tables[1].boxes[0].cells.rows += 1;
   expect_all(save_all(model_, twice, scratch_.path(), 1), SHARDREC_INTERNAL, "overlap");
   EXPECT_EQ(left_in(scratch_.path()), std::vector<std::string>{});
 }

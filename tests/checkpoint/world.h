@@ -73,8 +73,9 @@ inline float weight_at(size_t table, int64_t row, int64_t col) {
 // The bits of a cell of any part; of a state by row, col and cols are those it is taken over.
 inline uint32_t bits_at(const BoxTensor& box, int64_t row, int64_t col) {
   const auto table = static_cast<size_t>(box.table);
-  const float value = box.layout.by_row ? weight_at(table, row, box.col * 1000 + box.cols)
-                                        : weight_at(table, row, col);
+  const float value = box.layout.by_row
+                          ? weight_at(table, row, box.cells.col * 1000 + box.cells.cols)
+                          : weight_at(table, row, col);
   const uint32_t bits = std::bit_cast<uint32_t>(value) ^ static_cast<uint32_t>(box.part) << 24;
   return box.layout.element_bytes() == 4 ? bits : bits * 2654435761U >> 16;
 }
@@ -105,23 +106,20 @@ class RankTables {
           BoxTensor tensor{.table = static_cast<int32_t>(t),
                            .part = part,
                            .layout = layout_of(table.dtype, optimizer.kind, part),
-                           .row = box.row,
-                           .rows = box.rows,
-                           .col = box.col,
-                           .cols = box.cols};
+                           .cells = box.cells};
           if (tensor.layout.by_row && !owns_row_values) continue;
           if (tensor.layout.by_row && !by_shard) {
-            tensor.col = 0;
-            tensor.cols = table.dim;
+            tensor.cells.col = 0;
+            tensor.cells.cols = table.dim;
           }
           add_tensor(tensor, fill);
         }
       };
       if (plan.tables[t].replicated && (use == Use::kLoad || rank == 0)) {
-        add({rank, 0, table.rows, 0, table.dim}, true);
+        add({rank, table.cells()}, true);
       }
       for (const plan::Box& box : plan.tables[t].boxes) {
-        if (box.rank == rank) add(box, use == Use::kLoad || by_shard || box.col == 0);
+        if (box.rank == rank) add(box, use == Use::kLoad || by_shard || box.cells.col == 0);
       }
     }
     for (size_t i = 0; i < boxes_.size(); ++i) {
@@ -159,9 +157,9 @@ class RankTables {
 
  private:
   void add_tensor(BoxTensor box, uint32_t fill) {
-    box.stride = box.layout.row_width(box.cols) + static_cast<int64_t>(boxes_.size() % 3);
+    box.stride = box.layout.row_width(box.cells.cols) + static_cast<int64_t>(boxes_.size() % 3);
     const auto bytes = static_cast<size_t>(box.layout.element_bytes());
-    memory_.emplace_back(static_cast<size_t>(box.rows * box.stride) * bytes);
+    memory_.emplace_back(static_cast<size_t>(box.cells.rows * box.stride) * bytes);
     for (size_t at = 0; at < memory_.back().size(); at += bytes) {
       std::memcpy(memory_.back().data() + at, &fill, bytes);
     }
@@ -172,10 +170,10 @@ class RankTables {
   void each(const Visit& visit) {
     for (const BoxTensor& box : boxes_) {
       const int64_t bytes = box.layout.element_bytes();
-      for (int64_t row = 0; row < box.rows; ++row) {
-        for (int64_t i = 0; i < box.layout.row_width(box.cols); ++i) {
+      for (int64_t row = 0; row < box.cells.rows; ++row) {
+        for (int64_t i = 0; i < box.layout.row_width(box.cells.cols); ++i) {
           visit(box.data + (row * box.stride + i) * bytes, static_cast<size_t>(bytes),
-                bits_at(box, box.row + row, box.col + i));
+                bits_at(box, box.cells.row + row, box.cells.col + i));
         }
       }
     }

@@ -96,7 +96,7 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   plan::add_table(model, {.name = "t", .rows = width.rows, .dim = 4});
   plan::add_feature(model, {.name = "f", .table = 0});
   plan::Plan plan{{2, 2}, std::vector<plan::TablePlan>(1)};
-  plan::add_box(plan, model, 0, {1, 0, width.rows, 0, 4});
+  plan::add_box(plan, model, 0, {1, {0, width.rows, 0, 4}});
   const embedding::Layout source(model, plan, 0);
   const embedding::Layout owner(model, plan, 1);
 
@@ -168,7 +168,7 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   plan::add_table(model, {.name = "t", .rows = 1000, .dim = 4});
   plan::add_feature(model, {.name = "f", .table = 0});
   plan::Plan plan{{2, 2}, std::vector<plan::TablePlan>(1)};
-  plan::add_box(plan, model, 0, {1, 0, 1000, 0, 4});
+  plan::add_box(plan, model, 0, {1, {0, 1000, 0, 4}});
   const embedding::Layout source(model, plan, 0);
   const embedding::Layout owner(model, plan, 1);
   std::vector<int64_t> values(100, 5);

@@ -48,7 +48,7 @@ class NodeSumsOfFour : public ::testing::Test {
   NodeSumsOfFour() {
     plan::add_table(model_, {.name = "t", .rows = 8, .dim = 4});
     plan::add_feature(model_, {.name = "f", .table = 0});
-    for (int r = 0; r < 4; ++r) plan::add_box(plan_, model_, 0, {r, 2 * r, 2, 0, 4});
+    for (int r = 0; r < 4; ++r) plan::add_box(plan_, model_, 0, {r, {2 * r, 2, 0, 4}});
   }
 
   // What an owner's message begins with: for samples 0 to 69, rows for those of `samples`.

@@ -24,7 +24,7 @@ class CorruptInput : public ::testing::Test {
     plan::add_table(model_, {.name = "t", .rows = 100, .dim = 4});
     plan::add_feature(model_, {.name = "f", .table = 0});
     plan::add_feature(model_, {.name = "g", .table = 0});
-    plan::add_box(plan_, model_, 0, {2, 0, 100, 0, 4});
+    plan::add_box(plan_, model_, 0, {2, {0, 100, 0, 4}});
     const Layout source(model_, plan_, 0);
     // Dense lengths of f, sparse ones of g.
     std::vector<int64_t> values = {1, 2, 3, 4, 5, 6, 7};

@@ -34,7 +34,7 @@ Result step_in(int64_t ranges) {
   cut.tables[0].boxes.clear();
   for (int64_t i = 0; i < ranges; ++i) {
     const int64_t row = kRows * i / ranges;
-    cut.tables[0].boxes.push_back({0, row, kRows * (i + 1) / ranges - row, 0, kDim});
+    cut.tables[0].boxes.push_back({0, {row, kRows * (i + 1) / ranges - row, 0, kDim}});
   }
   const auto group = comm::local::make_group(1, 1);
   const auto collection =

@@ -81,7 +81,7 @@ plan::Plan one_each(const plan::Model& model) {
   for (int32_t t = 0; t < 2; ++t) {
     plan.tables.push_back({});
     const int64_t rows = model.tables[static_cast<size_t>(t)].rows;
-    plan.tables.back().boxes.push_back({.rank = t, .rows = rows, .cols = 16});
+    plan.tables.back().boxes.push_back({.rank = t, .cells = {.rows = rows, .cols = 16}});
   }
   return plan;
 }

@@ -146,7 +146,7 @@ class World {
         const int64_t cols =
             between(random_, std::min<int64_t>(2, table.dim - col), table.dim - col);
         const auto rank = static_cast<int32_t>(between(random_, 0, ranks_ - 1));
-        plan::add_box(plan_, model_, t, {rank, row, rows, col, cols});
+        plan::add_box(plan_, model_, t, {rank, {row, rows, col, cols}});
         col += cols;
       }
       row += rows;

@@ -19,7 +19,7 @@ inline uint64_t digest(embedding::Collection& collection) {
                                                     embedding::PieceUse::kLoad)) {
     const auto width = static_cast<size_t>(piece.row_width());
     row_bytes.resize(width * compute::element_bytes(piece.element));
-    for (int64_t row = 0; row < piece.rows; ++row) {
+    for (int64_t row = 0; row < piece.cells.rows; ++row) {
       const compute::RowTransfer transfer{.from = {piece.at_row(row), piece.element, piece.stride},
                                           .to = {row_bytes.data(), piece.element, width},
                                           .rows = 1,

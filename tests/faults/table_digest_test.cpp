@@ -50,8 +50,10 @@ TEST_P(TableDigest, ChangesWithEveryByteOfWeightsAndStates) {
   // Two boxes side by side on one rank: pieces of a stride that is not their width.
   plan::Plan plan{.topology = {}, .tables = std::vector<plan::TablePlan>(model.tables.size())};
   for (int32_t table = 0; table < std::ssize(model.tables); ++table) {
-    plan::add_box(plan, model, table, {.rank = 0, .row = 0, .rows = 3, .col = 0, .cols = 5});
-    plan::add_box(plan, model, table, {.rank = 0, .row = 0, .rows = 3, .col = 5, .cols = 3});
+    plan::add_box(plan, model, table,
+                  {.rank = 0, .cells = {.row = 0, .rows = 3, .col = 0, .cols = 5}});
+    plan::add_box(plan, model, table,
+                  {.rank = 0, .cells = {.row = 0, .rows = 3, .col = 5, .cols = 3}});
   }
   embedding::Collection collection(comm::local::join(comm::local::make_group(1, 1), 0), model, plan,
                                    {.threads = 1});

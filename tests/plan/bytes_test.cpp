@@ -24,7 +24,7 @@ Plan cut(const std::vector<Box>& boxes, const Model& model) {
 }
 
 TEST(PlanBytes, CountsWeightsByDtypeAndStatesInFloat32) {
-  const std::vector<Box> rows = {{0, 0, 4, 0, 8}, {1, 4, 6, 0, 8}};
+  const std::vector<Box> rows = {{0, {0, 4, 0, 8}}, {1, {4, 6, 0, 8}}};
   const struct {
     shardrec_optimizer optimizer;
     Bytes first;
@@ -46,7 +46,7 @@ TEST(PlanBytes, CountsWeightsByDtypeAndStatesInFloat32) {
 
 TEST(PlanBytes, CountsValuesPerRowOncePerRankWhereTheyAreOverTheWholeRow) {
   // Rank 0 has two boxes of one row range, rank 1 the columns between them.
-  const std::vector<Box> columns = {{0, 0, 10, 0, 2}, {1, 0, 10, 2, 4}, {0, 0, 10, 6, 2}};
+  const std::vector<Box> columns = {{0, {0, 10, 0, 2}}, {1, {0, 10, 2, 4}}, {0, {0, 10, 6, 2}}};
   const Model row = one_table(SHARDREC_OPTIMIZER_ROWWISE_ADAGRAD, SHARDREC_ROW_STATISTICS_ROW);
   EXPECT_EQ(bytes_of_boxes(cut(columns, row), row, 0),
             (std::vector<Bytes>{{80, 40}, {160, 40}, {80, 0}}));
@@ -56,7 +56,7 @@ TEST(PlanBytes, CountsValuesPerRowOncePerRankWhereTheyAreOverTheWholeRow) {
             (std::vector<Bytes>{{80, 40}, {160, 40}, {80, 40}}));
   EXPECT_EQ(bytes_of_box(cut(columns, shard), shard, 0, 2), (Bytes{80, 40}));
   // Row ranges that only begin together share nothing.
-  const std::vector<Box> uneven = {{0, 0, 10, 0, 2}, {0, 0, 5, 2, 6}, {0, 5, 5, 2, 6}};
+  const std::vector<Box> uneven = {{0, {0, 10, 0, 2}}, {0, {0, 5, 2, 6}}, {0, {5, 5, 2, 6}}};
   EXPECT_EQ(bytes_of_boxes(cut(uneven, row), row, 0),
             (std::vector<Bytes>{{80, 40}, {120, 20}, {120, 20}}));
 }

@@ -24,9 +24,9 @@ TEST(Fields, OfAModelTravelInItsJsonAndChangeItsFingerprint) {
 // A plan with every field at work: a table in boxes and a replicated one.
 Plan plan_of_all_fields(const Model& model) {
   Plan plan{.topology = {.ranks = 4, .ranks_per_node = 2}, .tables = std::vector<TablePlan>(2)};
-  add_box(plan, model, 0, {.rank = 0, .row = 0, .rows = 10, .col = 0, .cols = 8});
-  add_box(plan, model, 0, {.rank = 3, .row = 10, .rows = 30, .col = 0, .cols = 3});
-  add_box(plan, model, 0, {.rank = 1, .row = 10, .rows = 30, .col = 3, .cols = 5});
+  add_box(plan, model, 0, {.rank = 0, .cells = {.row = 0, .rows = 10, .col = 0, .cols = 8}});
+  add_box(plan, model, 0, {.rank = 3, .cells = {.row = 10, .rows = 30, .col = 0, .cols = 3}});
+  add_box(plan, model, 0, {.rank = 1, .cells = {.row = 10, .rows = 30, .col = 3, .cols = 5}});
   add_replicated(plan, model, 1);
   set_replication(plan, model, 1, SHARDREC_REPLICATION_ROWS);
   return plan;
@@ -56,8 +56,9 @@ TEST(Fields, OfAPlanChangeItsFingerprint) {
   change("replicated", replicated, false);
   change("replication", replication, SHARDREC_REPLICATION_DENSE);
   change("boxes", boxes, tables[0].boxes);
-  auto& [rank, row, rows, col, cols] = tables[0].boxes[2];
+  auto& [rank, cells] = tables[0].boxes[2];
   change("rank", rank, int32_t{2});
+  auto& [row, rows, col, cols] = cells;
   change("row", row, int64_t{11});
   change("rows", rows, int64_t{29});
   change("col", col, int64_t{4});

@@ -18,8 +18,8 @@ class Find : public ::testing::Test {
     add_feature(model_, {.name = "history", .table = 1, .pooling = SHARDREC_POOLING_NONE});
     plan_.topology = {.ranks = 2, .ranks_per_node = 2};
     plan_.tables.resize(2);
-    add_box(plan_, model_, 0, {.rank = 0, .row = 0, .rows = 5, .col = 0, .cols = 4});
-    add_box(plan_, model_, 0, {.rank = 1, .row = 5, .rows = 5, .col = 0, .cols = 4});
+    add_box(plan_, model_, 0, {.rank = 0, .cells = {.row = 0, .rows = 5, .col = 0, .cols = 4}});
+    add_box(plan_, model_, 0, {.rank = 1, .cells = {.row = 5, .rows = 5, .col = 0, .cols = 4}});
     add_replicated(plan_, model_, 1);
   }
 
@@ -41,7 +41,7 @@ class Find : public ::testing::Test {
 
 TEST_F(Find, BoxesByNumber) {
   EXPECT_EQ(&find_table(plan_, 1), &plan_.tables[1]);
-  EXPECT_EQ(find_box(plan_, model_, 0, 1).row, 5);
+  EXPECT_EQ(find_box(plan_, model_, 0, 1).cells.row, 5);
   EXPECT_EQ(find_box_bytes(plan_, model_, 0, 1), bytes_of_box(plan_, model_, 0, 1));
   for (const int32_t table : {-1, 2}) {
     expect_not_found([&] { (void)find_table(plan_, table); }, table, 2);

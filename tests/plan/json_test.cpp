@@ -225,8 +225,8 @@ TEST(PlanJson, MatchesTablesByNameAndSortsBoxes) {
      {"name": "t1", "rows": 4, "dim": 12, "replicated": false, "boxes": [
        {"rank": 1, "row": 0, "rows": 4, "col": 0, "cols": 12}]}]})");
   EXPECT_EQ(plan.topology, (Topology{4, 2}));
-  EXPECT_EQ(plan.tables[0].boxes, (std::vector<Box>{{1, 0, 5, 0, 8}, {3, 5, 4, 0, 8}}));
-  EXPECT_EQ(plan.tables[1].boxes, (std::vector<Box>{{1, 0, 4, 0, 12}}));
+  EXPECT_EQ(plan.tables[0].boxes, (std::vector<Box>{{1, {0, 5, 0, 8}}, {3, {5, 4, 0, 8}}}));
+  EXPECT_EQ(plan.tables[1].boxes, (std::vector<Box>{{1, {0, 4, 0, 12}}}));
   EXPECT_TRUE(plan.tables[2].replicated);
 }
 
@@ -287,10 +287,10 @@ TEST(PlanFingerprint, DiffersWhenAnythingDiffers) {
   add([](Plan& p) { p.topology.ranks = 5; });
   add([](Plan& p) { p.topology.ranks_per_node = 1; });
   add([](Plan& p) { p.tables[0].boxes[0].rank = 3; });
-  add([](Plan& p) { p.tables[0].boxes[0].rows = 2; });
-  add([](Plan& p) { p.tables[0].boxes[0].cols = 2; });
-  add([](Plan& p) { p.tables[0].boxes[1].row = 2; });
-  add([](Plan& p) { p.tables[0].boxes[1].col = 2; });
+  add([](Plan& p) { p.tables[0].boxes[0].cells.rows = 2; });
+  add([](Plan& p) { p.tables[0].boxes[0].cells.cols = 2; });
+  add([](Plan& p) { p.tables[0].boxes[1].cells.row = 2; });
+  add([](Plan& p) { p.tables[0].boxes[1].cells.col = 2; });
   add([](Plan& p) { p.tables[1].boxes.pop_back(); });
   add([](Plan& p) { p.tables[2] = {true, {}}; });
 }

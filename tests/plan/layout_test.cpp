@@ -14,50 +14,50 @@ using Boxes = std::vector<Box>;
 
 TEST(RowWise, GivesEveryRankTheSameRowsAndTheLastOnesTheRest) {
   EXPECT_EQ(make_plan(one_table(5, 3), {4, 1}, SHARDREC_SHARDING_ROW_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 2, 0, 3}, {1, 2, 2, 0, 3}, {2, 4, 1, 0, 3}}));
+            (Boxes{{0, {0, 2, 0, 3}}, {1, {2, 2, 0, 3}}, {2, {4, 1, 0, 3}}}));
   EXPECT_EQ(make_plan(one_table(8, 1), {4, 2}, SHARDREC_SHARDING_ROW_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 2, 0, 1}, {1, 2, 2, 0, 1}, {2, 4, 2, 0, 1}, {3, 6, 2, 0, 1}}));
+            (Boxes{{0, {0, 2, 0, 1}}, {1, {2, 2, 0, 1}}, {2, {4, 2, 0, 1}}, {3, {6, 2, 0, 1}}}));
 }
 
 TEST(RowWise, LeavesRanksBeyondTheRowsWithoutBox) {
   EXPECT_EQ(make_plan(one_table(2, 4), {5, 1}, SHARDREC_SHARDING_ROW_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 1, 0, 4}, {1, 1, 1, 0, 4}}));
+            (Boxes{{0, {0, 1, 0, 4}}, {1, {1, 1, 0, 4}}}));
 }
 
 TEST(ColumnWise, CutsMultiplesOfFourWhereEveryRankGetsFour) {
   EXPECT_EQ(make_plan(one_table(7, 16), {4, 1}, SHARDREC_SHARDING_COLUMN_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 7, 0, 4}, {1, 0, 7, 4, 4}, {2, 0, 7, 8, 4}, {3, 0, 7, 12, 4}}));
+            (Boxes{{0, {0, 7, 0, 4}}, {1, {0, 7, 4, 4}}, {2, {0, 7, 8, 4}}, {3, {0, 7, 12, 4}}}));
   EXPECT_EQ(make_plan(one_table(7, 64), {3, 1}, SHARDREC_SHARDING_COLUMN_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 7, 0, 24}, {1, 0, 7, 24, 20}, {2, 0, 7, 44, 20}}));
+            (Boxes{{0, {0, 7, 0, 24}}, {1, {0, 7, 24, 20}}, {2, {0, 7, 44, 20}}}));
 }
 
 TEST(ColumnWise, GivesTheLastRankWhatIsLeftOfFours) {
   EXPECT_EQ(make_plan(one_table(7, 18), {4, 1}, SHARDREC_SHARDING_COLUMN_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 7, 0, 4}, {1, 0, 7, 4, 4}, {2, 0, 7, 8, 4}, {3, 0, 7, 12, 6}}));
+            (Boxes{{0, {0, 7, 0, 4}}, {1, {0, 7, 4, 4}}, {2, {0, 7, 8, 4}}, {3, {0, 7, 12, 6}}}));
 }
 
 TEST(ColumnWise, CutsSingleColumnsWhereFoursAreTooFew) {
   EXPECT_EQ(make_plan(one_table(7, 10), {4, 1}, SHARDREC_SHARDING_COLUMN_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 7, 0, 3}, {1, 0, 7, 3, 3}, {2, 0, 7, 6, 2}, {3, 0, 7, 8, 2}}));
+            (Boxes{{0, {0, 7, 0, 3}}, {1, {0, 7, 3, 3}}, {2, {0, 7, 6, 2}}, {3, {0, 7, 8, 2}}}));
   EXPECT_EQ(make_plan(one_table(7, 3), {5, 1}, SHARDREC_SHARDING_COLUMN_WISE).tables[0].boxes,
-            (Boxes{{0, 0, 7, 0, 1}, {1, 0, 7, 1, 1}, {2, 0, 7, 2, 1}}));
+            (Boxes{{0, {0, 7, 0, 1}}, {1, {0, 7, 1, 1}}, {2, {0, 7, 2, 1}}}));
 }
 
 TEST(Grid, CutsColumnsOverNodesAndRowsInsideThem) {
   // Nodes {0, 1} and {2, 3}; ordered by row, then column.
   EXPECT_EQ(make_plan(one_table(5, 8), {4, 2}, SHARDREC_SHARDING_GRID).tables[0].boxes,
-            (Boxes{{0, 0, 3, 0, 4}, {2, 0, 3, 4, 4}, {1, 3, 2, 0, 4}, {3, 3, 2, 4, 4}}));
+            (Boxes{{0, {0, 3, 0, 4}}, {2, {0, 3, 4, 4}}, {1, {3, 2, 0, 4}}, {3, {3, 2, 4, 4}}}));
 }
 
 TEST(Grid, CutsTheRowsOfASmallerLastNodeByItsOwnRanks) {
   // Nodes {0, 1} and {2}.
   EXPECT_EQ(make_plan(one_table(5, 9), {3, 2}, SHARDREC_SHARDING_GRID).tables[0].boxes,
-            (Boxes{{0, 0, 3, 0, 4}, {2, 0, 5, 4, 5}, {1, 3, 2, 0, 4}}));
+            (Boxes{{0, {0, 3, 0, 4}}, {2, {0, 5, 4, 5}}, {1, {3, 2, 0, 4}}}));
 }
 
 TEST(Grid, LeavesOutNodesBeyondTheColumns) {
   EXPECT_EQ(make_plan(one_table(4, 2), {6, 2}, SHARDREC_SHARDING_GRID).tables[0].boxes,
-            (Boxes{{0, 0, 2, 0, 1}, {2, 0, 2, 1, 1}, {1, 2, 2, 0, 1}, {3, 2, 2, 1, 1}}));
+            (Boxes{{0, {0, 2, 0, 1}}, {2, {0, 2, 1, 1}}, {1, {2, 2, 0, 1}}, {3, {2, 2, 1, 1}}}));
 }
 
 TEST(TableWise, GivesTablesByFallingBytesToTheLeastLoadedRank) {
@@ -65,7 +65,7 @@ TEST(TableWise, GivesTablesByFallingBytesToTheLeastLoadedRank) {
   const Model model = tables_of({{10, 1}, {40, 1}, {20, 1}, {30, 1}, {25, 1}});
   const Plan plan = make_plan(model, {3, 1}, SHARDREC_SHARDING_TABLE_WISE);
   EXPECT_EQ(owners(plan), (std::vector<int32_t>{1, 0, 2, 1, 2}));
-  EXPECT_EQ(plan.tables[3].boxes, (Boxes{{1, 0, 30, 0, 1}}));
+  EXPECT_EQ(plan.tables[3].boxes, (Boxes{{1, {0, 30, 0, 1}}}));
 }
 
 TEST(TableWise, TakesEqualTablesInOrderAndTheLowestOfEqualRanks) {
@@ -77,8 +77,8 @@ TEST(TableWise, TakesEqualTablesInOrderAndTheLowestOfEqualRanks) {
 TEST(TableRowWise, CutsRowsOverTheRanksOfTheLeastLoadedNode) {
   const Model model = tables_of({{4, 1}, {9, 1}});
   const Plan plan = make_plan(model, {4, 2}, SHARDREC_SHARDING_TABLE_ROW_WISE);
-  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, 0, 5, 0, 1}, {1, 5, 4, 0, 1}}));
-  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{2, 0, 2, 0, 1}, {3, 2, 2, 0, 1}}));
+  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, {0, 5, 0, 1}}, {1, {5, 4, 0, 1}}}));
+  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{2, {0, 2, 0, 1}}, {3, {2, 2, 0, 1}}}));
 }
 
 TEST(TableRowWise, ComparesNodesByBytesPerRank) {
@@ -87,14 +87,14 @@ TEST(TableRowWise, ComparesNodesByBytesPerRank) {
   const Model model = tables_of({{12, 1}, {10, 1}, {8, 1}, {2, 1}});
   const Plan plan = make_plan(model, {3, 2}, SHARDREC_SHARDING_TABLE_ROW_WISE);
   EXPECT_EQ(owners(plan), (std::vector<int32_t>{0, 2, 0, 0}));
-  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{2, 0, 10, 0, 1}}));
+  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{2, {0, 10, 0, 1}}}));
 }
 
 TEST(TableColumnWise, CutsColumnsOverTheRanksOfTheLeastLoadedNode) {
   const Model model = tables_of({{1, 9}, {2, 8}});
   const Plan plan = make_plan(model, {4, 2}, SHARDREC_SHARDING_TABLE_COLUMN_WISE);
-  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, 0, 2, 0, 4}, {1, 0, 2, 4, 4}}));
-  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{2, 0, 1, 0, 4}, {3, 0, 1, 4, 5}}));
+  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, {0, 2, 0, 4}}, {1, {0, 2, 4, 4}}}));
+  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{2, {0, 1, 0, 4}}, {3, {0, 1, 4, 5}}}));
 }
 
 TEST(DataParallel, ReplicatesEveryTable) {
@@ -131,8 +131,8 @@ TEST(Auto, PlacesWholeTablesWhereTheCutOnesLeaveRoom) {
   // Rows of 64 KiB: five of seven are cut 3 + 2, the table of two goes to rank 1.
   const Model model = tables_of({{2, 16384}, {5, 16384}});
   const Plan plan = make_plan(model, {2, 1}, SHARDREC_SHARDING_AUTO);
-  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{1, 0, 2, 0, 16384}}));
-  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, 0, 3, 0, 16384}, {1, 3, 2, 0, 16384}}));
+  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{1, {0, 2, 0, 16384}}}));
+  EXPECT_EQ(plan.tables[1].boxes, (Boxes{{0, {0, 3, 0, 16384}}, {1, {3, 2, 0, 16384}}}));
 }
 
 // An independent statement of what every cut must be: a tiling, with near-equal parts.

@@ -131,16 +131,16 @@ TEST(AllowedRanks, TakeTheCutsOfEachKind) {
     EXPECT_EQ(recognise(plan.tables[0], model.tables[0], topology), kind);
     return plan.tables[0].boxes;
   };
-  EXPECT_EQ(boxes(SHARDREC_SHARDING_TABLE_WISE), (Boxes{{1, 0, 12, 0, 8}}));
+  EXPECT_EQ(boxes(SHARDREC_SHARDING_TABLE_WISE), (Boxes{{1, {0, 12, 0, 8}}}));
   EXPECT_EQ(boxes(SHARDREC_SHARDING_ROW_WISE),
-            (Boxes{{1, 0, 4, 0, 8}, {4, 4, 4, 0, 8}, {5, 8, 4, 0, 8}}));
+            (Boxes{{1, {0, 4, 0, 8}}, {4, {4, 4, 0, 8}}, {5, {8, 4, 0, 8}}}));
   EXPECT_EQ(boxes(SHARDREC_SHARDING_COLUMN_WISE),
-            (Boxes{{1, 0, 12, 0, 3}, {4, 0, 12, 3, 3}, {5, 0, 12, 6, 2}}));
+            (Boxes{{1, {0, 12, 0, 3}}, {4, {0, 12, 3, 3}}, {5, {0, 12, 6, 2}}}));
   EXPECT_EQ(boxes(SHARDREC_SHARDING_GRID),
-            (Boxes{{1, 0, 12, 0, 4}, {4, 0, 6, 4, 4}, {5, 6, 6, 4, 4}}));
+            (Boxes{{1, {0, 12, 0, 4}}, {4, {0, 6, 4, 4}}, {5, {6, 6, 4, 4}}}));
   // Node 0 has one allowed rank only: the table is whole there.
   const Plan plan = make_plan(model, topology, SHARDREC_SHARDING_TABLE_ROW_WISE);
-  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{1, 0, 12, 0, 8}}));
+  EXPECT_EQ(plan.tables[0].boxes, (Boxes{{1, {0, 12, 0, 8}}}));
 }
 
 TEST(AllowedRanks, SpreadTablesAmongThemselves) {
@@ -211,16 +211,16 @@ TEST(MinColumns, PartsGoToTheLeastLoadedRanksAndNodes) {
   const Topology topology{4, 4};
   PlanOptions options{.sharding = SHARDREC_SHARDING_COLUMN_WISE};
   const Plan columns = make_plan(model, topology, options);
-  EXPECT_EQ(columns.tables[0].boxes, (Boxes{{0, 0, 400, 0, 4}, {1, 0, 400, 4, 4}}));
-  EXPECT_EQ(columns.tables[1].boxes, (Boxes{{2, 0, 10, 0, 8}, {3, 0, 10, 8, 8}}));
+  EXPECT_EQ(columns.tables[0].boxes, (Boxes{{0, {0, 400, 0, 4}}, {1, {0, 400, 4, 4}}}));
+  EXPECT_EQ(columns.tables[1].boxes, (Boxes{{2, {0, 10, 0, 8}}, {3, {0, 10, 8, 8}}}));
   EXPECT_EQ(recognise(columns.tables[1], model.tables[1], topology), SHARDREC_SHARDING_COLUMN_WISE);
   const Topology nodes{4, 1};
   options.sharding = SHARDREC_SHARDING_GRID;
   const Plan grid = make_plan(model, nodes, options);
-  EXPECT_EQ(grid.tables[1].boxes, (Boxes{{2, 0, 10, 0, 8}, {3, 0, 10, 8, 8}}));
+  EXPECT_EQ(grid.tables[1].boxes, (Boxes{{2, {0, 10, 0, 8}}, {3, {0, 10, 8, 8}}}));
   const Model inside = table_with(10, 16, limits("table_column_wise", "", 8));
   EXPECT_EQ(make_plan(inside, topology, SHARDREC_SHARDING_AUTO).tables[0].boxes,
-            (Boxes{{0, 0, 10, 0, 8}, {1, 0, 10, 8, 8}}));
+            (Boxes{{0, {0, 10, 0, 8}}, {1, {0, 10, 8, 8}}}));
 }
 
 TEST(MinColumns, AreAtMostTheTables) {
@@ -319,7 +319,7 @@ TEST(Limits, HoldForEveryKindOnRandomTopologies) {
         EXPECT_TRUE(recognise(plan.tables[t], table, topology)) << kind;
         for (const Box& box : plan.tables[t].boxes) {
           EXPECT_TRUE(table.limits.ranks.has(box.rank)) << kind;
-          EXPECT_GE(box.cols, table.limits.min_columns) << kind;
+          EXPECT_GE(box.cells.cols, table.limits.min_columns) << kind;
         }
       }
     }

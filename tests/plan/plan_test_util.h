@@ -39,8 +39,8 @@ inline std::string count_owners(const TablePlan& plan, const Table& table) {
     for (int64_t col = 0; col < table.dim; ++col) {
       int count = 0;
       for (const Box& box : plan.boxes) {
-        if (row >= box.row && row < box.row + box.rows && col >= box.col &&
-            col < box.col + box.cols) {
+        if (row >= box.cells.row && row < box.cells.end_row() && col >= box.cells.col &&
+            col < box.cells.end_col()) {
           ++count;
         }
       }

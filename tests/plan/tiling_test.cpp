@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <random>
-#include <tuple>
 
 #include "plan/plan.h"
 #include "plan/plan_test_util.h"
@@ -15,7 +14,7 @@ namespace {
 // Random cuts of a rectangle into boxes: split in two, again and again.
 void split(std::vector<Box>& out, Box box, std::mt19937& random, int depth) {
   const bool by_row = random() % 2 == 0;
-  const int64_t size = by_row ? box.rows : box.cols;
+  const int64_t size = by_row ? box.cells.rows : box.cells.cols;
   if (depth == 0 || size < 2 || random() % 8 == 0) {
     box.rank = static_cast<int32_t>(random() % 4);
     out.push_back(box);
@@ -24,27 +23,26 @@ void split(std::vector<Box>& out, Box box, std::mt19937& random, int depth) {
   const int64_t at = 1 + static_cast<int64_t>(random()) % (size - 1);
   Box second = box;
   if (by_row) {
-    second.row += at;
-    second.rows -= at;
-    box.rows = at;
+    second.cells.row += at;
+    second.cells.rows -= at;
+    box.cells.rows = at;
   } else {
-    second.col += at;
-    second.cols -= at;
-    box.cols = at;
+    second.cells.col += at;
+    second.cells.cols -= at;
+    box.cells.cols = at;
   }
   split(out, box, random, depth - 1);
   split(out, second, random, depth - 1);
 }
 
 void order(std::vector<Box>& boxes) {
-  std::sort(boxes.begin(), boxes.end(), [](const Box& a, const Box& b) {
-    return std::tie(a.row, a.col) < std::tie(b.row, b.col);
-  });
+  std::sort(boxes.begin(), boxes.end(),
+            [](const Box& a, const Box& b) { return before(a.cells, b.cells); });
 }
 
 Plan plan_of(const Table& table, std::mt19937& random) {
   Plan plan{{4, 2}, std::vector<TablePlan>(1)};
-  split(plan.tables[0].boxes, {0, 0, table.rows, 0, table.dim}, random, 6);
+  split(plan.tables[0].boxes, {0, {0, table.rows, 0, table.dim}}, random, 6);
   order(plan.tables[0].boxes);
   return plan;
 }
@@ -62,19 +60,19 @@ TEST(CheckTiling, AgreesWithCountingEveryCell) {
       Box& box = boxes[random() % boxes.size()];
       switch (random() % 7) {
         case 0:
-          box.row = std::max<int64_t>(0, box.row - 1);
+          box.cells.row = std::max<int64_t>(0, box.cells.row - 1);
           break;
         case 1:
-          box.col = std::max<int64_t>(0, box.col - 1);
+          box.cells.col = std::max<int64_t>(0, box.cells.col - 1);
           break;
         case 2:
-          box.rows = std::min(box.rows + 1, model.tables[0].rows - box.row);
+          box.cells.rows = std::min(box.cells.rows + 1, model.tables[0].rows - box.cells.row);
           break;
         case 3:
-          box.cols = std::min(box.cols + 1, model.tables[0].dim - box.col);
+          box.cells.cols = std::min(box.cells.cols + 1, model.tables[0].dim - box.cells.col);
           break;
         case 4:
-          if (box.rows > 1) --box.rows;
+          if (box.cells.rows > 1) --box.cells.rows;
           break;
         case 5:
           if (boxes.size() > 1) boxes.erase(boxes.begin() + (&box - boxes.data()));
@@ -104,8 +102,8 @@ TEST(CheckTiling, NamesAMissingCell) {
     boxes.erase(boxes.begin() + static_cast<int64_t>(gone));
     std::string sentence;
     ASSERT_EQ(status_of([&] { check_tiling(plan, model); }, &sentence), SHARDREC_INVALID_ARGUMENT);
-    const std::string cell = "no box owns row " + std::to_string(hole.row) + ", column " +
-                             std::to_string(hole.col) + " of table \"t0\"";
+    const std::string cell = "no box owns row " + std::to_string(hole.cells.row) + ", column " +
+                             std::to_string(hole.cells.col) + " of table \"t0\"";
     ASSERT_NE(sentence.find(cell), std::string::npos) << sentence;
   }
 }
@@ -113,10 +111,10 @@ TEST(CheckTiling, NamesAMissingCell) {
 TEST(CheckTiling, RefusesBoxesOutsideTheTableEmptyOrWithoutRank) {
   const Model model = one_table(4, 4);
   const int64_t huge = INT64_MAX;
-  for (const Box& box :
-       {Box{0, 0, 5, 0, 4}, Box{0, 0, 4, 0, 5}, Box{0, -1, 4, 0, 4}, Box{0, 0, 4, -1, 4},
-        Box{0, 0, 0, 0, 4}, Box{0, 0, 4, 0, 0}, Box{0, 0, -4, 0, 4}, Box{2, 0, 4, 0, 4},
-        Box{-1, 0, 4, 0, 4}, Box{0, 1, huge, 0, 4}, Box{0, 0, 4, 3, huge}, Box{0, 4, 1, 0, 4}}) {
+  for (const Box& box : {Box{0, {0, 5, 0, 4}}, Box{0, {0, 4, 0, 5}}, Box{0, {-1, 4, 0, 4}},
+                         Box{0, {0, 4, -1, 4}}, Box{0, {0, 0, 0, 4}}, Box{0, {0, 4, 0, 0}},
+                         Box{0, {0, -4, 0, 4}}, Box{2, {0, 4, 0, 4}}, Box{-1, {0, 4, 0, 4}},
+                         Box{0, {1, huge, 0, 4}}, Box{0, {0, 4, 3, huge}}, Box{0, {4, 1, 0, 4}}}) {
     Plan plan{{2, 1}, {{false, {box}}}};
     EXPECT_EQ(status_of([&] { check_tiling(plan, model); }), SHARDREC_INVALID_ARGUMENT)
         << describe(box);
@@ -128,14 +126,14 @@ TEST(CheckTiling, RefusesBoxesOutsideTheTableEmptyOrWithoutRank) {
 
 TEST(CheckTiling, RefusesReplicatedTablesWithBoxesAndPlansForOtherModels) {
   const Model model = one_table(4, 4);
-  EXPECT_EQ(status_of([&] { check_tiling({{1, 1}, {{true, {{0, 0, 4, 0, 4}}}}}, model); }),
+  EXPECT_EQ(status_of([&] { check_tiling({{1, 1}, {{true, {{0, {0, 4, 0, 4}}}}}}, model); }),
             SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { check_tiling({{1, 1}, {}}, model); }), SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] { check_tiling({{1, 1}, {{true, {}}}}, model); }), SHARDREC_OK);
   EXPECT_EQ(status_of([&] { check_tiling({{1, 1}, {{false, {}}}}, model); }),
             SHARDREC_INVALID_ARGUMENT);
   EXPECT_EQ(status_of([&] {
-              check_tiling({{1, 1}, {{false, {{0, 2, 2, 0, 4}, {0, 0, 2, 0, 4}}}}}, model);
+              check_tiling({{1, 1}, {{false, {{0, {2, 2, 0, 4}}, {0, {0, 2, 0, 4}}}}}}, model);
             }),
             SHARDREC_INVALID_ARGUMENT);
 }
@@ -147,11 +145,11 @@ TEST(CheckTiling, TakesMomentsForATableOfManyThousandBoxes) {
   for (int64_t row = 0; row < 1024; ++row) {
     for (int64_t col = 0; col < 64; ++col) {
       plan.tables[0].boxes.push_back(
-          {static_cast<int32_t>(col % 4), row * height, height, col * 4, 4});
+          {static_cast<int32_t>(col % 4), {row * height, height, col * 4, 4}});
     }
   }
   EXPECT_EQ(status_of([&] { check_tiling(plan, model); }), SHARDREC_OK);
-  plan.tables[0].boxes[40000].cols = 3;
+  plan.tables[0].boxes[40000].cells.cols = 3;
   EXPECT_EQ(status_of([&] { check_tiling(plan, model); }), SHARDREC_INVALID_ARGUMENT);
 }
 
@@ -171,10 +169,10 @@ TEST(AddBox, AcceptsTheBoxesOfAnyTilingInAnyOrderAndKeepsThemSorted) {
 TEST(AddBox, NamesBothBoxesThatOverlapAndLeavesThePlanAlone) {
   const Model model = one_table(10, 8);
   Plan plan{{4, 2}, std::vector<TablePlan>(1)};
-  add_box(plan, model, 0, {3, 0, 5, 0, 8});
+  add_box(plan, model, 0, {3, {0, 5, 0, 8}});
   const Plan before = plan;
   std::string sentence;
-  EXPECT_EQ(status_of([&] { add_box(plan, model, 0, {1, 4, 6, 2, 3}); }, &sentence),
+  EXPECT_EQ(status_of([&] { add_box(plan, model, 0, {1, {4, 6, 2, 3}}); }, &sentence),
             SHARDREC_INVALID_ARGUMENT);
   EXPECT_NE(sentence.find("rows [0, 5) x columns [0, 8) on rank 3"), std::string::npos) << sentence;
   EXPECT_NE(sentence.find("rows [4, 10) x columns [2, 5) on rank 1"), std::string::npos)
@@ -185,13 +183,13 @@ TEST(AddBox, NamesBothBoxesThatOverlapAndLeavesThePlanAlone) {
 TEST(AddBox, AndReplicationExcludeEachOther) {
   const Model model = tables_of({{10, 8}, {3, 3}});
   Plan plan{{4, 2}, std::vector<TablePlan>(2)};
-  add_box(plan, model, 0, {3, 0, 5, 0, 8});
+  add_box(plan, model, 0, {3, {0, 5, 0, 8}});
   add_replicated(plan, model, 1);
   EXPECT_EQ(status_of([&] { add_replicated(plan, model, 0); }), SHARDREC_INVALID_ARGUMENT);
-  EXPECT_EQ(status_of([&] { add_box(plan, model, 1, {0, 0, 3, 0, 3}); }),
+  EXPECT_EQ(status_of([&] { add_box(plan, model, 1, {0, {0, 3, 0, 3}}); }),
             SHARDREC_INVALID_ARGUMENT);
   for (const int32_t table : {-1, 2, INT32_MAX}) {
-    EXPECT_EQ(status_of([&] { add_box(plan, model, table, {0, 0, 1, 0, 1}); }),
+    EXPECT_EQ(status_of([&] { add_box(plan, model, table, {0, {0, 1, 0, 1}}); }),
               SHARDREC_INVALID_ARGUMENT);
     EXPECT_EQ(status_of([&] { add_replicated(plan, model, table); }), SHARDREC_INVALID_ARGUMENT);
   }

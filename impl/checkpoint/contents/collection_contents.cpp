@@ -23,10 +23,7 @@ std::vector<BoxTensor> boxes_of(embedding::Collection& collection, embedding::Pi
         {.table = stored.table,
          .part = part,
          .layout = layout_of(table.dtype, collection.model().optimizer_of(stored.table).kind, part),
-         .row = stored.row,
-         .rows = stored.rows,
-         .col = stored.col,
-         .cols = stored.cols,
+         .cells = stored.cells,
          .data = stored.data,
          .stride = static_cast<int64_t>(stored.stride),
          .backend = backend});

@@ -15,7 +15,7 @@ int64_t bytes_of(const ManifestDense& tensor) {
 
 void check_coverage(const Manifest& manifest, shardrec_status status, const std::string& path) {
   // By collection, table and part.
-  std::vector<std::vector<std::vector<plan::TablePlan>>> parts;
+  std::vector<std::vector<std::vector<std::vector<plan::Rectangle>>>> parts;
   for (const ManifestCollection& collection : manifest.collections) {
     auto& tables = parts.emplace_back();
     for (const ManifestTable& table : collection.tables) {
@@ -25,15 +25,13 @@ void check_coverage(const Manifest& manifest, shardrec_status status, const std:
   for (const ManifestTensor& tensor : manifest.tensors) {
     parts[static_cast<size_t>(tensor.collection)][static_cast<size_t>(tensor.table)]
          [static_cast<size_t>(tensor.part)]
-             .boxes.push_back({0, tensor.row, tensor.rows, tensor.col, tensor.cols});
+             .push_back(tensor.cells);
   }
-  const auto check = [&](const ManifestTable& table, TablePart part, plan::TablePlan& plan) {
-    std::sort(plan.boxes.begin(), plan.boxes.end(), [](const plan::Box& a, const plan::Box& b) {
-      return std::tie(a.row, a.col) < std::tie(b.row, b.col);
-    });
+  const auto check = [&](const ManifestTable& table, TablePart part,
+                         std::vector<plan::Rectangle>& boxes) {
+    std::sort(boxes.begin(), boxes.end(), plan::before);
     try {
-      plan::check_table_tiling({.name = table.name, .rows = table.rows, .dim = table.dim}, {1, 1},
-                               plan);
+      plan::check_tiled({.name = table.name, .rows = table.rows, .dim = table.dim}, boxes);
     } catch (const core::Error& error) {
       core::fail(
           status,

@@ -66,10 +66,7 @@ struct ManifestTensor {
   int32_t table = 0;       // index in its tables
   TablePart part = TablePart::kWeights;
   PartLayout layout = {};  // what the table says of the part
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  plan::Rectangle cells = {};
   Stored stored = {};
   // checksums[i] is that of rows [i * chunk_rows, (i + 1) * chunk_rows) of the box. In format 1 one
   // of the whole tensor.
@@ -128,7 +125,7 @@ struct Manifest {
 };
 
 inline int64_t bytes_of(const ManifestTensor& tensor) {
-  return tensor.rows * tensor.layout.row_bytes(tensor.cols);
+  return tensor.cells.rows * tensor.layout.row_bytes(tensor.cells.cols);
 }
 int64_t bytes_of(const ManifestDense& tensor);
 

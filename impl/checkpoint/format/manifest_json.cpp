@@ -296,24 +296,24 @@ class Reader {
     const ManifestTable& table = manifest_.table_of(tensor);
     tensor.part = read_part(json.at("part"), table);
     tensor.layout = layout_of(table.dtype, table.optimizer, tensor.part);
-    tensor.row = json.at("row").integer(0, table.rows - 1);
-    tensor.rows = json.at("rows").integer(1, table.rows - tensor.row);
-    tensor.col = json.at("col").integer(0, table.dim - 1);
-    tensor.cols = json.at("cols").integer(1, table.dim - tensor.col);
+    tensor.cells.row = json.at("row").integer(0, table.rows - 1);
+    tensor.cells.rows = json.at("rows").integer(1, table.rows - tensor.cells.row);
+    tensor.cells.col = json.at("col").integer(0, table.dim - 1);
+    tensor.cells.cols = json.at("cols").integer(1, table.dim - tensor.cells.col);
     if (read_table_dtype(json.at("dtype")) != tensor.layout.dtype) {
       json.at("dtype").fail(sentence("the part is ", plan::name_of(tensor.layout.dtype)));
     }
     tensor.stored = read_stored(json);
     (void)json.at("bytes").integer(bytes_of(tensor), bytes_of(tensor));
     if (manifest_.format == 1) {
-      tensor.chunk_rows = tensor.rows;
+      tensor.chunk_rows = tensor.cells.rows;
       tensor.checksums = {read_hex(json.at("checksum"))};
       return tensor;
     }
-    tensor.chunk_rows = rows_per_chunk(tensor.layout.row_bytes(tensor.cols));
+    tensor.chunk_rows = rows_per_chunk(tensor.layout.row_bytes(tensor.cells.cols));
     (void)json.at("chunk_rows").integer(tensor.chunk_rows, tensor.chunk_rows);
     const JsonValue checksums = json.at("checksums");
-    const int64_t chunks = (tensor.rows + tensor.chunk_rows - 1) / tensor.chunk_rows;
+    const int64_t chunks = (tensor.cells.rows + tensor.chunk_rows - 1) / tensor.chunk_rows;
     if (checksums.array_size() != chunks) checksums.fail(sentence(chunks, " are expected"));
     tensor.checksums.reserve(static_cast<size_t>(chunks));
     for (auto sum = checksums.first(); sum; sum = sum->next()) {
@@ -387,10 +387,10 @@ void write_tensor(JsonWriter& json, const Manifest& manifest, const ManifestTens
   json.key("collection").integer(tensor.collection);
   json.key("table").text(table.name);
   json.key("part").text(name_of(table.optimizer, tensor.part));
-  json.key("row").integer(tensor.row);
-  json.key("rows").integer(tensor.rows);
-  json.key("col").integer(tensor.col);
-  json.key("cols").integer(tensor.cols);
+  json.key("row").integer(tensor.cells.row);
+  json.key("rows").integer(tensor.cells.rows);
+  json.key("col").integer(tensor.cells.col);
+  json.key("cols").integer(tensor.cells.cols);
   json.key("dtype").text(plan::name_of(tensor.layout.dtype));
   write_stored(json, manifest, tensor.stored);
   json.key("bytes").integer(bytes_of(tensor));

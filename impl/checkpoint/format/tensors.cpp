@@ -40,11 +40,10 @@ void check_box(const BoxTensor& box, const plan::Model& model) {
   bool good = box.table >= 0 && box.table < std::ssize(model.tables);
   if (good) {
     const plan::Table& table = model.tables[static_cast<size_t>(box.table)];
-    good = box.row >= 0 && box.rows >= 1 && box.col >= 0 && box.cols >= 1 &&
-           box.row + box.rows <= table.rows && box.col + box.cols <= table.dim &&
+    good = table.cells().contains(box.cells) &&
            static_cast<int>(box.part) < part_count(model.optimizer_of(box.table).kind) &&
            box.layout == layout_of(table.dtype, model.optimizer_of(box.table).kind, box.part) &&
-           box.stride >= box.layout.row_width(box.cols) && box.data != nullptr;
+           box.stride >= box.layout.row_width(box.cells.cols) && box.data != nullptr;
   }
   if (!good) {
     core::fail(SHARDREC_INTERNAL,
@@ -54,12 +53,12 @@ void check_box(const BoxTensor& box, const plan::Model& model) {
 
 void for_each_chunk(const BoxTensor& box,
                     core::FunctionRef<void(std::span<const std::byte>)> take) {
-  const int64_t row_bytes = box.layout.row_bytes(box.cols);
+  const int64_t row_bytes = box.layout.row_bytes(box.cells.cols);
   const int64_t height = rows_per_chunk(row_bytes);
   std::vector<std::byte> buffer;
-  for (int64_t row = 0; row < box.rows; row += height) {
-    const int64_t rows = std::min(height, box.rows - row);
-    const std::byte* first = box.at_row(box.row + row);
+  for (int64_t row = 0; row < box.cells.rows; row += height) {
+    const int64_t rows = std::min(height, box.cells.rows - row);
+    const std::byte* first = box.at_row(box.cells.row + row);
     const auto bytes = static_cast<size_t>(rows * row_bytes);
     if (box.backend == nullptr && box.compact()) {
       take({first, bytes});
@@ -71,7 +70,7 @@ void for_each_chunk(const BoxTensor& box,
                 row_bytes);
     } else {
       const compute::Element element = compute::element_of(box.layout.dtype);
-      const int64_t width = box.layout.row_width(box.cols);
+      const int64_t width = box.layout.row_width(box.cells.cols);
       const compute::RowTransfer transfer{
           .from = {first, element, static_cast<size_t>(box.stride)},
           .to = {buffer.data(), element, static_cast<size_t>(width)},
@@ -83,20 +82,22 @@ void for_each_chunk(const BoxTensor& box,
   }
 }
 
-void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
-                int64_t from_stride) {
+void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
+                 int64_t from_stride) {
   const int64_t bytes = box.layout.element_bytes();
-  std::byte* const to = box.at_row(rows.row) + rows.first * bytes;
+  const int64_t first = box.layout.by_row ? 0 : cells.col - box.cells.col;
+  const int64_t width = box.layout.row_width(cells.cols);
+  std::byte* const to = box.at_row(cells.row) + first * bytes;
   if (box.backend == nullptr) {
-    copy_rows(from, from_stride, to, box.stride * bytes, rows.rows, rows.cols * bytes);
+    copy_rows(from, from_stride, to, box.stride * bytes, cells.rows, width * bytes);
     return;
   }
   const compute::Element element = compute::element_of(box.layout.dtype);
   const compute::RowTransfer transfer{
       .from = {from, element, static_cast<size_t>(from_stride / bytes)},
       .to = {to, element, static_cast<size_t>(box.stride)},
-      .rows = rows.rows,
-      .width = rows.cols};
+      .rows = cells.rows,
+      .width = width};
   box.backend->transfer().copy_from_host({&transfer, 1});
 }
 

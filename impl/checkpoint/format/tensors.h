@@ -33,26 +33,23 @@ struct PartLayout {
   bool operator==(const PartLayout&) const = default;
 };
 
-// A box of a table of this rank. For a state that is one value per row, [col, col + cols)
-// are the columns over which it is taken: 0 and dim for ROW statistics, the box's columns for SHARD
-// statistics; it is loaded only from a state over the same columns.
+// A box of a table of this rank. For a state that is one value per row, the columns of `cells` are those
+// over which it is taken: all of them for ROW statistics, the box's for SHARD statistics; it is loaded only
+// from a state over the same columns.
 struct BoxTensor {
   int32_t table = 0;  // index in the model
   TablePart part = TablePart::kWeights;
   PartLayout layout = {};  // what the model says of the part
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  plan::Rectangle cells = {};
   std::byte* data = nullptr;  // first element; saving only reads
-  int64_t stride = 0;         // elements from row to row: >= layout.row_width(cols)
+  int64_t stride = 0;         // elements from row to row: >= layout.row_width(cells.cols)
   // The back end in whose memory it is, where the host does not reach that; null: the host does.
   compute::Backend* backend = nullptr;
 
   // Are its rows one behind the other?
-  bool compact() const { return stride == layout.row_width(cols); }
+  bool compact() const { return stride == layout.row_width(cells.cols); }
   std::byte* at_row(int64_t table_row) const {
-    return data + (table_row - row) * stride * layout.element_bytes();
+    return data + (table_row - cells.row) * stride * layout.element_bytes();
   }
 };
 
@@ -76,16 +73,10 @@ inline int64_t rows_per_chunk(int64_t row_bytes) {
 // Calls take(bytes) for the elements of the box, row by row, chunk by chunk.
 void for_each_chunk(const BoxTensor& box, core::FunctionRef<void(std::span<const std::byte>)> take);
 
-// Fills `cols` elements, from element `first` on, of `rows` rows from `row` of the table on: row r of
-// them is at from + r * from_stride (bytes), in the host's memory.
-struct BoxRows {
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t first = 0;
-  int64_t cols = 0;
-};
-void write_rows(const BoxTensor& box, const BoxRows& rows, const std::byte* from,
-                int64_t from_stride);
+// Fills cells of the table that the box has: their row r is at from + r * from_stride (bytes), in the host's
+// memory. Of a part by row, its values of these rows.
+void write_cells(const BoxTensor& box, const plan::Rectangle& cells, const std::byte* from,
+                 int64_t from_stride);
 
 // Copies `rows` rows of `bytes` bytes inside the host's memory; strides in bytes.
 void copy_rows(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,

@@ -130,8 +130,8 @@ void Files::read_starts(const std::string& path, int32_t index, File& file) {
          {.path = path});
   }
   for (const ManifestTensor* tensor : tensors) {
-    std::vector<int64_t> shape = {tensor->rows};
-    if (!tensor->layout.by_row) shape.push_back(tensor->cols);
+    std::vector<int64_t> shape = {tensor->cells.rows};
+    if (!tensor->layout.by_row) shape.push_back(tensor->cells.cols);
     const auto found = by_name.find(tensor->stored.name);
     if (found == by_name.end() || found->second->dtype != safetensors_dtype(tensor->layout.dtype) ||
         found->second->shape != shape) {

@@ -70,7 +70,7 @@ void verify_tables(const Group& group, const Opened& opened, Files& files, Contr
   std::vector<std::byte> buffer;
   int64_t number = 0;
   for (const ManifestTensor& tensor : opened.manifest.tensors) {
-    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cells.cols);
     const int64_t bytes = bytes_of(tensor);
     for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
       if (number % group.size != group.rank) continue;
@@ -87,7 +87,7 @@ int64_t bytes_to_verify(const Group& group, const Opened& opened) {
   int64_t number = 0;
   int64_t total = 0;
   for (const ManifestTensor& tensor : opened.manifest.tensors) {
-    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cols);
+    const int64_t chunk_bytes = tensor.chunk_rows * tensor.layout.row_bytes(tensor.cells.cols);
     for (size_t i = 0; i < tensor.checksums.size(); ++i, ++number) {
       if (number % group.size != group.rank) continue;
       total += std::min(chunk_bytes, bytes_of(tensor) - static_cast<int64_t>(i) * chunk_bytes);
@@ -142,10 +142,7 @@ struct OwnBoxes {
                        .index = static_cast<int32_t>(boxes.size()),
                        .collection = matched.collection,
                        .table = matched.tables[static_cast<size_t>(box.table)],
-                       .row = box.row,
-                       .rows = box.rows,
-                       .col = box.col,
-                       .cols = box.cols,
+                       .cells = box.cells,
                        .part = static_cast<int32_t>(box.part)});
       boxes.push_back(&box);
     }

@@ -11,7 +11,7 @@ namespace shardrec::checkpoint {
 namespace {
 
 int64_t bytes_of(const Need& need, const ManifestTensor& tensor) {
-  return need.rows * tensor.layout.row_bytes(need.cols);
+  return need.cells.rows * tensor.layout.row_bytes(need.cells.cols);
 }
 
 }  // namespace
@@ -29,26 +29,26 @@ LoadPlan::LoadPlan(const Manifest& manifest, std::span<const BoxNote> notes, int
         boxes.find({tensor.collection, tensor.table, static_cast<int32_t>(tensor.part)});
     if (found == boxes.end()) continue;
     for (const BoxNote* note : found->second) {
-      Need need{.rank = note->rank, .box = note->index};
-      need.row = std::max(note->row, tensor.row);
-      need.rows = std::min(note->row + note->rows, tensor.row + tensor.rows) - need.row;
-      need.col = std::max(note->col, tensor.col);
-      need.cols = std::min(note->col + note->cols, tensor.col + tensor.cols) - need.col;
-      if (need.rows <= 0 || need.cols <= 0) continue;
-      if (tensor.layout.by_row && (tensor.col != note->col || tensor.cols != note->cols)) {
+      const Need need{.rank = note->rank,
+                      .box = note->index,
+                      .cells = plan::intersect(note->cells, tensor.cells)};
+      if (need.cells.empty()) continue;
+      if (tensor.layout.by_row &&
+          (tensor.cells.col != note->cells.col || tensor.cells.cols != note->cells.cols)) {
         const std::string& name = manifest.table_of(tensor).name;
-        core::fail(
-            SHARDREC_UNSUPPORTED,
-            core::sentence("the checkpoint ", path, " holds the optimizer state of table \"", name,
-                           "\" over columns [", tensor.col, ", ", tensor.col + tensor.cols,
-                           "), this plan needs it over [", note->col, ", ", note->col + note->cols,
-                           "): a statistic of shards loads into the same column cuts only"),
-            {.table = name, .path = path});
+        core::fail(SHARDREC_UNSUPPORTED,
+                   core::sentence("the checkpoint ", path, " holds the optimizer state of table \"",
+                                  name, "\" over columns [", tensor.cells.col, ", ",
+                                  tensor.cells.end_col(), "), this plan needs it over [",
+                                  note->cells.col, ", ", note->cells.end_col(),
+                                  "): a statistic of shards loads into the same column cuts only"),
+                   {.table = name, .path = path});
       }
       needs_[t].push_back(need);
     }
     std::sort(needs_[t].begin(), needs_[t].end(), [](const Need& a, const Need& b) {
-      return std::tie(a.row, a.col, a.rank, a.box) < std::tie(b.row, b.col, b.rank, b.box);
+      return std::tie(a.cells.row, a.cells.col, a.rank, a.box) <
+             std::tie(b.cells.row, b.cells.col, b.rank, b.box);
     });
   }
   cut(manifest, ranks);
@@ -57,11 +57,11 @@ LoadPlan::LoadPlan(const Manifest& manifest, std::span<const BoxNote> notes, int
 void LoadPlan::needs_of(const Chunk& chunk, std::vector<Need>& out) const {
   out.clear();
   for (const Need& need : needs_[static_cast<size_t>(chunk.tensor)]) {
-    if (need.row >= chunk.row + chunk.rows) break;  // they are ordered by row
+    if (need.cells.row >= chunk.row + chunk.rows) break;  // they are ordered by row
     Need part = need;
-    part.row = std::max(need.row, chunk.row);
-    part.rows = std::min(need.row + need.rows, chunk.row + chunk.rows) - part.row;
-    if (part.rows > 0) out.push_back(part);
+    part.cells =
+        plan::intersect(need.cells, {chunk.row, chunk.rows, need.cells.col, need.cells.cols});
+    if (!part.cells.empty()) out.push_back(part);
   }
 }
 
@@ -76,18 +76,18 @@ void LoadPlan::cut(const Manifest& manifest, int ranks) {
     for (size_t t = 0; t < manifest.tensors.size(); ++t) {
       if (needs_[t].empty()) continue;
       const ManifestTensor& tensor = manifest.tensors[t];
-      const int64_t stretch =
-          std::min(kStretch, tensor.rows * tensor.layout.row_bytes(tensor.cols) / ranks);
+      const int64_t stretch = std::min(
+          kStretch, tensor.cells.rows * tensor.layout.row_bytes(tensor.cells.cols) / ranks);
       int32_t last_reader = -1;
       // The one checksum of a tensor of format 1 is verified beforehand.
       const int64_t height = manifest.format == 1
-                                 ? rows_per_chunk(tensor.layout.row_bytes(tensor.cols))
+                                 ? rows_per_chunk(tensor.layout.row_bytes(tensor.cells.cols))
                                  : tensor.chunk_rows;
-      for (int64_t number = 0; number * height < tensor.rows; ++number) {
+      for (int64_t number = 0; number * height < tensor.cells.rows; ++number) {
         Chunk chunk{.tensor = static_cast<int32_t>(t),
                     .number = number,
-                    .row = tensor.row + number * height,
-                    .rows = std::min(height, tensor.rows - number * height)};
+                    .row = tensor.cells.row + number * height,
+                    .rows = std::min(height, tensor.cells.rows - number * height)};
         needs_of(chunk, needs);
         if (needs.empty()) continue;
         chunk.reader = needs.front().rank;
@@ -107,7 +107,7 @@ void LoadPlan::cut(const Manifest& manifest, int ranks) {
         }
         last_reader = chunk.reader;
         load[static_cast<size_t>(chunk.reader)] +=
-            chunk.rows * tensor.layout.row_bytes(tensor.cols);
+            chunk.rows * tensor.layout.row_bytes(tensor.cells.cols);
         if (several) {
           shared[static_cast<size_t>(chunk.reader)].push_back(chunk);
         } else {

@@ -17,23 +17,18 @@ struct BoxNote {
   int32_t index = 0;       // in the order in which that rank lists its boxes
   int32_t collection = 0;  // of the manifest, as table
   int32_t table = 0;
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  plan::Rectangle cells = {};
   int32_t part = 0;
   int32_t padding = 0;
 };
+static_assert(sizeof(BoxNote) == 56);
 
-// The cells that a tensor of the checkpoint and a box of a rank share: rows x columns of the table.
+// The cells of the table that a tensor of the checkpoint and a box of a rank share.
 // For a state by row, all of the tensor's columns.
 struct Need {
   int32_t rank = 0;
   int32_t box = 0;  // BoxNote::index
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  plan::Rectangle cells = {};
 };
 
 // Rows [row, row + rows) of the table, of one tensor: the chunk that checksums[number] is of.

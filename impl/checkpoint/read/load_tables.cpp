@@ -15,8 +15,8 @@ constexpr std::byte kFailed[] = {std::byte{1}};
 // Where a need begins in its chunk.
 const std::byte* in_chunk(const std::byte* chunk_data, const Chunk& chunk,
                           const ManifestTensor& tensor, const Need& need) {
-  const int64_t col = tensor.layout.by_row ? 0 : need.col - tensor.col;
-  return chunk_data + (need.row - chunk.row) * tensor.layout.row_bytes(tensor.cols) +
+  const int64_t col = tensor.layout.by_row ? 0 : need.cells.col - tensor.cells.col;
+  return chunk_data + (need.cells.row - chunk.row) * tensor.layout.row_bytes(tensor.cells.cols) +
          col * tensor.layout.element_bytes();
 }
 
@@ -67,18 +67,20 @@ void TableLoader::read_own() {
 bool TableLoader::read_in_place(const Chunk& chunk) {
   plan_.needs_of(chunk, needs_);
   const ManifestTensor& tensor = tensor_of(chunk);
-  if (needs_.size() != 1 || needs_[0].rows != chunk.rows || needs_[0].cols != tensor.cols) {
+  if (needs_.size() != 1 || needs_[0].cells.rows != chunk.rows ||
+      needs_[0].cells.cols != tensor.cells.cols) {
     return false;
   }
   const BoxTensor& box = *boxes_[static_cast<size_t>(needs_[0].box)];
-  if (box.backend != nullptr || !box.compact() || box.cols != tensor.cols) return false;
+  if (box.backend != nullptr || !box.compact() || box.cells.cols != tensor.cells.cols) return false;
   read_chunk(chunk, {box.at_row(chunk.row), static_cast<size_t>(bytes_of_chunk(chunk))});
   return true;
 }
 
 std::span<const std::byte> TableLoader::read_chunk(const Chunk& chunk, std::span<std::byte> into) {
   const ManifestTensor& tensor = tensor_of(chunk);
-  files_.read(tensor.stored, (chunk.row - tensor.row) * tensor.layout.row_bytes(tensor.cols), into);
+  files_.read(tensor.stored,
+              (chunk.row - tensor.cells.row) * tensor.layout.row_bytes(tensor.cells.cols), into);
   files_.check_chunk(tensor, chunk.number, into);
   return into;
 }
@@ -123,28 +125,28 @@ int64_t TableLoader::message_bytes(const Chunk& chunk, int rank) {
   const ManifestTensor& tensor = tensor_of(chunk);
   int64_t bytes = 0;
   for (const Need& need : needs_) {
-    if (need.rank == rank) bytes += need.rows * tensor.layout.row_bytes(need.cols);
+    if (need.rank == rank) bytes += need.cells.rows * tensor.layout.row_bytes(need.cells.cols);
   }
   return bytes;
 }
 
 void TableLoader::read_and_pack(const Chunk& chunk) {
   const ManifestTensor& tensor = tensor_of(chunk);
-  const int64_t row_bytes = tensor.layout.row_bytes(tensor.cols);
+  const int64_t row_bytes = tensor.layout.row_bytes(tensor.cells.cols);
   const auto data =
       read_chunk(chunk, buffer_.resize_as<std::byte>(static_cast<size_t>(bytes_of_chunk(chunk))));
   if (control_ != nullptr) control_->advance(bytes_of_chunk(chunk));
   plan_.needs_of(chunk, needs_);
   // Ranks with a single need of the whole chunk are sent the chunk itself.
   const auto whole = [&](const Need& need) {
-    return need.rows == chunk.rows && need.cols == tensor.cols &&
+    return need.cells.rows == chunk.rows && need.cells.cols == tensor.cells.cols &&
            std::count_if(needs_.begin(), needs_.end(),
                          [&](const Need& other) { return other.rank == need.rank; }) == 1;
   };
   int64_t packed_bytes = 0;
   for (const Need& need : needs_) {
     if (need.rank != group_.rank && !whole(need)) {
-      packed_bytes += need.rows * tensor.layout.row_bytes(need.cols);
+      packed_bytes += need.cells.rows * tensor.layout.row_bytes(need.cells.cols);
     }
   }
   std::byte* packed = packed_.resize(static_cast<size_t>(packed_bytes));
@@ -157,10 +159,10 @@ void TableLoader::read_and_pack(const Chunk& chunk) {
       } else if (whole(need)) {
         outgoing_[static_cast<size_t>(rank)] = data;
       } else {
-        const int64_t wanted = tensor.layout.row_bytes(need.cols);
-        copy_rows(in_chunk(data.data(), chunk, tensor, need), row_bytes, packed, wanted, need.rows,
-                  wanted);
-        packed += need.rows * wanted;
+        const int64_t wanted = tensor.layout.row_bytes(need.cells.cols);
+        copy_rows(in_chunk(data.data(), chunk, tensor, need), row_bytes, packed, wanted,
+                  need.cells.rows, wanted);
+        packed += need.cells.rows * wanted;
       }
     }
     if (packed != begin) {
@@ -181,7 +183,7 @@ void TableLoader::unpack(const Chunk& chunk, comm::ConstBytes message) {
   for (const Need& need : needs_) {
     if (need.rank != group_.rank) continue;
     scatter(chunk, need, at, true);
-    at += need.rows * tensor.layout.row_bytes(need.cols);
+    at += need.cells.rows * tensor.layout.row_bytes(need.cells.cols);
   }
 }
 
@@ -189,15 +191,11 @@ void TableLoader::scatter(const Chunk& chunk, const Need& need, const std::byte*
                           bool from_message) {
   const ManifestTensor& tensor = tensor_of(chunk);
   const BoxTensor& box = *boxes_[static_cast<size_t>(need.box)];
-  const BoxRows rows{.row = need.row,
-                     .rows = need.rows,
-                     .first = tensor.layout.by_row ? 0 : need.col - box.col,
-                     .cols = tensor.layout.row_width(need.cols)};
   if (from_message) {
-    write_rows(box, rows, from, tensor.layout.row_bytes(need.cols));
+    write_cells(box, need.cells, from, tensor.layout.row_bytes(need.cells.cols));
   } else {
-    write_rows(box, rows, in_chunk(from, chunk, tensor, need),
-               tensor.layout.row_bytes(tensor.cols));
+    write_cells(box, need.cells, in_chunk(from, chunk, tensor, need),
+                tensor.layout.row_bytes(tensor.cells.cols));
   }
 }
 

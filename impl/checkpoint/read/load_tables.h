@@ -51,7 +51,7 @@ class TableLoader {
   }
   int64_t bytes_of_chunk(const Chunk& chunk) const {
     const ManifestTensor& tensor = tensor_of(chunk);
-    return chunk.rows * tensor.layout.row_bytes(tensor.cols);
+    return chunk.rows * tensor.layout.row_bytes(tensor.cells.cols);
   }
 
   const Group& group_;

@@ -52,10 +52,10 @@ void write_boxes(core::JsonWriter& json, const Manifest& manifest) {
     json.key("collection").text(manifest.collections[static_cast<size_t>(tensor.collection)].name);
     json.key("table").text(table.name);
     json.key("part").text(name_of(table.optimizer, tensor.part));
-    json.key("row").integer(tensor.row);
-    json.key("rows").integer(tensor.rows);
-    json.key("col").integer(tensor.col);
-    json.key("cols").integer(tensor.cols);
+    json.key("row").integer(tensor.cells.row);
+    json.key("rows").integer(tensor.cells.rows);
+    json.key("col").integer(tensor.cells.col);
+    json.key("cols").integer(tensor.cells.cols);
     json.key("dtype").text(plan::name_of(tensor.layout.dtype));
     write_file(json, manifest, tensor.stored, bytes_of(tensor));
     json.key("checksums").begin_array();

@@ -20,8 +20,8 @@ bool written_by(const ItemContents& item, int rank) {
 std::string tensor_name(const CollectionContents& collection, const BoxTensor& box) {
   const plan::Table& table = collection.model->tables[static_cast<size_t>(box.table)];
   return sentence(collection.name, collection.name.empty() ? "" : "/", table.name, "/",
-                  name_of(collection.model->optimizer_of(box.table).kind, box.part), "/", box.row,
-                  "_", box.col);
+                  name_of(collection.model->optimizer_of(box.table).kind, box.part), "/",
+                  box.cells.row, "_", box.cells.col);
 }
 
 ManifestTensor describe(const CollectionContents& collection, size_t index, const BoxTensor& box) {
@@ -30,12 +30,9 @@ ManifestTensor describe(const CollectionContents& collection, size_t index, cons
           .table = box.table,
           .part = box.part,
           .layout = box.layout,
-          .row = box.row,
-          .rows = box.rows,
-          .col = box.col,
-          .cols = box.cols,
+          .cells = box.cells,
           .stored = {.file = 0, .name = tensor_name(collection, box)},
-          .chunk_rows = rows_per_chunk(box.layout.row_bytes(box.cols))};
+          .chunk_rows = rows_per_chunk(box.layout.row_bytes(box.cells.cols))};
 }
 
 }  // namespace
@@ -44,7 +41,7 @@ int64_t bytes_to_write(const Contents& contents, int rank) {
   int64_t total = 0;
   for (const CollectionContents& collection : contents.collections) {
     for (const BoxTensor& box : collection.boxes) {
-      total += box.rows * box.layout.row_bytes(box.cols);
+      total += box.cells.rows * box.layout.row_bytes(box.cells.cols);
     }
   }
   for (const ItemContents& item : contents.items) {
@@ -94,8 +91,8 @@ void write_rank_file(core::WriteFile& file, const Contents& contents, core::Cont
     TensorInfo& info =
         infos.emplace_back(TensorInfo{.name = tensor.stored.name,
                                       .dtype = safetensors_dtype(tensor.layout.dtype),
-                                      .shape = {tensor.rows}});
-    if (!tensor.layout.by_row) info.shape.push_back(tensor.cols);
+                                      .shape = {tensor.cells.rows}});
+    if (!tensor.layout.by_row) info.shape.push_back(tensor.cells.cols);
   }
   for (const ManifestItem& item : own.items) {
     for (const ManifestDense& tensor : item.tensors) {

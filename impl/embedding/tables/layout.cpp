@@ -71,7 +71,8 @@ void Layout::add_parts(const plan::Plan& plan, int32_t table) {
   }
   std::map<std::tuple<int64_t, int64_t, int32_t>, std::vector<ColumnPiece>> grouped;
   for (const plan::Box& box : boxes.boxes) {
-    grouped[{box.row, box.rows, box.rank}].push_back({box.col, box.cols, 0});
+    const plan::Rectangle& cells = box.cells;
+    grouped[{cells.row, cells.rows, box.rank}].push_back({cells.col, cells.cols, 0});
   }
   std::vector<Part> parts;
   for (auto& [key, columns] : grouped) {

@@ -15,15 +15,15 @@ std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> sh
   for (Shard& shard : shards) {
     const Part& part = layout.parts()[static_cast<size_t>(shard.part())];
     if (part.replicated && use == PieceUse::kSave && layout.rank() != 0) continue;
-    const StoredPiece whole{.table = part.table, .row = part.row, .rows = part.rows};
+    const StoredPiece whole{.table = part.table, .cells = {.row = part.row, .rows = part.rows}};
     const auto add_matrix = [&](shardrec_table_part kind, compute::Element element,
                                 std::byte* first) {
       for (const ColumnPiece& piece : part.columns) {
         StoredPiece& added = pieces.emplace_back(whole);
         added.part = kind;
         added.element = element;
-        added.col = piece.col;
-        added.cols = piece.cols;
+        added.cells.col = piece.col;
+        added.cells.cols = piece.cols;
         added.data = first + static_cast<size_t>(piece.offset) * compute::element_bytes(element);
         added.stride = static_cast<size_t>(part.width);
       }
@@ -44,9 +44,9 @@ std::vector<StoredPiece> stored_pieces(const Layout& layout, std::span<Shard> sh
         StoredPiece& added = pieces.emplace_back(whole);
         added.part = kind;
         added.by_row = true;
-        added.col = whole_rows ? 0 : part.columns[range].col;
-        added.cols = whole_rows ? layout.model().tables[static_cast<size_t>(part.table)].dim
-                                : part.columns[range].cols;
+        added.cells.col = whole_rows ? 0 : part.columns[range].col;
+        added.cells.cols = whole_rows ? layout.model().tables[static_cast<size_t>(part.table)].dim
+                                      : part.columns[range].cols;
         added.data = bytes_of(shard.row_values(k, range));
         added.stride = 1;
       }

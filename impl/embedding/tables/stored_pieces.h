@@ -9,6 +9,7 @@
 #include "compute/element.h"
 #include "embedding/tables/layout.h"
 #include "embedding/tables/shard.h"
+#include "plan/model/rectangle.h"
 #include "shardrec/collection.h"
 
 namespace shardrec::embedding {
@@ -18,16 +19,13 @@ namespace shardrec::embedding {
 struct StoredPiece {
   int32_t table = 0;
   shardrec_table_part part = SHARDREC_TABLE_WEIGHTS;
-  bool by_row = false;  // one value per row, for columns [col, col + cols)
+  bool by_row = false;  // one value per row, taken over the columns of `cells`
   compute::Element element = compute::Element::kFloat32;
-  int64_t row = 0;
-  int64_t rows = 0;
-  int64_t col = 0;
-  int64_t cols = 0;
+  plan::Rectangle cells = {};
   std::byte* data = nullptr;
   size_t stride = 0;  // elements between rows
 
-  int64_t row_width() const { return by_row ? 1 : cols; }  // elements
+  int64_t row_width() const { return by_row ? 1 : cells.cols; }  // elements
   // Its row number `index`, counted from its first.
   std::byte* at_row(int64_t index) const {
     return data + static_cast<size_t>(index) * stride * compute::element_bytes(element);

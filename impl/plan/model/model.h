@@ -9,6 +9,7 @@
 
 #include "compute/optimizer.h"
 #include "plan/model/limits.h"
+#include "plan/model/rectangle.h"
 #include "shardrec/model.h"
 #include "shardrec/tensor.h"
 
@@ -48,6 +49,8 @@ struct Table {
   shardrec_out_of_range out_of_range = SHARDREC_OUT_OF_RANGE_ERROR;
   std::optional<Optimizer> optimizer = {};  // empty: the model's
   Limits limits = {};
+
+  Rectangle cells() const { return {0, rows, 0, dim}; }
 
   bool operator==(const Table&) const = default;
 };
