@@ -15,7 +15,6 @@ shardrec_status with_lookup(shardrec_lookup* handle, Body body) {
   return guard([&] {
     const auto use = enter(handle, Access::kExclusive);
     use->membership->require_open();
-    use->lookup->collection().require_whole();
     body(*use->lookup);
   });
 }

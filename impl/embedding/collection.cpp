@@ -124,6 +124,11 @@ void Collection::require_whole() const {
              " checkpoint before anything else");
 }
 
+void Collection::check_before(const char* call) const {
+  require_whole();
+  communicator_->check_before(call);
+}
+
 int Collection::take_lookup() {
   uint64_t taken = lookups_taken_.load();
   int number = 0;

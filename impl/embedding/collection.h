@@ -64,9 +64,12 @@ class Collection {
   TrainingSettings& settings() { return *settings_; }
   int64_t table_bytes() const;
   // A load that failed after it had begun to fill the tables says so here, on all ranks, until one
-  // succeeds: what reads or changes tables asks first. Throws INVALID_STATE.
+  // succeeds.
   void set_filled_in_part(bool in_part) noexcept { filled_in_part_ = in_part; }
+  // Who reads or changes the tables asks first: throws INVALID_STATE where they are filled in part.
   void require_whole() const;
+  // The same, for a call that takes part in exchanges: throws also what killed the communicator.
+  void check_before(const char* call) const;
   OrderedChannel& ordered() { return *ordered_; }
   // For the stages of its lookups' steps, which it outlives.
   StepContext context();

@@ -32,7 +32,7 @@ void Lookup::set_stream(int64_t stream) {
 }
 
 void Lookup::begin(const BatchArguments& arguments) {
-  collection_->communicator().check_before("begin");
+  collection_->check_before("begin");
   if (state_ == State::kBegun) {
     core::fail(SHARDREC_INVALID_STATE,
                "begin was called twice: call forward for the batch that has begun first");
@@ -93,7 +93,7 @@ void Lookup::forward(int32_t output, const shardrec_tensor* out) {
   if (state_ == State::kIdle) {
     core::fail(SHARDREC_INVALID_STATE, "forward was called without begin");
   }
-  collection_->communicator().check_before("forward");
+  collection_->check_before("forward");
   const OutputView view = output_view(output, out, "out");
   OperationsScope operations(backend(), stream_);
   operations.touches(view.device.type);
@@ -174,7 +174,7 @@ void Lookup::send_gradients(bool accumulate) {
                    ? "send_gradients was called twice: call backward or accumulate"
                    : "send_gradients was called before forward");
   }
-  collection_->communicator().check_before(kName);
+  collection_->check_before(kName);
   collection_->ordered().require_nothing_posted(kName);
   const core::TraceScope call(collection_->counters().track, kName);
   OperationsScope operations(backend(), stream_);
@@ -207,8 +207,10 @@ void Lookup::finish(Finish how) {
                                                   : "backward";
   check_finish(how, name);
   const bool sent = state_ == State::kSent;
-  if (!sent) {
-    collection_->communicator().check_before(name);
+  if (sent) {
+    collection_->require_whole();
+  } else {
+    collection_->check_before(name);
     collection_->ordered().require_nothing_posted(name);
   }
   const core::TraceScope call(collection_->counters().track, name);

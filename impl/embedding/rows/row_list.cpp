@@ -236,10 +236,9 @@ int64_t row_width(const Collection& collection, const RowList& list) {
 void read_rows(Collection& collection, const RowList& list, const core::Matrix& out,
                size_t bytes_at_once) {
   constexpr const char* kName = "collection_read_rows";
-  collection.require_whole();
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
-  collection.communicator().check_before(kName);
+  collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);
@@ -288,10 +287,9 @@ void read_rows(Collection& collection, const RowList& list, const core::Matrix& 
 void write_rows(Collection& collection, const RowList& list, const core::Matrix& values_in_rows,
                 size_t bytes_at_once) {
   constexpr const char* kName = "collection_write_rows";
-  collection.require_whole();
   const Layout& layout = collection.layout();
   const int ranks = layout.ranks();
-  collection.communicator().check_before(kName);
+  collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     const Values values = values_of(collection.model(), list.table, list.what);

@@ -201,8 +201,7 @@ int64_t row_width(const Collection& collection, const RowRange& range) {
 
 void read_rows(Collection& collection, const RowRange& range, const core::Matrix& out) {
   constexpr const char* kName = "collection_read";
-  collection.require_whole();
-  collection.communicator().check_before(kName);
+  collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     collection.ordered().settle();
@@ -216,8 +215,7 @@ void read_rows(Collection& collection, const RowRange& range, const core::Matrix
 
 void write_rows(Collection& collection, const RowRange& range, const core::Matrix& values) {
   constexpr const char* kName = "collection_write";
-  collection.require_whole();
-  collection.communicator().check_before(kName);
+  collection.check_before(kName);
   collection.ordered().require_nothing_posted(kName);
   or_fail(collection, kName, [&] {
     collection.ordered().settle();
