@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "core/align.h"
 #include "core/error.h"
 #include "core/host.h"
 
@@ -32,7 +33,7 @@ Pages::Pages(size_t bytes) : size_(bytes) {
   const bool huge = bytes >= kHugePage;
   if (bytes > SIZE_MAX - 2 * kHugePage) out_of_memory(bytes);
   const size_t extra = huge ? kHugePage : 0;
-  mapped_ = (bytes + extra + 4095) & ~size_t{4095};
+  mapped_ = align_up(bytes + extra, 4096);
   void* mapping = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) out_of_memory(bytes);
@@ -69,7 +70,7 @@ std::byte* Scratch::resize(size_t bytes) {
   // A sixteenth more than asked, so that batches of about one size do not allocate again.
   const size_t slack = bytes / 16 + 1;
   if (bytes > PTRDIFF_MAX / 2) out_of_memory(bytes);
-  const size_t rounded = (bytes + slack + 63) & ~size_t{63};
+  const size_t rounded = align_up(bytes + slack, 64);
   pages_.reset();  // before the new allocation: the contents are not kept
   capacity_ = 0;
   require_room(rounded, "a buffer");

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "compute/probe/kernels.h"
+#include "core/align.h"
 #include "core/memory.h"
 
 namespace shardrec::compute::probe {
@@ -13,7 +14,7 @@ constexpr size_t kBatch = 4096;  // gradients
 constexpr auto kMostColumns = static_cast<size_t>(kProbeRowBytes.back()) / sizeof(float);
 
 size_t lane_bytes() {
-  return (row_update_scratch_bytes(static_cast<int64_t>(kMostColumns)) + 63) / 64 * 64;
+  return core::align_up(row_update_scratch_bytes(static_cast<int64_t>(kMostColumns)), 64);
 }
 
 }  // namespace

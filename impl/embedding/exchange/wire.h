@@ -41,11 +41,13 @@
 
 #include "compute/bags.h"
 #include "compute/routing_operations.h"
+#include "core/align.h"
 #include "embedding/batch/verdict.h"
 
 namespace shardrec::embedding {
 
 using compute::SparseLength;
+using core::align_up;
 
 class Lending;
 
@@ -93,10 +95,6 @@ struct GradientRows {
   int64_t stride = 0;
   bool by_sample = false;
 };
-
-constexpr size_t align_up(size_t bytes, size_t alignment) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 // Where the body of an input message begins: behind the header and the records of its blocks.
 constexpr size_t input_head_bytes(size_t blocks) {

@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "compute/cpu/tasks/shares.h"
+#include "core/align.h"
 
 namespace shardrec::compute::cpu {
 namespace {
-
-constexpr size_t align_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // What one thread needs while it works on a chunk of bags.
 struct Workspace {
@@ -186,7 +185,7 @@ void Assembly::run(std::span<const PooledOutput> outputs, const Context& context
     widest = std::max(widest, output.cols);
     chunks_.add(chunks_of(output.bags));
   }
-  const size_t row_bytes = align_up(static_cast<size_t>(widest) * sizeof(float));
+  const size_t row_bytes = core::align_up(static_cast<size_t>(widest) * sizeof(float), 64);
   const size_t scratch_bytes = 2 * row_bytes + (most_addends + most_nodes) * sizeof(int64_t);
   for_each_with_scratch(
       chunks_.count(), scratch_bytes, context, [&](int64_t c, std::byte* scratch) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "compute/cpu/tasks/shares.h"
+#include "core/align.h"
 
 namespace shardrec::compute::cpu {
 namespace {
@@ -19,7 +20,7 @@ constexpr int64_t kTaskIds = int64_t{1} << 14;
 // that misses the cache holds up all behind it.
 constexpr size_t kAheadBytes = 64;
 
-size_t bytes_for(size_t count, size_t size) { return (count * size + 63) / 64 * 64; }
+size_t bytes_for(size_t count, size_t size) { return core::align_up(count * size, 64); }
 
 template <class T>
 T* carve(std::byte*& from, size_t count) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "compute/cpu/tasks/context.h"
+#include "core/align.h"
 
 namespace shardrec::compute::cpu {
 
@@ -24,7 +25,7 @@ template <class Body>
 void for_each_with_scratch(int64_t count, size_t scratch_bytes, const Context& context, Body body) {
   constexpr int64_t kSharesPerThread = 8;
   const int64_t shares = std::min(count, kSharesPerThread * context.threads.count());
-  const size_t stride = (scratch_bytes + 63) / 64 * 64;
+  const size_t stride = core::align_up(scratch_bytes, 64);
   std::byte* const scratch = context.work.resize(static_cast<size_t>(shares) * stride);
   context.threads.parallel_for(shares, 1, [&](int64_t first, int64_t last) {
     for (int64_t share = first; share < last; ++share) {
