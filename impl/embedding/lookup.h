@@ -53,8 +53,6 @@ class Lookup {
   // [ids of the batch], in its order, after backward or accumulate and up to the next begin.
   void weight_gradient(const shardrec_tensor* out);
 
-  Collection& collection() { return *collection_; }
-
  private:
   enum class State : uint8_t { kIdle, kBegun, kForwarded, kSent };
 

@@ -27,24 +27,28 @@ struct Occurrence {
   int64_t sample = 0;  // of all ranks
 };
 
-// A gradient message of a source: all blocks packed, or all lent from `lender`.
+// A gradient message of a source: all blocks packed, or all lent.
 std::vector<std::byte> gradient_message(const Layout& layout, const Inbox& inbox, int source,
-                                        const float* lender) {
+                                        bool lent) {
   const auto blocks = layout.blocks_of(layout.rank());
-  const GradientHeader header{.lends = lender == nullptr ? 0U : 1U};
+  const GradientHeader header{.lends = lent ? Lends::kToProcess : Lends::kNothing};
   std::vector<std::byte> message(sizeof header);
   std::memcpy(message.data(), &header, sizeof header);
-  if (lender != nullptr) message.resize(message.size() + lent_bytes(blocks.size()));
-  for (size_t b = 0; b < blocks.size(); ++b) {
+  for (size_t b = 0; b < blocks.size() && !lent; ++b) {
     const int64_t width = layout.parts()[static_cast<size_t>(blocks[b].part)].width;
-    if (lender == nullptr) {
-      message.resize(message.size() + rows_bytes(inbox.blocks(source)[b].rows, width));
-      continue;
-    }
-    const GradientRows lent{.rows = lender + 64 * b, .stride = width + 1, .by_sample = true};
-    std::memcpy(message.data() + sizeof header + b * sizeof lent, &lent, sizeof lent);
+    message.resize(message.size() + rows_bytes(inbox.blocks(source)[b].rows, width));
   }
   return message;
+}
+
+// The blocks of an owner's messages as they lie when all are lent from `lender`.
+std::vector<GradientRows> lent_from(const float* lender, const Layout& layout) {
+  std::vector<GradientRows> rows;
+  for (const Block& block : layout.blocks_of(layout.rank())) {
+    const int64_t width = layout.parts()[static_cast<size_t>(block.part)].width;
+    rows.push_back({.rows = lender + 64 * rows.size(), .stride = width + 1, .by_sample = true});
+  }
+  return rows;
 }
 
 TEST_P(BackwardStages, TheIndexPlanGroupsOccurrencesByRowInCanonicalOrder) {
@@ -127,7 +131,7 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       const auto parts = layout.parts_of(owner);
       std::vector<std::vector<std::byte>> messages;
       for (int source = 0; source < world_.ranks(); ++source) {
-        messages.push_back(gradient_message(layout, inbox, source, lent ? lender.data() : nullptr));
+        messages.push_back(gradient_message(layout, inbox, source, lent));
       }
       const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
       // Of one part nothing is wanted: its gradients are passed over.
@@ -137,7 +141,10 @@ TEST_P(BackwardStages, GradientsAreFoundInMessagesAndWhereTheyAreLent) {
       plan.build(inbox, wanted);
       ReceivedGradients gradients(layout, compute::cpu_memory());
       const auto bodies = tools_.bodies().make_received();
-      gradients.open(inbox, views, bodies->open(views, gradients.heads(views)));
+      const std::vector<GradientRows> from_lender = lent_from(lender.data(), layout);
+      const std::vector<std::span<const GradientRows>> lent_rows(
+          views.size(), lent ? std::span(from_lender) : std::span<const GradientRows>());
+      gradients.open(inbox, views, bodies->open(views, gradients.heads()), lent_rows);
       gradients.locate(inbox, plan, tools_.backend());
 
       std::map<std::pair<int, size_t>, const float*> packed;  // by source and block
@@ -185,14 +192,23 @@ TEST_P(BackwardStages, AGradientMessageOfAnotherLengthIsRefused) {
   inbox.open(world_.messages_to(0));
   std::vector<std::vector<std::byte>> messages;
   for (int source = 0; source < world_.ranks(); ++source) {
-    messages.push_back(gradient_message(layout, inbox, source, nullptr));
+    messages.push_back(gradient_message(layout, inbox, source, false));
   }
   messages.back().resize(messages.back().size() + 8);
   const std::vector<comm::ConstBytes> views(messages.begin(), messages.end());
   ReceivedGradients gradients(layout, compute::cpu_memory());
   const auto bodies = tools_.bodies().make_received();
-  EXPECT_THROW(gradients.open(inbox, views, bodies->open(views, gradients.heads(views))),
-               core::Error);
+  const auto opened = bodies->open(views, gradients.heads());
+  std::vector<std::span<const GradientRows>> lent(views.size());
+  EXPECT_THROW(gradients.open(inbox, views, opened, lent), core::Error);
+  // So is one that lends what is for another owner.
+  messages.back().resize(messages.back().size() - 8);
+  const std::vector<comm::ConstBytes> whole(messages.begin(), messages.end());
+  const auto good = bodies->open(whole, gradients.heads());
+  gradients.open(inbox, whole, good, lent);
+  const std::vector<GradientRows> others(layout.blocks_of(0).size() + 1);
+  lent.back() = others;
+  EXPECT_THROW(gradients.open(inbox, whole, good, lent), core::Error);
 }
 
 // What an owner would send for a pooled bag, and a row of a table.

@@ -2,7 +2,7 @@
 // tables are. Stage by stage, because each stage of a step sends what it has worked out: ids, sums of rows,
 // gradients, statistics of rows, replicas.
 //
-// Gradients are never lent here (option BORROW): a device lends none, and messages would hold addresses.
+// Gradients are never lent here (option BORROW): a device lends none, and messages would name what is lent.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -81,7 +81,7 @@ class SharedBodies final : public ReceivedBodies {
   static constexpr int32_t kNowhere = -1;
 
   void follow_writer(size_t m, ConstBytes message) {
-    auto shared = SharedMemory::find(message.data());
+    auto shared = SharedMemory::find(message);
     if (shared == nullptr) {
       core::fail(SHARDREC_INTERNAL,
                  core::sentence("the body of the message of rank ", m, " is not on a device"),

@@ -38,12 +38,13 @@ void SharedMemory::withdraw() noexcept {
   if (own != registry().by_host.end() && own->second == this) registry().by_host.erase(own);
 }
 
-std::shared_ptr<SharedMemory> SharedMemory::find(const std::byte* host) {
+std::shared_ptr<SharedMemory> SharedMemory::find(ConstBytes message) {
   const std::lock_guard lock(registry().mutex);
-  const auto behind = registry().by_host.upper_bound(host);
+  const auto behind = registry().by_host.upper_bound(message.data());
   if (behind == registry().by_host.begin()) return nullptr;
   SharedMemory* const found = std::prev(behind)->second;
-  if (host - found->host_ >= static_cast<ptrdiff_t>(found->size_)) return nullptr;
+  const auto before = static_cast<size_t>(message.data() - found->host_);
+  if (before > found->size_ || message.size() > found->size_ - before) return nullptr;
   return found->weak_from_this().lock();
 }
 

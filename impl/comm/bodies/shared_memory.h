@@ -1,6 +1,10 @@
 // The bodies of a rank's messages in the memory of its back end, for other ranks of the process: they read
-// them there, and nothing but the heads goes through the host. Who has received a message finds its body by
-// the head's address.
+// them there, and nothing but the heads goes through the host.
+//
+// Who has received a message finds its body by the address at which the channel shows the head. That is where the
+// sender's own memory is (Communicator::reads_in_place), and the channel keeps it for as long as the message is
+// read; nothing that stands in a message is taken for an address or a number. A number in the head would need
+// room in every message, which has the CPU's bytes (tests/messages) and may have a body of a few bytes only.
 //
 // Both sides wait for each other on the device, by marks: readers follow the mark that is set when bodies
 // are written; the writer follows the marks that readers set before they let go of messages.
@@ -13,6 +17,7 @@
 #include <mutex>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "compute/buffer.h"
 #include "compute/mark.h"
 
@@ -31,8 +36,8 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
   void withdraw() noexcept;
 
-  // Whose message is at `host`; null: its bodies are not shared. The message is held.
-  static std::shared_ptr<SharedMemory> find(const std::byte* host);
+  // That which the whole message of a peer lies in; null: its body is not shared. It is held.
+  static std::shared_ptr<SharedMemory> find(ConstBytes message);
 
   std::byte* data() const noexcept { return bodies_->data; }
   size_t size() const noexcept { return size_; }

@@ -6,6 +6,20 @@
 #include "core/error.h"
 
 namespace shardrec::embedding {
+namespace {
+
+// By owner.
+std::vector<size_t> blocks_of_messages(const Layout& layout) {
+  std::vector<size_t> blocks;
+  for (int owner = 0; owner < layout.ranks(); ++owner) {
+    blocks.push_back(layout.blocks_of(owner).size());
+  }
+  return blocks;
+}
+
+}  // namespace
+
+Backward::Lent::Lent(const Layout& layout) : lending(blocks_of_messages(layout)) {}
 
 Backward::Backward(const StepContext& context, const LookupOptions& options, Update& update)
     : context_(context),
@@ -14,7 +28,10 @@ Backward::Backward(const StepContext& context, const LookupOptions& options, Upd
       packing_(context.layout),
       plan_(context.layout, context.backend()),
       exchange_(context.make_exchange(ExchangeKind::kGradient, "backward")),
-      codec_(make_codec(context.layout, context.options.backward_compression, context.bodies)) {
+      codec_(make_codec(context.layout, context.options.backward_compression, context.bodies)),
+      lent_(std::make_shared<Lent>(context.layout)),
+      lent_number_(std::shared_ptr<Lending>(lent_, &lent_->lending)),
+      lent_to_here_(context.layout.ranks(), context.layout.rank()) {
   for (int32_t g = 0; g < context.layout.output().outputs(); ++g) {
     gradients_.emplace_back(context.backend().memory());
   }
@@ -81,8 +98,10 @@ int32_t Backward::missing_gradient(const InputExchange& input) const {
 }
 
 // A peer's operations reach what this rank's reach only where that is the memory of one host.
-bool Backward::lends_to_peers() const {
-  return context_.communicator.reads_in_place() && context_.backend().reaches_host();
+Lends Backward::lends_to() const {
+  return context_.communicator.reads_in_place() && context_.backend().reaches_host()
+             ? Lends::kToProcess
+             : Lends::kToItself;
 }
 
 void Backward::lay_out(const InputExchange& input) {
@@ -97,8 +116,11 @@ void Backward::lay_out(const InputExchange& input) {
   const bool lends = options_.borrow && !options_.weight_gradient &&
                      (divided_by == 1 || owners_divide) && !input.batch().expansion().present() &&
                      context_.options.output_dtype == SHARDREC_FLOAT32 && codec_ == nullptr;
-  packing_.lay_out(input.routed(), options_.weight_gradient && scaled, owners_divide, lends,
-                   lends && lends_to_peers() ? &lent_->lending : nullptr, exchange_.buffer());
+  const Loan loan{.lends = lends ? lends_to() : Lends::kNothing,
+                  .lending = &lent_->lending,
+                  .number = lent_number_.value()};
+  packing_.lay_out(input.routed(), options_.weight_gradient && scaled, owners_divide, loan,
+                   exchange_.buffer());
   laid_out_ = true;
 }
 
@@ -170,13 +192,13 @@ void Backward::receive(const InputExchange& input, uint64_t lookup, int64_t stre
   context_.ordered
       .reclaim();  // all ranks have posted this exchange, and let go of earlier ones before
   if (!all_apply(messages)) return;
-  auto bodies = exchange_.bodies(update_.gradient_heads(messages));
+  auto bodies = exchange_.bodies(update_.gradient_heads());
   if (codec_ != nullptr) {
     bodies = codec_->decode_gradients(input.inbox(), messages, bodies, context_.backend(),
                                       exchange_.buffer());
   }
   {
-    const Reading reading(messages, context_.communicator);
+    const Reading reading(lent_to_here_, messages, context_.communicator);
     // On what is lent: the operations end before the reading.
     OperationsScope operations(context_.backend(), stream);
     if (any_lent(messages)) operations.touches(SHARDREC_DEVICE_CPU);
@@ -202,7 +224,7 @@ void Backward::apply(const InputExchange& input, uint64_t lookup,
                      std::span<const comm::ConstBytes> messages,
                      std::span<const comm::ConstBytes> bodies, PhaseTimer& timer) {
   timer.next(Phase::kIndexPlan);
-  update_.open(input.inbox(), messages, bodies,
+  update_.open(input.inbox(), messages, bodies, lent_to_here_.blocks(),
                owners_apply_divisor(input) ? 1 / divisor(input) : 1, posted_.steps, plan_);
   if (weight_gradients_ != nullptr) {
     timer.next(Phase::kGradientExchange);

@@ -68,8 +68,9 @@ class Backward {
   std::optional<std::span<const float>> weight_gradient() const;
 
  private:
-  // Peers may read the messages after this is gone, and ask for what it has lent.
+  // Peers may read the messages after this is gone, and what it has lent.
   struct Lent {
+    explicit Lent(const Layout& layout);
     Lending lending;
     std::shared_ptr<const void> messages;
   };
@@ -105,7 +106,7 @@ class Backward {
   bool owners_apply_divisor(const InputExchange& input) const;
   // An output with elements that has no gradient; -1: none.
   int32_t missing_gradient(const InputExchange& input) const;
-  bool lends_to_peers() const;
+  Lends lends_to() const;
   void lay_out(const InputExchange& input);
   void pack(const InputExchange& input, int32_t output, const OutputView& gradient);
   // Packs what set_gradient has not. False: there is nothing, and the messages say why.
@@ -130,7 +131,9 @@ class Backward {
   // With a codec the exchange's buffer is this rank's own, as Forward's.
   Exchange exchange_;
   std::unique_ptr<WireCodec> codec_;  // null: gradients travel as they are
-  std::shared_ptr<Lent> lent_ = std::make_shared<Lent>();
+  std::shared_ptr<Lent> lent_;
+  LendingNumber lent_number_;
+  LentGradients lent_to_here_;
   Posted posted_;
   std::unique_ptr<WeightGradientState> weight_gradients_;
 };

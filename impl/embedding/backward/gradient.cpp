@@ -33,11 +33,12 @@ bool GradientPacking::may_lend(const Block& block) const {
          (!block.sequence || table.whole);
 }
 
-void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends,
-                              Lending* lending, comm::MessageBuffer& buffer) {
+void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool late, const Loan& loan,
+                              comm::MessageBuffer& buffer) {
   owners_divide_ = late;
   const auto lends_to = [&](int owner) {
-    return lends && (lending != nullptr || owner == layout_.rank());
+    return loan.lends == Lends::kToProcess ||
+           (loan.lends == Lends::kToItself && owner == layout_.rank());
   };
   size_t bytes = 0;
   size_t target = 0;
@@ -45,7 +46,6 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
     const auto blocks = layout_.blocks_of(owner);
     const auto sent = routed.blocks(owner);
     bytes += sizeof(GradientHeader);
-    if (lends_to(owner)) bytes += lent_bytes(blocks.size());
     for (size_t b = 0; b < blocks.size(); ++b, ++target) {
       if (lends_to(owner) && may_lend_[target] != 0) continue;
       const size_t block_bytes =
@@ -61,26 +61,23 @@ void GradientPacking::lay_out(const RoutedBatch& routed, bool unscaled, bool lat
     const std::byte* message = out;
     headers_[static_cast<size_t>(owner)] = buffer.host(out);
     const GradientHeader header{.unscaled = unscaled ? 1U : 0U,
-                                .lends = lends_to(owner) ? 1U : 0U,
-                                .lending = lends_to(owner) ? lending : nullptr};
+                                .lends = lends_to(owner) ? loan.lends : Lends::kNothing,
+                                .lending = lends_to(owner) ? loan.number : 0};
     std::memcpy(buffer.host(out), &header, sizeof header);
     out += sizeof header;
-    GradientRows* lent = nullptr;
-    if (lends_to(owner)) {
-      lent = static_cast<GradientRows*>(static_cast<void*>(buffer.host(out)));
-      std::fill_n(lent, blocks.size(), GradientRows{});
-      out += lent_bytes(blocks.size());
-    }
+    std::span<GradientRows> lent;
+    if (lends_to(owner)) lent = loan.lending->blocks(owner);
+    std::fill(lent.begin(), lent.end(), GradientRows{});
     const std::byte* body = out;
     const size_t first_target = target;
     for (size_t b = 0; b < blocks.size(); ++b) {
       const Part& part = layout_.parts()[static_cast<size_t>(blocks[b].part)];
-      const bool is_lent = lent != nullptr && may_lend_[target] != 0;
+      const bool is_lent = !lent.empty() && may_lend_[target] != 0;
       targets_[target++] = {.block = &sent[b],
                             .part = blocks[b].part,
                             .feature = blocks[b].feature,
                             .rows = static_cast<float*>(static_cast<void*>(out)),
-                            .lent = is_lent ? lent + b : nullptr};
+                            .lent = is_lent ? &lent[b] : nullptr};
       if (!is_lent) out += rows_bytes(sent[b].rows, part.width);
     }
     for (size_t b = 0; unscaled && b < blocks.size(); ++b) {

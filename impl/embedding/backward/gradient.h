@@ -11,6 +11,7 @@
 #include "compute/gradient_operations.h"
 #include "embedding/batch/expansion.h"
 #include "embedding/batch/output_view.h"
+#include "embedding/exchange/lending.h"
 #include "embedding/exchange/route.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
@@ -22,10 +23,10 @@ class GradientPacking {
   explicit GradientPacking(const Layout& layout);
 
   // Makes room for the gradients of a batch in `buffer` and writes the headers. unscaled: pooled
-  // gradients are packed as they are, too. late: owners divide where they can. lends: the caller's
+  // gradients are packed as they are, too. late: owners divide where they can. loan: the caller's
   // gradients are floats and there until the step is taken: blocks that need no change are not
-  // packed, those for this rank or, with a lending, those for all.
-  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, bool lends, Lending* lending,
+  // packed, those for this rank or those for all, as the loan says.
+  void lay_out(const RoutedBatch& routed, bool unscaled, bool late, const Loan& loan,
                comm::MessageBuffer& buffer);
 
   // Writes the gradient of one output / divisor, clamped to the max_gradient of the
@@ -55,7 +56,7 @@ class GradientPacking {
     int32_t feature = 0;
     float* rows = nullptr;
     float* unscaled = nullptr;     // null: not wanted
-    GradientRows* lent = nullptr;  // null: packed
+    GradientRows* lent = nullptr;  // of the lending; null: packed
   };
   void lend(const Target& target, const OutputView& gradient);
   compute::BagGradients bag_gradients(const RoutedBatch& routed, const Expansion& expansion,

@@ -20,43 +20,38 @@ ReceivedGradients::ReceivedGradients(const Layout& layout,
                                      const std::shared_ptr<compute::Memory>& memory)
     : layout_(layout),
       own_blocks_(layout.blocks_of(layout.rank())),
+      heads_(static_cast<size_t>(layout.ranks()), sizeof(GradientHeader)),
       blocks_(static_cast<size_t>(layout.ranks()) * own_blocks_.size()),
       rows_(layout.parts_of(layout.rank()).size()),
       memory_(memory) {
   located_.reserve(blocks_.size());
 }
 
-std::span<const size_t> ReceivedGradients::heads(std::span<const comm::ConstBytes> messages) {
-  heads_.assign(messages.size(), sizeof(GradientHeader));
-  for (size_t source = 0; source < messages.size(); ++source) {
-    GradientHeader header;
-    std::memcpy(&header, messages[source].data(), sizeof header);
-    if (header.lends != 0) heads_[source] += lent_bytes(own_blocks_.size());
-    if (heads_[source] > messages[source].size()) {
-      fail_length(static_cast<int>(source), messages[source].size(), heads_[source]);
-    }
-  }
-  return heads_;
-}
-
 void ReceivedGradients::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
-                             std::span<const comm::ConstBytes> bodies) {
+                             std::span<const comm::ConstBytes> bodies,
+                             std::span<const std::span<const GradientRows>> lent) {
   for (int source = 0; source < layout_.ranks(); ++source) {
     const comm::ConstBytes message = messages[static_cast<size_t>(source)];
     const comm::ConstBytes body = bodies[static_cast<size_t>(source)];
     const auto received = inbox.blocks(source);
     GradientHeader header;
     std::memcpy(&header, message.data(), sizeof header);
-    const std::byte* lent = header.lends == 0 ? nullptr : message.data() + sizeof header;
+    const std::span<const GradientRows> lent_blocks = lent[static_cast<size_t>(source)];
+    if (!lent_blocks.empty() && lent_blocks.size() != own_blocks_.size()) {
+      core::fail(SHARDREC_CORRUPT_DATA,
+                 core::sentence("rank ", source, " lends gradients of ", lent_blocks.size(),
+                                " blocks, ", own_blocks_.size(), " were expected"),
+                 {.rank = int64_t{source}, .operation = "backward"});
+    }
     size_t at = 0;
     size_t again = 0;  // bytes of the second section
     for (size_t b = 0; b < own_blocks_.size(); ++b) {
       GradientRows& rows = blocks_[static_cast<size_t>(source) * own_blocks_.size() + b];
       const int64_t width = layout_.parts()[static_cast<size_t>(own_blocks_[b].part)].width;
       const size_t bytes = rows_bytes(received[b].rows, width);
-      if (lent != nullptr) {
-        std::memcpy(&rows, lent + b * sizeof rows, sizeof rows);
-        if (rows.rows != nullptr) continue;
+      if (!lent_blocks.empty() && lent_blocks[b].rows != nullptr) {
+        rows = lent_blocks[b];
+        continue;
       }
       rows = {static_cast<const float*>(static_cast<const void*>(body.data() + at)), width};
       at += bytes;

@@ -15,6 +15,7 @@
 #include "compute/buffer.h"
 #include "embedding/backward/index_plan.h"
 #include "embedding/exchange/inbox.h"
+#include "embedding/exchange/lending.h"
 #include "embedding/exchange/wire.h"
 #include "embedding/tables/layout.h"
 
@@ -24,13 +25,15 @@ class ReceivedGradients {
  public:
   ReceivedGradients(const Layout& layout, const std::shared_ptr<compute::Memory>& memory);
 
-  // Bytes of the heads of messages that decide() has read. Throws CORRUPT_DATA where one is cut off.
-  std::span<const size_t> heads(std::span<const comm::ConstBytes> messages);
+  // Bytes of the heads of the messages, by rank.
+  std::span<const size_t> heads() const { return heads_; }
 
-  // messages: of a step that all ranks apply, their heads are read; bodies: theirs, as floats. Throws
+  // messages: of a step that all ranks apply, decide() has read their heads; bodies: theirs, as floats.
+  // lent: by source, blocks that are not in its body; they are there until the gradients were read. Throws
   // CORRUPT_DATA, naming the rank, when one is not what the batch needs.
   void open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
-            std::span<const comm::ConstBytes> bodies);
+            std::span<const comm::ConstBytes> bodies,
+            std::span<const std::span<const GradientRows>> lent);
 
   // After open(): the addresses of the gradient rows of all bags of a plan of the same batch.
   void locate(const Inbox& inbox, const IndexPlan& plan, compute::Backend& backend);
@@ -44,7 +47,7 @@ class ReceivedGradients {
 
   const Layout& layout_;
   std::span<const Block> own_blocks_;
-  std::vector<size_t> heads_;         // by source
+  std::vector<size_t> heads_;         // by source, all the same
   std::vector<GradientRows> blocks_;  // [source * blocks + block]
   std::vector<compute::GradientBlock> located_;
   std::vector<const float**> rows_;  // by part

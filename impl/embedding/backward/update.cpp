@@ -22,8 +22,11 @@ GradientDecision decide(std::span<const comm::ConstBytes> messages, int own_rank
                  {.rank = static_cast<int64_t>(rank), .operation = "backward"});
     }
     std::memcpy(&header, messages[rank].data(), sizeof header);
-    const bool may_lend = reads_in_place || static_cast<int>(rank) == own_rank;
-    if (!may_lend && (header.lends != 0 || header.lending != nullptr)) {
+    const bool own = static_cast<int>(rank) == own_rank;
+    const bool readable = header.lends == Lends::kNothing ||
+                          (header.lends == Lends::kToItself && own) ||
+                          (header.lends == Lends::kToProcess && reads_in_place);
+    if (!readable) {
       core::fail(SHARDREC_CORRUPT_DATA,
                  core::sentence("rank ", rank, " lends gradients that cannot be read from here"),
                  {.rank = static_cast<int64_t>(rank), .operation = "backward"});
@@ -104,9 +107,10 @@ void Update::group(const Inbox& inbox, std::span<const TableStep> steps, IndexPl
 }
 
 void Update::open(const Inbox& inbox, std::span<const comm::ConstBytes> messages,
-                  std::span<const comm::ConstBytes> bodies, float owner_scale,
+                  std::span<const comm::ConstBytes> bodies,
+                  std::span<const std::span<const GradientRows>> lent, float owner_scale,
                   std::span<const TableStep> steps, const IndexPlan& plan) {
-  gradients_.open(inbox, messages, bodies);
+  gradients_.open(inbox, messages, bodies, lent);
   gradients_.locate(inbox, plan, context_.backend());
   plan_ = &plan;
   steps_ = steps;

@@ -1,23 +1,39 @@
 #include "embedding/exchange/lending.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
+#include "comm/bodies/registry.h"
 #include "core/error.h"
-#include "embedding/exchange/wire.h"
 
 namespace shardrec::embedding {
 namespace {
 
-// Null: nothing is lent to other ranks.
-Lending* lending_of(comm::ConstBytes gradient) {
+// Never destroyed: other threads may train while the process ends.
+comm::Registry<Lending>& lendings() {
+  static comm::Registry<Lending>& all = *new comm::Registry<Lending>;
+  return all;
+}
+
+GradientHeader header_of(comm::ConstBytes gradient) {
   GradientHeader header;
   std::memcpy(&header, gradient.data(), sizeof header);
-  return header.lending;
+  return header;
 }
 
 }  // namespace
+
+Lending::Lending(std::span<const size_t> blocks) {
+  first_.push_back(0);
+  for (const size_t count : blocks) first_.push_back(first_.back() + count);
+  rows_.resize(first_.back());
+}
+
+std::span<GradientRows> Lending::blocks(int owner) {
+  const auto o = static_cast<size_t>(owner);
+  if (o + 1 >= first_.size()) return {};
+  return std::span(rows_).subspan(first_[o], first_[o + 1] - first_[o]);
+}
 
 void Lending::lend() {
   const std::unique_lock lock(mutex_);
@@ -36,13 +52,28 @@ bool Lending::read() {
   return false;
 }
 
-Reading::Reading(std::span<const comm::ConstBytes> gradients,
+LendingNumber::LendingNumber(const std::shared_ptr<Lending>& lending)
+    : value_(lendings().add(lending)) {}
+
+LendingNumber::~LendingNumber() { lendings().remove(value_); }
+
+LentGradients::LentGradients(int ranks, int rank)
+    : rank_(rank), read_(static_cast<size_t>(ranks)), blocks_(static_cast<size_t>(ranks)) {}
+
+Reading::Reading(LentGradients& lent, std::span<const comm::ConstBytes> gradients,
                  const comm::Communicator& communicator)
-    : gradients_(gradients) {
-  for (; count_ < gradients.size(); ++count_) {
-    Lending* lending = lending_of(gradients[count_]);
-    if (lending == nullptr || lending->read()) continue;
-    const auto rank = static_cast<int64_t>(count_);
+    : lent_(lent) {
+  for (size_t source = 0; source < gradients.size(); ++source) {
+    lent_.blocks_[source] = {};
+    const GradientHeader header = header_of(gradients[source]);
+    if (header.lends == Lends::kNothing) continue;
+    std::shared_ptr<Lending> lending = lendings().find(header.lending);
+    if (lending != nullptr && lending->read()) {
+      lent_.blocks_[source] = lending->blocks(lent_.rank_);
+      lent_.read_[source] = std::move(lending);
+      continue;
+    }
+    const auto rank = static_cast<int64_t>(source);
     stop();
     communicator.check();
     core::fail(SHARDREC_PEER_FAILED,
@@ -51,18 +82,17 @@ Reading::Reading(std::span<const comm::ConstBytes> gradients,
   }
 }
 
-Reading::~Reading() { stop(); }
-
 void Reading::stop() {
-  for (; count_ > 0; --count_) {
-    Lending* lending = lending_of(gradients_[count_ - 1]);
+  for (std::shared_ptr<Lending>& lending : lent_.read_) {
     if (lending != nullptr) lending->stop();
+    lending.reset();
   }
 }
 
 bool any_lent(std::span<const comm::ConstBytes> gradients) {
-  return std::any_of(gradients.begin(), gradients.end(),
-                     [](comm::ConstBytes message) { return lending_of(message) != nullptr; });
+  return std::any_of(gradients.begin(), gradients.end(), [](comm::ConstBytes message) {
+    return header_of(message).lends == Lends::kToProcess;
+  });
 }
 
 }  // namespace shardrec::embedding

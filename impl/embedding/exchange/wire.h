@@ -29,8 +29,8 @@
 // Gradient message, from a source to an owner: GradientHeader, then blocks as in the output
 // message, of every block; of a sequence, always a row per id. Then, where the header says so, the
 // pooled blocks once more, neither divided by the divisor nor clamped. Inside one process, where
-// the header says so, GradientRows per block comes first: a block that says where its rows lie is
-// not in the message.
+// the header says so, blocks are lent in place of being in the message: which, and where their rows
+// lie, says what the header names (lending.h).
 //
 // Where the collection's options say so, the blocks of output and gradient messages travel in fewer
 // bytes: compression.h.
@@ -48,8 +48,6 @@ namespace shardrec::embedding {
 
 using compute::SparseLength;
 using core::align_up;
-
-class Lending;
 
 struct InputHeader {
   int64_t batch_size = 0;
@@ -77,24 +75,23 @@ struct PartialHeader {
 
 enum class GradientVerdict : uint32_t { kApply, kSkip, kError };
 
+// Who reads blocks of a gradient message where the source's caller keeps them.
+enum class Lends : uint32_t {
+  kNothing,
+  kToItself,   // the source, of its message to itself
+  kToProcess,  // all ranks, which are of the source's process
+};
+
 struct GradientHeader {
   GradientVerdict decision = GradientVerdict::kApply;
   uint32_t accumulate = 0;  // 1: the gradients are kept for a later step
   Verdict verdict;
-  uint64_t settings = 0;       // TrainingSettings::fingerprint, of the step that would be applied
-  uint32_t unscaled = 0;       // 1: the second section is there
-  uint32_t lends = 0;          // 1: GradientRows per block come first
-  Lending* lending = nullptr;  // of what is lent to other ranks
+  uint64_t settings = 0;  // TrainingSettings::fingerprint, of the step that would be applied
+  uint32_t unscaled = 0;  // 1: the second section is there
+  Lends lends = Lends::kNothing;
+  uint64_t lending = 0;  // number of what is lent (LendingNumber), where anything is
 };
 static_assert(sizeof(GradientHeader) == 64);
-
-// Where the gradient rows of a block lie: at rows + r * stride, r the number of the bag among those
-// that are not empty or, by_sample, its sample; of a sequence, the number of the id.
-struct GradientRows {
-  const float* rows = nullptr;  // null: in the message
-  int64_t stride = 0;
-  bool by_sample = false;
-};
 
 // Where the body of an input message begins: behind the header and the records of its blocks.
 constexpr size_t input_head_bytes(size_t blocks) {
@@ -122,7 +119,6 @@ constexpr size_t presence_bytes(int64_t samples) {
 constexpr size_t partial_head_bytes(size_t partials) {
   return align_up(partials * sizeof(PartialHeader), 64);
 }
-constexpr size_t lent_bytes(size_t blocks) { return align_up(blocks * sizeof(GradientRows), 64); }
 constexpr size_t rows_bytes(int64_t rows, int64_t width) {
   return align_up(static_cast<size_t>(rows) * static_cast<size_t>(width) * sizeof(float), 64);
 }
