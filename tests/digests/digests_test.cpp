@@ -74,7 +74,7 @@ class RecordedDigests : public ::testing::TestWithParam<int> {
  protected:
   // Some of the others where a sanitizer slows them down.
   static std::vector<size_t> chosen(size_t count) {
-    const auto spread = spread_of_configurations();
+    auto spread = spread_of_configurations();
     if (GetParam() == kSpread) return spread;
     std::vector<size_t> others;
     for (auto i = static_cast<size_t>(GetParam()); i < count;

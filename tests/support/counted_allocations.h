@@ -15,7 +15,7 @@ namespace {
 
 std::atomic<bool> counting{false};
 std::atomic<int64_t> allocations{0};
-std::atomic<int64_t> mapped_bytes{0};  // without malloc's own mappings
+[[maybe_unused]] std::atomic<int64_t> mapped_bytes{0};  // without malloc's own mappings
 
 [[maybe_unused]] void count() noexcept {
   if (counting.load(std::memory_order_relaxed)) allocations.fetch_add(1);
