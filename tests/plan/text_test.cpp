@@ -15,7 +15,7 @@ TEST(PlanText, ListsTablesKindsRanksAndBytesOfEachRank) {
   add_table(model, {.name = "\xe8\xa1\xa8", .rows = 2, .dim = 4});
   Plan plan = make_plan(model, {2, 2}, SHARDREC_SHARDING_ROW_WISE);
   plan.tables[1] = {true, {}};
-  plan.tables[2].boxes = {{1, 0, 1, 0, 4}, {0, 1, 1, 0, 4}};
+  plan.tables[2].boxes = {{1, {0, 1, 0, 4}}, {0, {1, 1, 0, 4}}};
   EXPECT_EQ(
       plan_to_text(plan, model),
       "table  rows  dim    weights   states      total  sharding       boxes  ranks\n"
