@@ -118,19 +118,7 @@ struct BlockSections {
   uint32_t* chunk_ids = nullptr;
 };
 
-// Bytes of the section of ids: every id; or, unique not 0, the different ones, then a code for each
-// id that says which of them it is.
-constexpr size_t id_section_bytes(uint64_t ids, uint64_t unique, bool is_64) {
-  const auto aligned = [](size_t bytes) { return (bytes + 7) / 8 * 8; };
-  const size_t id = is_64 ? sizeof(int64_t) : sizeof(int32_t);
-  if (unique == 0) return aligned(ids * id);
-  return aligned(unique * id) + aligned(ids * code_bytes(unique));
-}
-constexpr size_t code_offset(uint64_t unique, bool is_64) {
-  return (unique * (is_64 ? sizeof(int64_t) : sizeof(int32_t)) + 7) / 8 * 8;
-}
-
-// A written block whose different ids shall travel once where that takes fewer bytes.
+// A written block whose different ids shall travel once where that takes fewer bytes (id_sections.h).
 struct PlainBlock {
   size_t lengths_bytes = 0;
   int64_t ids = 0;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compute/backend_tools.h"
+#include "compute/id_sections.h"
 
 namespace shardrec::compute {
 namespace {

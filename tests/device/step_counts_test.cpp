@@ -42,9 +42,12 @@ class StepCounts : public DeviceTest {
   }
 
   // Of steps of a table on device 0 that `ranks` ranks of this process share by rows.
-  Counts of_a_step(int ranks) {
+  Counts of_a_step(int ranks, bool deduplicate = false) {
     constexpr int64_t kSteps = 4;
-    const Batch batch;
+    Batch batch;
+    if (deduplicate) {
+      for (int64_t& id : batch.ids) id = id % 4 * (kRows / 4);
+    }
     Array ids(*this, batch.ids.data(), batch.ids.size() * sizeof(int64_t));
     Array lengths(*this, batch.lengths.data(), batch.lengths.size() * sizeof(int32_t));
     Array gradient(*this, batch.gradient.data(), batch.gradient.size() * sizeof(float));
@@ -65,7 +68,8 @@ class StepCounts : public DeviceTest {
       model.add_feature(model.add_table("t", kRows, kDim), "f");
       const auto plan = shardrec::Plan::collective(
           comm, model, shardrec::PlanOptions().sharding(SHARDREC_SHARDING_ROW_WISE));
-      shardrec::Collection tables(comm, model, plan, shardrec::CollectionOptions().device(0));
+      shardrec::Collection tables(comm, model, plan,
+                                  shardrec::CollectionOptions().device(0).deduplicate(deduplicate));
       shardrec::Lookup step(tables);
       const auto out = matrix_at(outputs[static_cast<size_t>(comm.rank())]->data(), true);
       const auto take_steps = [&] {
@@ -108,6 +112,11 @@ TEST_F(StepCounts, OfOneRank) {
 // One wait more: for the check of what the other rank has sent.
 TEST_F(StepCounts, OfTwoRanksThatShareADevice) {
   EXPECT_EQ(of_a_step(2), (Counts{.waits = 2, .launches = 31, .copies = 26}));
+}
+
+// Two waits more: for how many different ids each block has, and for the check of the codes that arrive.
+TEST_F(StepCounts, OfTwoRanksWhoseRepeatedIdsTravelOnce) {
+  EXPECT_EQ(of_a_step(2, true), (Counts{.waits = 4, .launches = 36, .copies = 35}));
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class DeviceBackend final : public Backend {
         host_memory_(book(make_pinned_memory(), options.booked)),
         cpu_(make_cpu_backend(cpu_kernels(), options.threads, host_memory_, host_memory_)),
         transfer_(stream_, cpu_->transfer()),
-        routing_(stream_, cpu_->routing()),
+        routing_(stream_),
         lookup_(stream_),
         assembly_(stream_),
         gradients_(stream_),

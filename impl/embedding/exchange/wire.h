@@ -40,7 +40,7 @@
 #include <cstdint>
 
 #include "compute/bags.h"
-#include "compute/routing_operations.h"
+#include "compute/id_sections.h"
 #include "core/align.h"
 #include "embedding/batch/verdict.h"
 

@@ -4,13 +4,13 @@
 #include <bit>
 #include <cstring>
 
+#include "compute/id_sections.h"
+#include "core/align.h"
+
 namespace shardrec::compute::cpu {
 namespace {
 
 constexpr uint32_t kEmpty = UINT32_MAX;
-// Below this there is next to nothing to win.
-constexpr int64_t kFewest = 16;
-
 // Slots of the hash table of a block: at most half of them are taken.
 size_t slots_for(int64_t ids) { return std::bit_ceil(static_cast<size_t>(2 * ids)); }
 
@@ -24,31 +24,6 @@ size_t section_bytes(const PlainBlock& block, int64_t unique) {
                           block.is_64);
 }
 
-// The most different ids with which a dictionary is smaller than the plain ids.
-int64_t most_unique(const PlainBlock& block) {
-  const size_t plain = section_bytes(block, 0);
-  const auto smaller = [&](int64_t unique) { return section_bytes(block, unique) < plain; };
-  int64_t most = 0;
-  // Within a width of codes, bytes rise with the number of different ids.
-  int64_t low = 0;
-  for (const int64_t up_to : {int64_t{256}, int64_t{65536}, block.ids}) {
-    int64_t first = low + 1;
-    int64_t last = std::min(up_to, block.ids);
-    low = up_to;
-    if (first > last || !smaller(first)) continue;
-    while (first < last) {
-      const int64_t middle = first + (last - first + 1) / 2;
-      if (smaller(middle)) {
-        first = middle;
-      } else {
-        last = middle - 1;
-      }
-    }
-    most = first;
-  }
-  return most;
-}
-
 struct Dictionary {
   int64_t unique = 0;  // 0: not smaller
   const uint32_t* codes = nullptr;
@@ -59,7 +34,7 @@ struct Dictionary {
 template <class WireId>
 [[gnu::noinline]] Dictionary look_for(const WireId* ids, const PlainBlock& block,
                                       std::byte* scratch) {
-  const int64_t most = most_unique(block);
+  const int64_t most = most_unique(block.ids, block.is_64);
   if (most == 0) return {};
   const int64_t count = block.ids;
   const size_t slots = slots_for(count);
@@ -93,7 +68,8 @@ void write_codes(const uint32_t* codes, int64_t count, std::byte* out) {
   }
 }
 
-// Writes the different ids and the codes over the plain ids.
+// Writes the different ids and the codes over the plain ids, zeros where these end between multiples of 8
+// bytes.
 template <class WireId>
 void write_dictionary(const Dictionary& dictionary, std::byte* ids, int64_t count) {
   // Firsts rise, and the k-th is at least k: nothing is written before it was read.
@@ -102,7 +78,14 @@ void write_dictionary(const Dictionary& dictionary, std::byte* ids, int64_t coun
                 ids + dictionary.firsts[u] * sizeof(WireId), sizeof(WireId));
   }
   const auto unique = static_cast<uint64_t>(dictionary.unique);
-  std::byte* codes = ids + code_offset(unique, sizeof(WireId) == 8);
+  const size_t offset = code_offset(unique, sizeof(WireId) == 8);
+  std::byte* codes = ids + offset;
+  const auto fill_up = [&](size_t begin, size_t end) {
+    std::fill(ids + begin, ids + end, std::byte{0});
+  };
+  fill_up(unique * sizeof(WireId), offset);
+  fill_up(offset + static_cast<size_t>(count) * code_bytes(unique),
+          id_section_bytes(static_cast<uint64_t>(count), unique, sizeof(WireId) == 8));
   switch (code_bytes(unique)) {
     case 1:
       return write_codes<uint8_t>(dictionary.codes, count, codes);
@@ -135,7 +118,7 @@ void deduplicate(const DeduplicatedBlocks& message, std::byte* scratch) {
       return dictionary.unique;
     };
     int64_t& unique = message.unique[b];
-    unique = block.ids < kFewest ? 0 : block.is_64 ? rewrite(int64_t{}) : rewrite(int32_t{});
+    unique = block.is_64 ? rewrite(int64_t{}) : rewrite(int32_t{});
     if (unique == 0) {
       move(plain);
     } else {
@@ -155,7 +138,7 @@ void deduplicate_ids(std::span<const DeduplicatedBlocks> messages, const Context
       scratch = std::max(scratch, scratch_bytes(block.ids));
     }
   }
-  scratch = (scratch + 63) / 64 * 64;
+  scratch = core::align_up(scratch, 64);
   const int64_t lanes = std::min<int64_t>(context.threads.count(), std::ssize(messages));
   std::byte* memory = context.work.resize(scratch * static_cast<size_t>(lanes));
   context.threads.parallel_for(lanes, 1, [&](int64_t first, int64_t last) {

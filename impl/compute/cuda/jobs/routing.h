@@ -99,6 +99,63 @@ typedef struct shardrec_cuda_id_expansion {
   uint64_t *wrong;  // by block, zeros before: ~i of the first code i that is wrong; 0: none is
 } shardrec_cuda_id_expansion;
 
+// Blocks of ids whose different ones travel once where that takes fewer bytes: compute::DeduplicatedBlocks.
+// They are read in a copy of their message.
+
+#define SHARDREC_CUDA_EMPTY_SLOT (~0U)
+
+// The ids of a block. Places are among them: that of an id is where it comes first.
+typedef struct shardrec_cuda_repeated_ids {
+  const void *ids;  // [count], not negative
+  int32_t ids_are_64;
+  // A hash table of last_slot + 1 slots, a power of two; all empty before. A slot has the place of an id that
+  // fell there; the shift leaves as many bits of a hash of 64 as number a slot.
+  int32_t shift;
+  uint32_t last_slot;
+  uint32_t *slots;
+  int64_t count;
+  uint32_t *places;  // [count]
+  uint32_t
+      *firsts_before;  // [count]: ids at their places, in this block and those before; may wrap
+} shardrec_cuda_repeated_ids;
+
+typedef struct shardrec_cuda_repeat_search {
+  const shardrec_cuda_repeated_ids *blocks;
+  shardrec_cuda_tiles tiles;  // of the ids of each block
+  uint32_t *firsts_before;    // [ids], of all blocks, one behind another
+  int64_t ids;
+  uint64_t *unique;  // by block, zeros before: how many different ids it has
+  void *room;        // room_bytes; null: room_bytes is set, and nothing else is done
+  uint64_t room_bytes;
+} shardrec_cuda_repeat_search;
+
+// The different ids of a block, and codes for all, written into its message.
+typedef struct shardrec_cuda_id_dictionary {
+  const void *ids;  // as those of the search
+  int32_t ids_are_64;
+  int32_t code_bytes;  // 1, 2 or 4
+  int64_t count;
+  const uint32_t *places;
+  const uint32_t *firsts_before;
+  int64_t unique;
+  void *unique_ids;  // [unique], then zeros up to the codes
+  void *codes;       // [count], then zeros up to a multiple of 8 bytes
+} shardrec_cuda_id_dictionary;
+
+// Neighbouring sections that stay as they are.
+typedef struct shardrec_cuda_moved_words {
+  const uint64_t *from;
+  uint64_t *to;
+  int64_t count;
+} shardrec_cuda_moved_words;
+
+typedef struct shardrec_cuda_dictionary_writing {
+  const shardrec_cuda_id_dictionary *dictionaries;
+  shardrec_cuda_tiles id_tiles;  // of the ids of each dictionary
+  const shardrec_cuda_moved_words *moved;
+  shardrec_cuda_tiles word_tiles;  // of the words of each list
+} shardrec_cuda_dictionary_writing;
+
 // Ids of a batch on their way to the owners of their rows.
 
 // A warp walks so many neighbouring bags of a feature, a strip, the last one those that are left. A chunk
@@ -198,13 +255,16 @@ typedef struct shardrec_cuda_id_routing {
 #endif
 
 // The operations, each with what it takes behind its stream; and the functions that load their kernels.
-// - count_ids: write_ids: with the sums that count_ids has left.
-#define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                    \
-  OPERATION(read_lengths, const shardrec_cuda_length_reading *reading) \
-  OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting)       \
-  OPERATION(count_ids, shardrec_cuda_id_routing *routing)              \
-  OPERATION(write_ids, const shardrec_cuda_id_routing *routing)        \
-  OPERATION(check_bags, const shardrec_cuda_bag_check *check)          \
+// - write_ids: with the sums that count_ids has left.
+// - write_dictionaries: with what find_repeats has left.
+#define SHARDREC_CUDA_ROUTING_OPERATIONS(OPERATION)                              \
+  OPERATION(read_lengths, const shardrec_cuda_length_reading *reading)           \
+  OPERATION(sort_samples, shardrec_cuda_sample_sorting *sorting)                 \
+  OPERATION(count_ids, shardrec_cuda_id_routing *routing)                        \
+  OPERATION(write_ids, const shardrec_cuda_id_routing *routing)                  \
+  OPERATION(find_repeats, shardrec_cuda_repeat_search *search)                   \
+  OPERATION(write_dictionaries, const shardrec_cuda_dictionary_writing *writing) \
+  OPERATION(check_bags, const shardrec_cuda_bag_check *check)                    \
   OPERATION(expand_ids, const shardrec_cuda_id_expansion *expansion)
 #define SHARDREC_CUDA_ROUTING_LOADERS(LOADER) \
-  LOADER(load_batch) LOADER(load_routing) LOADER(load_received)
+  LOADER(load_batch) LOADER(load_routing) LOADER(load_deduplication) LOADER(load_received)

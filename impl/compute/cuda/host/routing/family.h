@@ -16,12 +16,8 @@ namespace shardrec::compute::cuda::host {
 
 class RoutingFamily final : public RoutingOperations {
  public:
-  // host: the same operations of the CPU, in pinned memory; it outlives this.
-  RoutingFamily(std::shared_ptr<Stream> stream, RoutingOperations& host)
-      : batch_(stream),
-        routing_(stream),
-        deduplication_(stream, host),
-        received_(std::move(stream)) {}
+  explicit RoutingFamily(std::shared_ptr<Stream> stream)
+      : batch_(stream), routing_(stream), deduplication_(stream), received_(std::move(stream)) {}
 
   void read_lengths(std::span<const BagLengths> features,
                     std::span<CheckedLengths> checked) override {
