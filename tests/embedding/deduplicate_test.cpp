@@ -118,14 +118,13 @@ TEST_P(DeduplicatedMessage, ReadsAsThePlainOneAndIsNotLonger) {
   embedding::CheckedBatch batch{compute::cpu_memory()};
   const embedding::BatchArguments arguments{
       .batch_size = 3, .values = &ids, .lengths = &bags, .weights = &factors};
-  ASSERT_TRUE(batch.fill(arguments, source.model(), tools.backend()).good());
 
   size_t bytes[2] = {};
   for (const bool deduplicates : {false, true}) {
     embedding::RoutedBatch routed(source, false, compute::cpu_memory());
     routed.set_deduplicates(deduplicates);
     const auto buffer = tools.bodies().make_buffer();
-    ASSERT_TRUE(routed.route(batch, {}, tools.backend(), *buffer).good());
+    ASSERT_TRUE(routed.route(batch, arguments, tools.backend(), *buffer).good());
     bytes[deduplicates] = routed.messages()[1].size();
     EXPECT_EQ(routed.blocks(1)[0].unique, deduplicates && width.coded ? width.unique : 0);
     // Rank 1's own message says that it has nothing.
@@ -179,14 +178,11 @@ TEST(DeduplicatedMessage, CodesBeyondTheDictionaryAreCorruptData) {
   ASSERT_EQ(shardrec_tensor_vector(lengths.data(), SHARDREC_INT64, 1, &bags), SHARDREC_OK);
   embedding::StepTools tools(1);
   embedding::CheckedBatch batch{compute::cpu_memory()};
-  ASSERT_TRUE(batch
-                  .fill({.batch_size = 1, .values = &ids, .lengths = &bags}, source.model(),
-                        tools.backend())
-                  .good());
   embedding::RoutedBatch routed(source, false, compute::cpu_memory());
   routed.set_deduplicates(true);
   const auto buffer = tools.bodies().make_buffer();
-  ASSERT_TRUE(routed.route(batch, {}, tools.backend(), *buffer).good());
+  const embedding::BatchArguments arguments{.batch_size = 1, .values = &ids, .lengths = &bags};
+  ASSERT_TRUE(routed.route(batch, arguments, tools.backend(), *buffer).good());
   std::vector<std::byte> message(routed.messages()[1].begin(), routed.messages()[1].end());
   message[message.size() - 8] = std::byte{9};  // a code; the last ones are padding
   embedding::InputHeader none;

@@ -34,10 +34,8 @@ class CorruptInput : public ::testing::Test {
     CheckedBatch batch(compute::cpu_memory());
     const auto buffer = tools_.bodies().make_buffer();
     RoutedBatch routed(source, false, compute::cpu_memory());
-    EXPECT_TRUE(
-        batch.fill({.batch_size = 6, .values = &ids, .lengths = &bags}, source.model(), backend())
-            .good());
-    EXPECT_TRUE(routed.route(batch, {}, tools_.backend(), *buffer).good());
+    const BatchArguments arguments{.batch_size = 6, .values = &ids, .lengths = &bags};
+    EXPECT_TRUE(routed.route(batch, arguments, backend(), *buffer).good());
     const comm::ConstBytes message = routed.messages()[2];
     messages_.assign(3, {message.begin(), message.end()});
   }

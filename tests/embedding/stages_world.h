@@ -200,9 +200,9 @@ class World {
     routed_.push_back(std::make_unique<RoutedBatch>(layout(rank), false, compute::cpu_memory()));
     buffers_.push_back(tools_.bodies().make_buffer());
     routed_.back()->set_deduplicates(deduplicates_);
-    Verdict verdict = checked_.back()->fill(arguments, layout(rank).model(), tools_.backend());
-    verdict = routed_.back()->route(*checked_.back(), verdict, tools_.backend(), *buffers_.back());
-    EXPECT_TRUE(verdict.good());
+    EXPECT_TRUE(routed_.back()
+                    ->route(*checked_.back(), arguments, tools_.backend(), *buffers_.back())
+                    .good());
   }
 
   Random random_;

@@ -26,7 +26,7 @@ void InputExchange::write(const BatchArguments& arguments) {
     channel_->reclaim(outgoing.ticket);
   }
   routed_.set_looked_up(context_.counters.ids_received.load(std::memory_order_relaxed));
-  verdict_ = routed_.open_and_route(batch_, arguments, context_.backend(), *outgoing.buffer);
+  verdict_ = routed_.route(batch_, arguments, context_.backend(), *outgoing.buffer);
   context_.bodies.finish_writing();
 }
 

@@ -84,19 +84,8 @@ void RoutedBatch::find_targets(int32_t table) {
   }
 }
 
-Verdict RoutedBatch::route(const CheckedBatch& batch, const Verdict& verdict,
+Verdict RoutedBatch::route(CheckedBatch& batch, const BatchArguments& arguments,
                            compute::Backend& backend, comm::MessageBuffer& buffer) {
-  list_features(batch);
-  Verdict found = verdict;
-  if (found.good() && batch.bags() != 0) {
-    backend.routing().count_ids(routed_, checked_, counts_);
-    found = first_verdict();
-  }
-  return write(batch, found, backend, buffer);
-}
-
-Verdict RoutedBatch::open_and_route(CheckedBatch& batch, const BatchArguments& arguments,
-                                    compute::Backend& backend, comm::MessageBuffer& buffer) {
   Verdict found = batch.open(arguments, layout_.model(), backend);
   list_features(batch);
   if (found.good() && !batch.no_more_data()) {

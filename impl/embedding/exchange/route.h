@@ -41,17 +41,14 @@ class RoutedBatch {
   // From now on, ids travel once per block where that takes fewer bytes.
   void set_deduplicates(bool deduplicates) { deduplicates_ = deduplicates; }
 
-  // Writes the messages of a batch into `buffer` (nobody reads it any more). verdict: what the
-  // checks so far found; a bad id makes it worse. Returns the verdict that went into the headers.
-  Verdict route(const CheckedBatch& batch, const Verdict& verdict, compute::Backend& backend,
+  // Opens the batch, reads its lengths, and writes its messages into `buffer` (nobody reads it any more).
+  // Returns the verdict that went into the headers.
+  Verdict route(CheckedBatch& batch, const BatchArguments& arguments, compute::Backend& backend,
                 comm::MessageBuffer& buffer);
-
-  // The same of a batch that is opened here: its lengths are read on the way.
-  Verdict open_and_route(CheckedBatch& batch, const BatchArguments& arguments,
-                         compute::Backend& backend, comm::MessageBuffer& buffer);
 
   // For the headers of the next route(): ids that this rank has looked up so far.
   void set_looked_up(int64_t ids) { looked_up_ = ids; }
+  int64_t looked_up() const { return looked_up_; }
 
   // One per rank; valid until the buffer of the last route() is written again.
   std::span<const comm::ConstBytes> messages() const { return messages_; }
